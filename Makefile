@@ -1,0 +1,62 @@
+# `make demo` and `make test` need only Python 3.11+ and git: each sets up .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+SHARED ?=
+
+.PHONY: demo test check fix docs docs-check lint types imports bench e2e eval clean
+
+demo: $(STAMP)
+	$(BIN)/python examples/demo.py
+
+test: $(STAMP)
+	$(BIN)/python -m pytest
+
+check: lint types imports test docs-check
+
+lint: $(STAMP)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(STAMP)
+	$(BIN)/mypy
+
+imports: $(STAMP)
+	$(BIN)/lint-imports
+
+fix: $(STAMP)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: $(STAMP)
+	$(BIN)/python -m docs.generate
+
+docs-check: $(STAMP)
+	$(BIN)/python -m docs.generate --check
+
+# Figures beside bare baselines of the same run. SHARED=DIR (with data/serena-memories.tar.gz) measures on real data.
+bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)
+	$(BIN)/python -m benchmarks.run $(if $(SHARED),--data .bench/serena-memories) $(BENCH)
+
+# Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm.
+e2e: $(STAMP)
+	$(BIN)/python -m tests.e2e.run $(if $(SHARED),--shared $(SHARED))
+
+# Search quality on judged queries: make eval SHARED=DIR
+eval: $(STAMP) .bench/serena-memories
+	$(BIN)/scrimshaw eval search --vault .bench/serena-memories --queries $(SHARED)/data/serena-queries-dev.jsonl \
+		--exclude '*-index'
+
+.bench/serena-memories:
+	@test -n "$(SHARED)" || { echo "Say where the data is: make $(MAKECMDGOALS) SHARED=DIR"; exit 2; }
+	mkdir -p .bench && tar xzf $(SHARED)/data/serena-memories.tar.gz -C .bench
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
+	@touch $(STAMP)
+
+clean:
+	rm -rf $(VENV) .demo .bench .e2e .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

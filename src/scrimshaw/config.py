@@ -1,0 +1,444 @@
+"""Every number and flag of the product, with unit and source, and the only reader of the environment.
+
+Values come, later ones winning, from the defaults below, `~/.scrimshaw/config.toml`, the project's
+`.scrimshaw/config.toml`, and the environment. A key `k` of section `s` is `SCRIMSHAW_S_K` in the environment;
+a flag of section `features` is `SCRIMSHAW_K`, or `SPECKIT_K` as older set-ups call it. A value in the environment
+is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`); anything else is taken as a string.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+import msgspec.inspect
+import msgspec.structs
+from msgspec import Meta, Struct
+
+from scrimshaw.errors import ConfigError
+from scrimshaw.models import ArtifactClass
+
+PROJECT_FOLDER = ".scrimshaw"
+CONFIG_FILE = "config.toml"
+
+
+def _within(low: float, high: float, unit: str, source: str, what: str) -> Meta:
+    return Meta(ge=low, le=high, description=what, extra={"unit": unit, "source": source})
+
+
+def _note(source: str, what: str) -> Meta:
+    return Meta(description=what, extra={"unit": "", "source": source})
+
+
+Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+
+
+class FeatureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Switches. `profile = "baseline"` turns every switch off that is not set by itself."""
+
+    profile: Annotated[Literal["standard", "baseline"], _note("001 REQ-004", "all on, or all off")] = "standard"
+    session_boost: Annotated[bool, _note("001 REQ-001", "lift what this session works with")] = True
+    causal_boost: Annotated[bool, _note("001 REQ-010", "lift causal neighbours of strong hits")] = True
+    pressure_policy: Annotated[bool, _note("001 REQ-002", "answer with less as the context fills")] = True
+    event_decay: Annotated[bool, _note("000 ADR-003", "attention fades by events, not minutes")] = True
+    extraction: Annotated[bool, _note("001 REQ-007", "keep what tools returned")] = True
+    auto_resume: Annotated[bool, _note("001 REQ-013", "bring the last session back at start")] = True
+
+
+class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Working memory, boosts and pressure."""
+
+    boost_limit: Annotated[float, _within(0, 0.20, "share of score", "000 ADR-002", "cap of all boosts")] = 0.20
+    attention_boost: Annotated[float, _within(0, 0.20, "share of score", "000 ADR-002", "boost at full attention")] = (
+        0.15
+    )
+    causal_boost: Annotated[
+        float, _within(0, 0.20, "share of score per hop", "000 ADR-002", "boost of a causal neighbour")
+    ] = 0.05
+    causal_hops: Annotated[int, _within(1, 4, "hops", "000 ADR-002", "how far a causal boost reaches")] = 2
+    decay_rate: Annotated[float, _within(0, 1, "per event", "000 ADR-003", "attention kept per event")] = 0.85
+    time_decay_rate: Annotated[
+        float, _within(0, 1, "per minute", "000 ADR-003", "attention kept per minute, with event decay off")
+    ] = 0.95
+    mention_boost: Annotated[float, _within(0, 1, "attention per mention", "000 ADR-003", "what a mention adds")] = 0.05
+    attention_floor: Annotated[float, _within(0, 1, "attention", "000 ADR-003", "lowest score read")] = 0.05
+    delete_threshold: Annotated[
+        float, _within(0, 1, "attention", "000 ADR-003", "an unfloored score below this leaves")
+    ] = 0.01
+    counter_modulus: Annotated[int, _within(2, 2**53, "events", "000 ADR-003", "the event counter wraps here")] = 2**31
+    capacity: Annotated[int, _within(1, 100, "items", "001 scenario 12", "size of working memory")] = 7
+    pressure_thresholds: Annotated[
+        tuple[Share, Share], _note("001 REQ-002", "context use that narrows to focused (>=) and to quick (>)")
+    ] = (0.60, 0.80)
+    stale_hours: Annotated[
+        float, _within(1, 8760, "hours", "spec-kit session sweep", "a silent session is interrupted after")
+    ] = 24.0
+
+
+class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How candidates are found, weighed and cut."""
+
+    limit: Annotated[int, _within(1, 100, "hits", "spec-kit memory_search", "hits by default")] = 10
+    query_max: Annotated[int, _within(2, 20_000, "characters", "DESIGN 6", "longest query")] = 2000
+    strict_queries: Annotated[bool, _note("002", "accept only letters, digits and - . , _ ( ) & : in queries")] = False
+    candidates: Annotated[
+        int, _within(10, 1000, "candidates per channel", "measured, docs/evaluation", "depth of each channel")
+    ] = 100
+    constitutional_tokens: Annotated[
+        int, _within(0, 20_000, "tokens", "spec-kit auto-surface", "room of always-on memories")
+    ] = 2000
+    snippet_tokens: Annotated[
+        int, _within(10, 2000, "tokens", "measured, docs/evaluation", "length of a hit's excerpt")
+    ] = 60
+    min_quality_score: Annotated[
+        float, _within(0, 1, "score", "001 REQ-023", "drafts, imports and agent saves below stay hidden")
+    ] = 0.3
+    near_duplicate: Annotated[
+        float, _within(0.5, 1, "Jaccard of word triples", "measured, docs/evaluation", "near duplicate from")
+    ] = 0.8
+    related: Annotated[
+        float, _within(0.05, 1, "Jaccard of word triples", "measured, docs/evaluation", "related from")
+    ] = 0.3
+
+
+class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Token budgets of memory_context, per mode."""
+
+    quick_tokens: Annotated[int, _within(50, 50_000, "tokens", "spec-kit modes", "budget of quick")] = 800
+    focused_tokens: Annotated[int, _within(50, 50_000, "tokens", "spec-kit modes", "budget of focused")] = 3000
+    deep_tokens: Annotated[int, _within(50, 50_000, "tokens", "spec-kit modes", "budget of deep")] = 3500
+    resume_tokens: Annotated[int, _within(50, 50_000, "tokens", "DESIGN 7", "budget of resume")] = 1200
+    quick_limit: Annotated[int, _within(1, 100, "hits", "spec-kit modes", "hits of quick")] = 5
+    focused_limit: Annotated[int, _within(1, 100, "hits", "spec-kit modes", "hits of focused")] = 8
+    deep_limit: Annotated[int, _within(1, 100, "hits", "spec-kit modes", "hits of deep")] = 10
+    resume_limit: Annotated[int, _within(1, 100, "hits", "spec-kit modes", "hits of resume")] = 5
+    quick_excerpt: Annotated[int, _within(10, 10_000, "tokens", "budget / limit", "excerpt of a hit in quick")] = 60
+    focused_excerpt: Annotated[int, _within(10, 10_000, "tokens", "budget / limit", "excerpt of a hit in focused")] = (
+        300
+    )
+    deep_excerpt: Annotated[int, _within(10, 10_000, "tokens", "budget / limit", "excerpt of a hit in deep")] = 300
+
+
+class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The model that turns text into vectors."""
+
+    provider: Annotated[Literal["minilm", "fastembed", "http", "none"], _note("DESIGN 5", "which embedder")] = "minilm"
+    model: Annotated[str, _note("", "model name for fastembed and http")] = ""
+    url: Annotated[str, _note("", "OpenAI-compatible endpoint for http, up to and with /v1")] = ""
+    api_key: Annotated[str, _note("", "bearer key for http; better set in the environment")] = ""
+    dimension: Annotated[int, _within(0, 8192, "numbers", "", "length of a vector; 0 takes what the model says")] = 0
+    timeout_s: Annotated[float, _within(0.1, 600, "seconds", "", "patience with an http embedder")] = 10.0
+    batch: Annotated[int, _within(1, 256, "texts", "measured, docs/evaluation", "texts per inference")] = 8
+    max_tokens: Annotated[int, _within(16, 8192, "tokens", "model card", "a longer text is cut")] = 256
+
+
+class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Files and their index."""
+
+    max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "DESIGN 4", "a larger file is skipped by name")] = (
+        2 * 1024 * 1024
+    )
+    busy_timeout_ms: Annotated[
+        int, _within(1, 600_000, "milliseconds", "measured, docs/evaluation", "patience with another writer")
+    ] = 10_000
+    ram_scan_max: Annotated[
+        int,
+        _within(0, 10_000_000, "chunks", "component measurements", "above this vectors are scanned on disk"),
+    ] = 1_000_000
+
+
+class ForgettingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Retrievability and its states (FSRS v4)."""
+
+    curve_factor: Annotated[float, _within(0.01, 1, "", "004 ADR-004", "19/81 of the FSRS v4 curve")] = 19 / 81
+    curve_power: Annotated[float, _within(-2, 0, "", "004 ADR-004", "exponent of the FSRS v4 curve")] = -0.5
+    state_thresholds: Annotated[
+        tuple[Share, Share, Share, Share],
+        _note("DESIGN 2", "retrievability from which a memory is hot, warm, cold, dormant; else archived"),
+    ] = (0.80, 0.50, 0.35, 0.25)
+    half_life_days: Annotated[
+        float,
+        _within(1, 36_500, "days", "spec-kit declarative", "of a memory whose type has none of its own"),
+    ] = 60.0
+
+
+class TargetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Figures the evaluation compares with; none of them changes behaviour."""
+
+    rank_correlation: Annotated[Share, _note("001 REQ-001", "boosted against base order, at least")] = 0.90
+    mrr_ratio: Annotated[float, _within(0, 2, "ratio", "001 SC-004", "boosted against base MRR, at least")] = 0.95
+    extraction_precision: Annotated[Share, _note("001 scenario 6", "at least")] = 0.85
+    extraction_recall: Annotated[Share, _note("001 scenario 6", "at least")] = 0.70
+    redaction_false_positives: Annotated[Share, _note("001 REQ-017", "at most")] = 0.15
+    placeholder_leakage: Annotated[Share, _note("001 SC-006", "new files, at most")] = 0.02
+    fallback_decisions: Annotated[Share, _note("001 SC-007", "new files, at most")] = 0.10
+    contamination: Annotated[Share, _note("001 SC-008", "new files, at most")] = 0.01
+    empty_triggers: Annotated[Share, _note("001 SC-009", "new files, at most")] = 0.05
+    empty_topics: Annotated[Share, _note("001 SC-010", "new files, at most")] = 0.05
+    decisions_captured: Annotated[Share, _note("001 SC-011", "sessions with choices, at least")] = 0.70
+    good_bands: Annotated[Share, _note("001 SC-012", "bands A and B of new files, at least")] = 0.70
+    hook_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 NFR-P03", "queue path")] = 5.0
+    session_boost_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 NFR-P01", "per search")] = 10.0
+    causal_boost_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 NFR-P02", "per search")] = 20.0
+    causal_query_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 scenario 11", "traversal")] = 10.0
+    redaction_ms: Annotated[float, _within(0, 1e6, "ms p95 per 10 KB", "000 ADR-005", "redaction")] = 2.0
+
+
+class RedactionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The redaction gate."""
+
+    drop_ratio: Annotated[float, _within(0, 1, "share removed", "001 8", "a text that lost more is dropped")] = 0.90
+
+
+class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Peers beside the canonical memory."""
+
+    peer_timeout_ms: Annotated[int, _within(1, 60_000, "milliseconds", "002", "patience of a health check")] = 500
+    peer_cache_s: Annotated[float, _within(0, 3600, "seconds", "002", "a health answer is believed for")] = 30.0
+
+
+class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Documents to read besides the vault; never written."""
+
+    name: str
+    include: tuple[str, ...]
+    exclude: tuple[str, ...] = ()
+    root: str = ""
+    artifact: ArtifactClass | None = None
+
+
+class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """All settings of one project, checked. Built by `load`.
+
+    `home` is the user's Scrimshaw folder, `serena_home` the user's Serena folder if it is to be looked at.
+    """
+
+    project: Path
+    home: Path
+    serena_home: Path | None = None
+    features: FeatureSettings = FeatureSettings()
+    session: SessionSettings = SessionSettings()
+    search: SearchSettings = SearchSettings()
+    context: ContextSettings = ContextSettings()
+    embedding: EmbeddingSettings = EmbeddingSettings()
+    index: IndexSettings = IndexSettings()
+    forgetting: ForgettingSettings = ForgettingSettings()
+    redaction: RedactionSettings = RedactionSettings()
+    router: RouterSettings = RouterSettings()
+    targets: TargetSettings = TargetSettings()
+    sources: tuple[SourceSettings, ...] = ()
+
+    @property
+    def folder(self) -> Path:
+        """The project's Scrimshaw folder."""
+        return self.project / PROJECT_FOLDER
+
+
+SECTIONS: Mapping[str, type[Struct]] = {
+    field.name: field.type
+    for field in msgspec.structs.fields(Settings)
+    if isinstance(field.type, type) and issubclass(field.type, Struct)
+}
+
+
+class KeyInfo(Struct, frozen=True, kw_only=True):
+    """One configuration key as documented: what it means, its unit, range, default and names."""
+
+    section: str
+    key: str
+    default: Any
+    allowed: str
+    unit: str
+    source: str
+    description: str
+    environment: tuple[str, ...]
+
+
+def keys() -> Iterator[KeyInfo]:
+    """Every key of every section, in order."""
+    for section, kind in SECTIONS.items():
+        for field in msgspec.structs.fields(kind):
+            info = _type_info(field.type)
+            extra = getattr(info, "extra", None) or {}
+            schema = getattr(info, "extra_json_schema", None) or {}
+            yield KeyInfo(
+                section=section,
+                key=field.encode_name,
+                default=field.default,
+                allowed=_allowed(info),
+                unit=extra.get("unit", ""),
+                source=extra.get("source", ""),
+                description=schema.get("description", ""),
+                environment=_environment_names(section, field.encode_name),
+            )
+
+
+def load(project: Path, *, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
+    """The settings of `project`; raises ConfigError naming every value that cannot be used."""
+    env = os.environ if environment is None else environment
+    serena_home = None if home else Path.home() / ".serena"
+    home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
+    values: dict[str, dict[str, Any]] = {}
+    origins: dict[tuple[str, str], str] = {}
+    sources: tuple[SourceSettings, ...] = ()
+    problems: list[str] = []
+    for path in (home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE):
+        table = _read_toml(path)
+        sources = _sources(table.pop("sources", None), path, problems) or sources
+        _merge(table, str(path), values, origins, problems)
+    _merge(_from_environment(env), "environment", values, origins, problems)
+    sections = {name: _section(name, values.get(name, {}), origins, problems) for name in SECTIONS}
+    if problems:
+        raise ConfigError(
+            "The configuration cannot be used:\n  " + "\n  ".join(problems), "Correct it and start again."
+        )
+    sections["features"] = _apply_profile(sections["features"], values.get("features", {}))
+    return Settings(project=project, home=home, serena_home=serena_home, sources=sources, **sections)
+
+
+def find_project(start: Path) -> Path:
+    """The nearest folder at or above `start` with a `.scrimshaw` or `.git` in it, else `start`."""
+    start = start.absolute()
+    for marker in (PROJECT_FOLDER, ".git"):
+        for folder in (start, *start.parents):
+            if (folder / marker).exists() and folder / marker != Path.home() / PROJECT_FOLDER:
+                return folder
+    return start
+
+
+def limit_native_threads() -> None:
+    """Keep numpy's linear algebra to one thread, unless the user says otherwise; to be said before numpy is loaded.
+
+    A scan takes a millisecond or two: more threads cost more than they give, and burn the processor while they wait.
+    """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+
+def editor() -> str:
+    """The command that opens a file in the user's editor; empty when none is named."""
+    return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read: {error}.", "Correct the file or remove it.") from error
+
+
+def _merge(
+    table: Mapping[str, Any],
+    origin: str,
+    values: dict[str, dict[str, Any]],
+    origins: dict[tuple[str, str], str],
+    problems: list[str],
+) -> None:
+    for section, content in table.items():
+        if section not in SECTIONS or not isinstance(content, dict):
+            problems.append(f"{origin}: {section} = {content!r} is not known{_did_you_mean(section)}")
+            continue
+        for key, value in content.items():
+            values.setdefault(section, {})[key] = value
+            origins[section, key] = origin
+
+
+def _did_you_mean(key: str) -> str:
+    """Where a key that was written in the wrong place belongs."""
+    places = [f"[{info.section}] {key}: {info.allowed}" for info in keys() if info.key == key]
+    if places:
+        return "; it belongs to " + ", ".join(places)
+    return "; the sections are " + ", ".join([*SECTIONS, "sources"])
+
+
+def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, str], str], problems: list[str]) -> Any:
+    """The checked section; every unusable value is added to `problems`."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(SECTIONS[name])}
+    good: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in fields:
+            known = ", ".join(fields)
+            problems.append(f"{origins[name, key]}: {name}.{key} = {value!r} is not known; the keys are {known}")
+            continue
+        try:
+            good[key] = msgspec.convert(value, fields[key].type, strict=origins[name, key] != "environment")
+        except msgspec.ValidationError:
+            allowed = _allowed(_type_info(fields[key].type))
+            problems.append(f"{origins[name, key]}: {name}.{key} = {value!r} is not allowed; expected {allowed}")
+    return SECTIONS[name](**good)
+
+
+def _sources(tables: Any, path: Path, problems: list[str]) -> tuple[SourceSettings, ...]:
+    if tables is None:
+        return ()
+    try:
+        return msgspec.convert(tables, tuple[SourceSettings, ...])
+    except msgspec.ValidationError as error:
+        problems.append(f"{path}: sources is not allowed; {error}")
+        return ()
+
+
+def _apply_profile(features: FeatureSettings, given: Mapping[str, Any]) -> FeatureSettings:
+    """With the baseline profile every switch is off unless it was set by itself."""
+    if features.profile == "standard":
+        return features
+    switches = {f.encode_name: False for f in msgspec.structs.fields(features) if f.type is not str}
+    switches = {key: getattr(features, key) if key in given else False for key in switches if key != "profile"}
+    return msgspec.structs.replace(features, **switches)
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for info in keys():
+        for name in reversed(info.environment):
+            if name in env:
+                found.setdefault(info.section, {})[info.key] = _environment_value(env[name])
+    return found
+
+
+def _environment_names(section: str, key: str) -> tuple[str, ...]:
+    if section == "features":
+        return f"SCRIMSHAW_{key}".upper(), f"SPECKIT_{key}".upper()
+    return (f"SCRIMSHAW_{section}_{key}".upper(),)
+
+
+def _environment_value(text: str) -> Any:
+    if text.strip().lower() in {"on", "yes", "off", "no"}:
+        return text.strip().lower() in {"on", "yes"}
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _type_info(kind: Any) -> Any:
+    return msgspec.inspect.type_info(kind)
+
+
+def _allowed(info: Any) -> str:
+    """The allowed values in words, such as `a number from 0 to 0.2`."""
+    inner = info.type if isinstance(info, msgspec.inspect.Metadata) else info
+    match inner:
+        case msgspec.inspect.BoolType():
+            return "true or false"
+        case msgspec.inspect.LiteralType():
+            return "one of " + ", ".join(str(value) for value in inner.values)
+        case msgspec.inspect.IntType():
+            return f"a whole number{_range(inner)}"
+        case msgspec.inspect.FloatType():
+            return f"a number{_range(inner)}"
+        case msgspec.inspect.TupleType():
+            items = [_allowed(item) for item in inner.item_types]
+            return f"a list of {len(items)}, each {items[0]}"
+        case _:
+            return "text"
+
+
+def _range(info: Any) -> str:
+    return "" if info.ge is None else f" from {info.ge:g} to {info.le:g}"

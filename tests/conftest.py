@@ -1,0 +1,67 @@
+"""Fixtures that every room's tests share: a project in a scratch folder, and engines over it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests.samples` is found however pytest was started
+
+from scrimshaw.config import load
+from scrimshaw.engine import Engine, open_engine
+from scrimshaw.search.embedder import Embedder
+from scrimshaw.search.minilm import MiniLMEmbedder
+from scrimshaw.search.pipeline import Searcher
+
+
+class OpenMemory(Protocol):
+    """Opens the project once more; without an embedder it searches by words alone."""
+
+    def __call__(self, toml: str = "", *, embedder: Embedder | None = None) -> Engine: ...
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """An empty project with a vault."""
+    folder = tmp_path / "project"
+    (folder / ".scrimshaw/memories").mkdir(parents=True)
+    return folder
+
+
+@pytest.fixture
+def vault(project: Path) -> Path:
+    """The folder of the project's memories."""
+    return project / ".scrimshaw/memories"
+
+
+@pytest.fixture
+def open_memory(project: Path) -> Iterator[OpenMemory]:
+    with ExitStack() as opened:
+
+        def open_it(toml: str = "", *, embedder: Embedder | None = None) -> Engine:
+            (project / ".scrimshaw/config.toml").write_text(f'[embedding]\nprovider = "none"\n{toml}')
+            engine = open_engine(load(project, home=project.parent / "home", environment={}))
+            if embedder:
+                searcher = Searcher(engine.index, engine.settings, embedder)
+                engine = replace(engine, embedder=embedder, searcher=searcher)
+            return opened.enter_context(engine)
+
+        yield open_it
+
+
+@pytest.fixture
+def engine(open_memory: OpenMemory) -> Engine:
+    """The project's memory, searched by words alone."""
+    return open_memory()
+
+
+@pytest.fixture(scope="session")
+def minilm() -> MiniLMEmbedder:
+    """The bundled model, loaded once."""
+    return MiniLMEmbedder(batch=8, max_tokens=256)

@@ -1,0 +1,104 @@
+"""Values for tests: documents for an index, files for a vault, an embedder that needs no model."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scrimshaw.ingest.documents import text_hash
+from scrimshaw.ingest.phrases import head
+from scrimshaw.models import Chunk, Document, Edge, Job, Phrase, Redacted, SourceFile
+from scrimshaw.storage.ports import Journal
+
+SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
+
+
+def digest(text: str) -> str:
+    """SHA-256 of a text, in hexadecimal."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def source_file(memory_id: str, **fields: Any) -> SourceFile:
+    """A file of the source `vault` as a scan would find it."""
+    defaults: dict[str, Any] = {
+        "source": "vault",
+        "path": f"/vault/{memory_id}.md",
+        "size": 10,
+        "mtime_ns": 1,
+        "writable": True,
+    }
+    return SourceFile(memory_id=memory_id, **{**defaults, **fields})
+
+
+def document(memory_id: str, *pieces: str, file: SourceFile | None = None, **fields: Any) -> Document:
+    """A document whose body is the `pieces` joined, each a chunk of its own."""
+    pieces = pieces or (f"The text of {memory_id}.",)
+    body = "".join(pieces)
+    defaults: dict[str, Any] = {
+        "content_hash": digest(body),
+        "text_hash": text_hash(body),
+        "title": memory_id.rpartition("/")[2],
+        "body": Redacted(text=body),
+        "chunks": tuple(_chunks(pieces)),
+        "phrases": tuple(phrase(text) for text in fields.get("triggers", ())),
+    }
+    return Document(file=file or source_file(memory_id), **{**defaults, **fields})
+
+
+def phrase(text: str, *, is_title: bool = False) -> Phrase:
+    """A phrase as the parser gives it."""
+    return Phrase(text=text, head=head(text), is_title=is_title)
+
+
+def edge(source: str, target: str, relation: str = "supports", **fields: Any) -> Edge:
+    """A relation from `source` to `target`."""
+    return Edge(source=source, target=target, relation=relation, **fields)
+
+
+def write_memory(vault: Path, memory_id: str, body: str, front_matter: str = "") -> Path:
+    """A file as a person writes it; `front_matter` are lines of YAML."""
+    path = vault / f"{memory_id}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    head = f"---\n{front_matter.strip()}\n---\n" if front_matter else ""
+    path.write_bytes((head + body).encode())
+    return path
+
+
+def keeping(journal: Journal, job: Job, lease_s: float = 60.0) -> Callable[[int, int], bool]:
+    """What a worker passes to a job: report progress, and learn whether to go on."""
+    return lambda done, total: journal.heartbeat(job, done, total, lease_s)
+
+
+class WordEmbedder:
+    """Vectors of word counts: texts that share words are near. `calls` lists every text that was embedded."""
+
+    def __init__(self, model: str = "words", dimension: int = 64) -> None:
+        self.model = model
+        self.dimension = dimension
+        self.calls: list[str] = []
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text."""
+        self.calls.extend(texts)
+        return np.stack([self._vector(text) for text in texts])
+
+    def _vector(self, text: str) -> NDArray[np.float32]:
+        vector = np.full(self.dimension, 1e-3, dtype=np.float32)
+        for word in re.findall(r"\w+", text.lower()):
+            vector[int(digest(word)[:8], 16) % self.dimension] += 1
+        unit: NDArray[np.float32] = vector / np.linalg.norm(vector)
+        return unit
+
+
+def _chunks(pieces: Sequence[str]) -> list[Chunk]:
+    found, start = [], 0
+    for ordinal, piece in enumerate(pieces):
+        found.append(Chunk(ordinal=ordinal, anchor="", heading="", start=start, end=start + len(piece), context=""))
+        start += len(piece)
+    return found

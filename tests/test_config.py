@@ -1,0 +1,265 @@
+"""Settings: every key bounded, every bad value named, every source of values in its turn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import msgspec.inspect
+import pytest
+
+from scrimshaw.config import CONFIG_FILE, SECTIONS, KeyInfo, Settings, find_project, keys, load
+from scrimshaw.errors import ConfigError
+from scrimshaw.models import ArtifactClass
+
+KEYS = {f"{info.section}.{info.key}": info for info in keys()}
+
+
+def bounds(section: str, key: str) -> tuple[float, float] | None:
+    """The range of a numeric key as its type states it."""
+    field = next(field for field in msgspec.structs.fields(SECTIONS[section]) if field.encode_name == key)
+    kind: Any = msgspec.inspect.type_info(field.type)
+    kind = kind.type if isinstance(kind, msgspec.inspect.Metadata) else kind
+    if not isinstance(kind, msgspec.inspect.IntType | msgspec.inspect.FloatType):
+        return None
+    assert kind.ge is not None, f"{section}.{key} has no lower end"
+    assert kind.le is not None, f"{section}.{key} has no upper end"
+    return kind.ge, kind.le
+
+
+NUMBERS = {name: (info, *ends) for name, info in KEYS.items() if (ends := bounds(info.section, info.key)) is not None}
+
+
+@pytest.fixture
+def places(tmp_path: Path) -> tuple[Path, Path]:
+    """(project, home), both without a configuration."""
+    (tmp_path / "project/.scrimshaw").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    return tmp_path / "project", tmp_path / "home"
+
+
+def loaded(
+    places: tuple[Path, Path], project: str = "", home: str = "", environment: Mapping[str, str] | None = None
+) -> Settings:
+    (places[0] / ".scrimshaw" / CONFIG_FILE).write_text(project)
+    (places[1] / CONFIG_FILE).write_text(home)
+    return load(places[0], home=places[1], environment=environment or {})
+
+
+def refused(places: tuple[Path, Path], project: str = "", **others: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        loaded(places, project, **others)
+    assert caught.value.exit_code == 2
+    assert caught.value.hint
+    return caught.value.message
+
+
+def value_of(settings: Settings, name: str) -> Any:
+    section, _, key = name.partition(".")
+    return getattr(getattr(settings, section), key)
+
+
+# What is documented
+
+
+def test_every_key_says_what_it_is() -> None:
+    assert len(KEYS) > 50
+    for name, info in KEYS.items():
+        assert info.description, name
+        assert info.allowed, name
+        assert info.environment, name
+        assert info.environment[0] == info.environment[0].upper()
+    assert len({variable for info in KEYS.values() for variable in info.environment}) >= len(KEYS)
+
+
+def test_numbers_say_their_range() -> None:
+    """`bounds` has met every number already, and stops at one without both ends."""
+    assert len(NUMBERS) > 40
+    assert all(" from " in info.allowed and " to " in info.allowed for info, _, _ in NUMBERS.values())
+
+
+def test_the_defaults_keep_to_their_own_ranges() -> None:
+    for section, kind in SECTIONS.items():
+        for field in msgspec.structs.fields(kind):
+            assert msgspec.convert(field.default, field.type) == field.default, f"{section}.{field.name}"
+
+
+# Values
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_the_ends_of_a_range_are_allowed_and_what_lies_beyond_is_not(places: tuple[Path, Path], name: str) -> None:
+    info, low, high = NUMBERS[name]
+    for end in (low, high):
+        assert value_of(loaded(places, f"[{info.section}]\n{info.key} = {end}\n"), name) == end
+    for beyond in (low - 1, high + 1):
+        message = refused(places, f"[{info.section}]\n{info.key} = {beyond}\n")
+        assert f"{name} = {beyond!r} is not allowed; expected {info.allowed}" in message
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("text", ['"invalid"', "nan", "inf", "-inf", "true", "[]", "{}"])
+def test_what_is_no_number_is_refused(places: tuple[Path, Path], name: str, text: str) -> None:
+    info = NUMBERS[name][0]
+    assert f"{name} = " in refused(places, f"[{info.section}]\n{info.key} = {text}\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("features.session_boost", '"yes"'),
+        ("features.session_boost", "1"),
+        ("features.profile", '"fast"'),
+        ("session.pressure_thresholds", "[]"),
+        ("session.pressure_thresholds", "[0.6]"),
+        ("session.pressure_thresholds", "[0.6, 1.1]"),
+        ("session.pressure_thresholds", "[0.6, 0.7, 0.8]"),
+        ("session.pressure_thresholds", '["a", "b"]'),
+        ("forgetting.state_thresholds", "[0.8, 0.5, 0.35]"),
+        ("embedding.provider", '"gpt"'),
+        ("embedding.model", "3"),
+        ("search.limit", "1.5"),
+        ("search.strict_queries", '"on"'),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(places: tuple[Path, Path], key: str, text: str) -> None:
+    section, _, name = key.partition(".")
+    message = refused(places, f"[{section}]\n{name} = {text}\n")
+    assert f"{key} = " in message
+    assert f"expected {KEYS[key].allowed}" in message
+
+
+def test_every_bad_value_is_named_at_once(places: tuple[Path, Path]) -> None:
+    message = refused(
+        places,
+        "[session]\nboost_limit = 3\ndecay_rate = -1\n[search]\nlimit = 0\nnonsense = 1\n",
+        home="[context]\nquick_tokens = 1\n",
+        environment={"SCRIMSHAW_ROUTER_PEER_CACHE_S": "soon"},
+    )
+    for name in ("session.boost_limit", "session.decay_rate", "search.limit", "search.nonsense", "context.quick_tokens",
+                 "router.peer_cache_s"):  # fmt: skip
+        assert name in message
+    assert f"{places[1] / CONFIG_FILE}: context.quick_tokens" in message
+    assert "environment: router.peer_cache_s" in message
+
+
+def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Path]) -> None:
+    assert "the keys are limit, query_max" in refused(places, "[search]\nlimits = 3\n")
+    assert "the sections are features, session" in refused(places, "[serach]\nlimit = 3\n")
+    misplaced = refused(places, "boost_limit = 0.1\n")
+    assert "it belongs to [session] boost_limit: a number from 0 to 0.2" in misplaced
+    assert "is not known" in refused(places, "search = 3\n")
+
+
+@pytest.mark.parametrize("raw", [b"[search\n", b"\xff\xfe", b"limit = \n", b"a = 1\na = 2\n"])
+def test_a_file_that_is_no_toml_is_named(places: tuple[Path, Path], raw: bytes) -> None:
+    path = places[0] / ".scrimshaw" / CONFIG_FILE
+    path.write_bytes(raw)
+    with pytest.raises(ConfigError, match=re.escape(str(path))):
+        load(places[0], home=places[1], environment={})
+
+
+def test_a_file_with_a_byte_order_mark_is_read(places: tuple[Path, Path]) -> None:
+    assert loaded(places, "\ufeff[search]\nlimit = 3\n").search.limit == 3
+
+
+# Where values come from
+
+
+def test_later_sources_win(places: tuple[Path, Path]) -> None:
+    home, project = "[search]\nlimit = 2\ncandidates = 20\n", "[search]\nlimit = 3\n"
+    settings = loaded(places, project, home, {"SCRIMSHAW_SEARCH_SNIPPET_TOKENS": "33"})
+    assert (settings.search.limit, settings.search.candidates, settings.search.snippet_tokens) == (3, 20, 33)
+    assert loaded(places, project, home, {"SCRIMSHAW_SEARCH_LIMIT": "4"}).search.limit == 4
+    assert loaded(places).search.limit == 10
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_every_key_can_be_set_in_the_environment(places: tuple[Path, Path], name: str) -> None:
+    info = KEYS[name]
+    text = {"tuple": f"{list(info.default)}" if isinstance(info.default, tuple) else ""}.get(
+        type(info.default).__name__, str(info.default).lower() if isinstance(info.default, bool) else str(info.default)
+    )
+    for variable in info.environment:
+        assert value_of(loaded(places, environment={variable: text}), name) == info.default
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("true", True), ("false", False), ("on", True), ("OFF", False), ("Yes", True), ("no", False)]
+)
+def test_flags_in_the_environment(places: tuple[Path, Path], text: str, value: bool) -> None:
+    for variable in ("SCRIMSHAW_EXTRACTION", "SPECKIT_EXTRACTION"):
+        assert loaded(places, environment={variable: text}).features.extraction is value
+
+
+def test_the_own_name_wins_over_the_older_one(places: tuple[Path, Path]) -> None:
+    both = {"SCRIMSHAW_EXTRACTION": "true", "SPECKIT_EXTRACTION": "false"}
+    assert loaded(places, environment=both).features.extraction is True
+
+
+def test_lists_in_the_environment(places: tuple[Path, Path]) -> None:
+    given = {"SCRIMSHAW_SESSION_PRESSURE_THRESHOLDS": "[0.5, 0.9]"}
+    assert loaded(places, environment=given).session.pressure_thresholds == (0.5, 0.9)
+    assert "pressure_thresholds" in refused(places, environment={"SCRIMSHAW_SESSION_PRESSURE_THRESHOLDS": "0.5"})
+
+
+@pytest.mark.parametrize("text", ["", "nan", "many", "1.5", "0", "101"])
+def test_a_bad_value_in_the_environment_is_named(places: tuple[Path, Path], text: str) -> None:
+    assert "environment: search.limit" in refused(places, environment={"SCRIMSHAW_SEARCH_LIMIT": text})
+
+
+def test_the_baseline_profile_switches_all_off_but_what_was_set(places: tuple[Path, Path]) -> None:
+    switches = [info.key for info in KEYS.values() if info.section == "features" and info.key != "profile"]
+    standard = loaded(places).features
+    assert all(getattr(standard, key) for key in switches)
+    baseline = loaded(places, '[features]\nprofile = "baseline"\n').features
+    assert not any(getattr(baseline, key) for key in switches)
+    mixed = loaded(places, "[features]\nextraction = true\n", environment={"SCRIMSHAW_PROFILE": "baseline"}).features
+    assert [key for key in switches if getattr(mixed, key)] == ["extraction"]
+
+
+# Sources and places
+
+
+def test_sources_are_read_and_the_project_replaces_those_of_the_home(places: tuple[Path, Path]) -> None:
+    home = '[[sources]]\nname = "h"\ninclude = ["*.md"]\n'
+    project = '[[sources]]\nname = "p"\ninclude = ["a/*.md"]\nartifact = "spec"\n'
+    assert [source.name for source in loaded(places, "", home).sources] == ["h"]
+    (source,) = loaded(places, project, home).sources
+    assert (source.name, source.artifact) == ("p", ArtifactClass.SPEC)
+
+
+@pytest.mark.parametrize(
+    "text", ["sources = 3", '[[sources]]\nname = "x"\n', '[[sources]]\nname = "x"\ninclude = []\nwritable = true\n']
+)
+def test_a_bad_source_is_refused(places: tuple[Path, Path], text: str) -> None:
+    assert "sources is not allowed" in refused(places, text)
+
+
+def test_the_home_is_told_by_the_environment(places: tuple[Path, Path]) -> None:
+    (places[1] / CONFIG_FILE).write_text("[search]\nlimit = 7\n")
+    settings = load(places[0], environment={"SCRIMSHAW_HOME": str(places[1])})
+    assert (settings.home, settings.search.limit) == (places[1], 7)
+
+
+def test_the_project_is_the_nearest_folder_with_a_mark(tmp_path: Path) -> None:
+    deep = tmp_path / "a/b/c"
+    deep.mkdir(parents=True)
+    (tmp_path / "a/.git").mkdir()
+    assert find_project(deep) == tmp_path / "a"
+    (tmp_path / ".scrimshaw").mkdir()
+    assert find_project(deep) == tmp_path
+    (tmp_path / "a/b/.scrimshaw").mkdir()
+    assert find_project(deep) == tmp_path / "a/b"
+
+
+def test_a_key_is_documented_as_it_is(places: tuple[Path, Path]) -> None:
+    info: KeyInfo = KEYS["session.boost_limit"]
+    assert (info.default, info.allowed, info.unit, info.source) == (
+        0.20, "a number from 0 to 0.2", "share of score", "000 ADR-002",
+    )  # fmt: skip
+    assert info.environment == ("SCRIMSHAW_SESSION_BOOST_LIMIT",)
+    assert KEYS["features.extraction"].environment == ("SCRIMSHAW_EXTRACTION", "SPECKIT_EXTRACTION")
