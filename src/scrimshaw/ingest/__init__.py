@@ -1,0 +1,1 @@
+"""Raw text in, acceptable text out: pure functions without I/O or clock."""

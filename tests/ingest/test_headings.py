@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from scrimshaw.ingest import markdown
+from scrimshaw.ingest.headings import headings, section, slug
+from scrimshaw.models import Heading
+
+
+def found_in(body: str) -> tuple[Heading, ...]:
+    return headings(markdown.read(body), body)
+
+
+def test_headings_of_both_kinds_with_offsets() -> None:
+    body = (
+        "# One `code` & *more* #\r\ntext\r\n\r\nTwo\r\nlines\r\n---\r\n```\r\n# no\r\n```\r\n### [x](y) \\* ![i](z)\r\n"
+    )
+    assert [(h.level, h.text, h.anchor, body[h.start :][:4]) for h in found_in(body)] == [
+        (1, "One code & more", "one-code--more", "# On"),
+        (2, "Two lines", "two-lines", "Two\r"),
+        (3, "x * i", "x--i", "### "),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "~~~\n# a\n~~~\n",
+        "    # indented code\n",
+        "<!--\n# comment\n-->\n",
+        "> # quoted\n",
+        "- # in a list\n",
+        "| a |\n|---|\n| b |\n---\n",
+        "#no-space\n",
+        "####### seven\n",
+        "",
+    ],
+)
+def test_what_only_looks_like_a_heading(body: str) -> None:
+    assert found_in(body) == ()
+
+
+def test_equal_headings_get_different_anchors() -> None:
+    body = "# A\n# A\n# A-1\n# A\n# \n# !\n"
+    assert [h.anchor for h in found_in(body)] == ["a", "a-1", "a-1-1", "a-2", "section", "section-1"]
+    assert [h.anchor for h in found_in("# A-1\n# A\n# A\n")] == ["a-1", "a", "a-2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "anchor"),
+    [
+        ("What's new in 2.0?", "whats-new-in-20"),
+        ("snake_case & kebab-case", "snake_case--kebab-case"),
+        ("Ärger mit Ü", "ärger-mit-ü"),
+        ("हिन्दी", "हिन्दी"),
+        ("日本語 の 見出し", "日本語-の-見出し"),
+    ],
+)
+def test_slug_is_the_one_github_makes(text: str, anchor: str) -> None:
+    assert slug(text) == anchor
+
+
+@pytest.mark.parametrize(
+    ("anchor", "text"),
+    [
+        ("a", "# A\n1\n## B\n2\n### C\n3\n## B\n4\n"),
+        ("b", "## B\n2\n### C\n3\n"),
+        ("#c", "### C\n3\n"),
+        ("b-1", "## B\n4\n"),
+        ("d", "# D\n5"),
+        ("nowhere", None),
+    ],
+)
+def test_section_ends_at_the_next_heading_of_its_rank(anchor: str, text: str | None) -> None:
+    body = "intro\n# A\n1\n## B\n2\n### C\n3\n## B\n4\n# D\n5"
+    assert section(body, found_in(body), anchor) == text
+
+
+pieces = st.sampled_from(
+    [
+        "# a\n",
+        "## b *c*\n",
+        "text\n",
+        "\n",
+        "===\n",
+        "---\r\n",
+        "```\n",
+        "~~~\n",
+        "> ",
+        "- ",
+        "    ",
+        "<!--",
+        "-->\n",
+        "|a|\n",
+    ]
+)
+
+
+@given(st.lists(pieces).map("".join) | st.text())
+def test_headings_are_those_of_a_full_parse(body: str) -> None:
+    tokens = MarkdownIt("commonmark").enable("table").parse(body)
+    full = [(int(t.tag[1]), t.map[0]) for t in tokens if t.type == "heading_open" and t.level == 0 and t.map]
+    assert [(h.level, len(re.findall(r"\r\n?|\n", body[: h.start]))) for h in found_in(body)] == full
+
+
+@given(st.lists(pieces).map("".join))
+def test_anchors_are_unique_and_open_their_own_section(body: str) -> None:
+    found = found_in(body)
+    assert len({h.anchor for h in found}) == len(found)
+    for heading in found:
+        text = section(body, found, heading.anchor)
+        assert text
+        assert body.startswith(text, heading.start)

@@ -1,0 +1,115 @@
+"""The check that keeps catastrophic patterns out (REQ-012)."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import re2
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrimshaw.ingest.patterns import find_danger
+from scrimshaw.ingest.regex_syntax import Alternatives, Characters, Repeat, Sequence, parse
+from scrimshaw.ingest.rules import compile_pattern
+
+CATASTROPHIC = [
+    "(a+)+$",
+    "(a*)*b",
+    "(a?)*b",
+    "(?:x+x+)+y",
+    "(a|a)*b",
+    "(a|ab|b)*c",
+    r"(\w+\s?)*$",
+    r"(?:\d+,?)+;",
+    "([a-z]+)*!",
+    "(a|b|ab)+$",
+    "(.*,)*x",
+    "(?i)(A|a)+z",
+    r"((?:\s|[^x])*)y",
+    "(a{1,3}){2,}b",
+    "(a{1,100}){1,100}b",
+    "^(a?){30}a{30}$",
+    "(.*a){20}",
+    r"(\w)\1+",
+    r"\s*\s*x",
+    r"\d+\w*!",
+    r"a.*b?.*c",
+    r"[abc]+(?:d|)[cde]+f",
+]
+HARMLESS = [
+    "error",
+    r"^Read$",
+    r"spec\.md$",
+    r"(?i)\berrors?\b",
+    r"(?:\w+\s)+end",
+    r"(?:ab|cd)*e",
+    r"([^,\n]*,)*x",
+    r"(?:[^\n]*\n)*end",
+    r"error.*timeout",
+    r"^(?:\S*/)?plan\.md",
+    r"\d+ (?:passed|failed)",
+    r"a{2,5}b{2,5}",
+    r"(\d{1,3}\.){3}\d{1,3}",
+    r"(?m)^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] ",
+    r"\x41\101\x{1F600}\pL[[:alpha:]\-\]]\Q(a+)+\E",
+]
+
+
+@pytest.mark.parametrize("pattern", CATASTROPHIC)
+def test_catastrophic_pattern_is_turned_away(pattern: str) -> None:
+    danger = find_danger(pattern)
+    assert danger is not None
+    assert danger.why
+    assert danger.rewrite
+    assert not danger.refused
+
+
+@pytest.mark.parametrize("pattern", HARMLESS)
+def test_harmless_pattern_is_accepted(pattern: str) -> None:
+    assert find_danger(pattern) is None
+
+
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(?<!a)b", "a++", "(?(1)a|b)", "(unclosed", "[a"])
+def test_pattern_that_re2_refuses_is_named_as_such(pattern: str) -> None:
+    danger = find_danger(pattern)
+    assert danger is not None
+    assert danger.refused
+
+
+def test_long_alternation_is_judged_in_time() -> None:
+    words = "|".join(f"word{number}" for number in range(200))
+    started = time.perf_counter()
+    find_danger(f"(?:{words})+ (?:{words})+")
+    assert time.perf_counter() - started < 5
+
+
+def test_matching_is_linear_even_for_a_missed_pattern() -> None:
+    text = "a" * 200_000 + "!"
+    started = time.perf_counter()
+    assert not compile_pattern("(a+)+$").search(text)
+    assert time.perf_counter() - started < 2
+
+
+def test_parse_builds_the_expected_nodes() -> None:
+    letter = Characters(1 << ord("a"))
+    assert parse("a") == letter
+    assert parse("a*?") == Repeat(letter, 0, None)
+    assert parse("a{2,3}") == Repeat(letter, 2, 3)
+    assert parse("a{2}") == Repeat(letter, 2, 2)
+    assert parse("a{,") == Sequence((letter, Characters(1 << ord("{")), Characters(1 << ord(","))))
+    assert parse("^a$") == Sequence((Sequence(()), letter, Sequence(())))
+    assert parse("(?P<name>a)|(?:a)") == Alternatives((letter, letter))
+    assert parse("(?i)a") == Sequence((Sequence(()), Characters(1 << ord("a") | 1 << ord("A"))))
+    assert parse("[b-da]") == Characters(sum(1 << ord(character) for character in "abcd"))
+    assert parse("[^\\x00-`b-\\x{10FFFF}]") == letter
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="ab|()*+?[]{}1,2^$.\\dws-", max_size=14))
+def test_whatever_re2_accepts_is_judged(pattern: str) -> None:
+    danger = find_danger(pattern)
+    try:
+        compile_pattern(pattern)
+    except re2.error:
+        assert danger is not None
