@@ -1,0 +1,1 @@
+"""Where bytes live: files, databases, and what keeps them in step."""

@@ -1,0 +1,120 @@
+"""Changes to files that survive a crash the moment they return."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from scrimshaw.errors import StorageFailure
+
+TEMP_PREFIX = ".scrimshaw-tmp-"
+STALE_AFTER_S = 3600.0  # no write takes an hour: what is older belongs to a killed writer
+
+_HINTS = {
+    errno.ENOSPC: "The disk is full: free some space and try again.",
+    errno.EDQUOT: "The disk quota is used up: free some space and try again.",
+    errno.EROFS: "The file system is read-only: mount it writable or move the vault.",
+    errno.EACCES: "Give this user access to the file and its folder.",
+    errno.EPERM: "Give this user access to the file and its folder.",
+    errno.ENOTDIR: "A file stands where a folder is needed: rename one of them.",
+    errno.EEXIST: "A file stands where a folder is needed: rename one of them.",
+    errno.EISDIR: "A folder stands where the file belongs: rename one of them.",
+    errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
+}
+
+
+@contextmanager
+def storage_errors(action: str, path: Path) -> Iterator[None]:
+    """Turn the system's refusals into StorageFailure, naming the path and what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailure(
+            f"Cannot {action} {path}: {error.strerror or error}.",
+            _HINTS.get(error.errno or 0, "Check the disk, then try again."),
+            path=str(path),
+            errno=error.errno,
+        ) from error
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable. Windows has no such call and needs none."""
+    if os.name == "nt":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def make_folders(folder: Path) -> None:
+    """Create a folder and its missing parents, each durable in the folder above it."""
+    if folder.exists():
+        return
+    make_folders(folder.parent)
+    folder.mkdir(exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Put `data` at `path` as a whole and durably, keeping the mode of a file that was there.
+
+    Raises OSError. Until the rename the old file is untouched and the temporary file is removed.
+    """
+    make_folders(path.parent)
+    temporary = path.with_name(TEMP_PREFIX + secrets.token_hex(8))
+    try:
+        _write_new(temporary, data, _mode(path))
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(path.parent)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return 0o666
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def remove_file(path: Path, root: Path) -> None:
+    """Remove a file, and the folders this empties below `root`, durably. Raises OSError."""
+    path.unlink()
+    folder = path.parent
+    while folder != root and _remove_empty(folder):
+        folder = folder.parent
+    sync_folder(folder)
+
+
+def _remove_empty(folder: Path) -> bool:
+    try:
+        folder.rmdir()
+    except OSError:
+        return False
+    return True
+
+
+def sweep(folder: Path, names: Iterable[str]) -> None:
+    """Remove what killed writers left among the `names` in a folder; call it under the vault's lock."""
+    for name in names:
+        if name.startswith(TEMP_PREFIX):
+            leftover = folder / name
+            if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
+                leftover.unlink(missing_ok=True)

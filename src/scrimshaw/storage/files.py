@@ -1,0 +1,147 @@
+"""The vault: one memory, one Markdown file; written durably, never over somebody else's change."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from scrimshaw.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, ReadOnly, VaultBusy
+from scrimshaw.models import Redacted
+from scrimshaw.storage.durable import remove_file, replace_file, storage_errors, sweep
+from scrimshaw.storage.paths import check_id, locate
+
+LOCK_POLL_S = 0.01  # a write takes a few milliseconds
+
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
+
+
+def content_hash(data: bytes) -> str:
+    """SHA-256 of a file's bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()
+
+
+@contextmanager
+def lock(path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the vault's writer lock, kept in the file `path`. Not re-entrant.
+
+    VaultBusy after `timeout_s` seconds. A killed holder frees the lock.
+    """
+    guard = FileLock(path)
+    with storage_errors("lock", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        _acquire(guard, path, timeout_s)
+    try:
+        yield
+    finally:
+        guard.release()
+
+
+def _acquire(guard: FileLock, path: Path, timeout_s: float) -> None:
+    try:
+        guard.acquire(timeout=timeout_s, poll_interval=LOCK_POLL_S)
+    except Timeout as error:
+        raise VaultBusy(
+            f"Another writer held {path} for {timeout_s:g} s.", "Try again in a moment.", path=str(path)
+        ) from error
+
+
+@dataclass(frozen=True)
+class Vault:
+    """A folder of memories. Hold `lock` around `write` and `remove`: they check first and change after."""
+
+    root: Path
+    name: str
+    writable: bool
+
+    def read(self, memory_id: str) -> bytes:
+        """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
+        path = locate(self.root, memory_id)
+        with storage_errors("read", path):
+            return _existing(self.name, memory_id, path)
+
+    def write(self, memory_id: str, content: Redacted, *, expected_hash: str | None) -> str:
+        """Write a memory durably and answer the SHA-256 of its bytes.
+
+        `expected_hash` is that of the file to replace, "" for a new memory, None for whatever is there.
+        Conflict carries `current_hash`.
+        """
+        self._demand_writable()
+        memory_id = check_id(memory_id)
+        path = locate(self.root, memory_id)
+        data = _encode(content)
+        with storage_errors("write", path):
+            _demand(memory_id, _content(path), expected_hash)
+            replace_file(path, data)
+        return content_hash(data)
+
+    def sweep(self) -> None:
+        """Remove what killed writers left behind, once it is old enough to belong to nobody."""
+        for folder, _, names in os.walk(self.root):
+            sweep(Path(folder), names)
+
+    def remove(self, memory_id: str, expected_hash: str | None) -> bytes:
+        """Remove a memory's file durably, and the folders this empties; answers the removed bytes."""
+        self._demand_writable()
+        path = locate(self.root, memory_id)
+        with storage_errors("remove", path):
+            data = _existing(self.name, memory_id, path)
+            _demand(memory_id, data, expected_hash)
+            remove_file(path, self.root.resolve())
+        return data
+
+    def _demand_writable(self) -> None:
+        if not self.writable:
+            raise ReadOnly(f"The vault {self.name!r} is read-only.", "Save to a writable vault.", vault=self.name)
+
+
+def _encode(content: Redacted) -> bytes:
+    try:
+        return content.text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"The text has a lone surrogate at character {error.start}.",
+            "Send text that can be written as UTF-8.",
+            parameter="content",
+        ) from error
+
+
+def _content(path: Path) -> bytes | None:
+    """The bytes of a regular file; None where there is none, or where there can be none."""
+    try:
+        return path.read_bytes() if path.is_file() else None
+    except OSError as error:
+        if error.errno in _ABSENT:
+            return None
+        raise
+
+
+def _existing(vault: str, memory_id: str, path: Path) -> bytes:
+    data = _content(path)
+    if data is None:
+        raise NotFound(
+            f"No memory {memory_id!r} in the vault {vault!r}.", "Search for it, or list the vault.", id=memory_id
+        )
+    return data
+
+
+def _demand(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
+    current_hash = "" if current is None else content_hash(current)
+    if expected_hash is None or expected_hash == current_hash:
+        return
+    if not expected_hash:
+        raise AlreadyExists(
+            f"{memory_id!r} exists.", "Update it, or choose another id.", id=memory_id, current_hash=current_hash
+        )
+    raise Conflict(
+        f"{memory_id!r} {'changed' if current_hash else 'was removed'} since it was read.",
+        "Read it again, then repeat the change.",
+        id=memory_id,
+        current_hash=current_hash,
+    )

@@ -1,0 +1,80 @@
+"""Relations whose source is a document that is never written. They live in one TOML file, so they travel with git."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
+from scrimshaw.storage.durable import replace_file, storage_errors
+
+LINKS_FILE = "links.toml"
+
+_HEAD = "# Relations from documents that Scrimshaw reads but never writes.\n"
+_Name = Annotated[str, Meta(min_length=1)]
+
+
+class _Link(Struct, frozen=True, forbid_unknown_fields=True):
+    source: _Name
+    target: _Name
+    relation: Relation
+    strength: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    evidence: str = ""
+
+
+class _Links(Struct, frozen=True, forbid_unknown_fields=True):
+    link: tuple[_Link, ...] = ()
+
+
+def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
+    """The links of a file, none where there is no file; `clean` redacts what a person may have written.
+
+    Raises UnreadableFile, naming what is wrong, and StorageFailure.
+    """
+    with storage_errors("read", path):
+        try:
+            found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Links).link
+        except FileNotFoundError:
+            return ()
+        except (ValueError, msgspec.ValidationError) as error:
+            raise UnreadableFile(f"{path}: {error}.", "Correct the file.", path=str(path)) from error
+    return tuple(_edge(link, clean) for link in found)
+
+
+def render_links(links: Iterable[Edge]) -> str:
+    """The text of a links file, in a fixed order so that two branches merge; comments are not kept."""
+    ordered = sorted(links, key=lambda link: (link.source, link.relation, link.target))
+    return "\n".join([_HEAD, *map(_table, ordered)])
+
+
+def write_links(path: Path, text: Redacted) -> None:
+    """Replace a links file durably; hold the vault's lock. Raises StorageFailure."""
+    with storage_errors("write", path):
+        replace_file(path, text.text.encode(errors="replace"))
+
+
+def _edge(link: _Link, clean: Callable[[str], str]) -> Edge:
+    return Edge(
+        source=clean(link.source),
+        target=clean(link.target),
+        relation=link.relation,
+        kind=EdgeKind.EXTERNAL,
+        strength=link.strength,
+        evidence=clean(link.evidence) if link.evidence else "",
+    )
+
+
+def _table(link: Edge) -> str:
+    values = {"source": link.source, "target": link.target, "relation": str(link.relation), "strength": link.strength}
+    if link.evidence:
+        values["evidence"] = link.evidence
+    # A JSON string is a TOML string, but for the one control character that JSON lets stand.
+    lines = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
+    return "\n".join(["[[link]]", *lines, ""]).replace("\x7f", "\\u007f")

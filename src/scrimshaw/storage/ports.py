@@ -1,0 +1,353 @@
+"""The ports of storage: what the rest of the product may ask of a database, in words.
+
+`Index` holds what was derived from files; dropping it loses nothing. `Sessions` and `Journal` are durable: when a
+method that writes has returned, its effect survives a crash. Implementations are safe to call from several threads and,
+for one database, from several processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from scrimshaw.models import (
+    Capability,
+    Chunk,
+    Document,
+    Edge,
+    Entry,
+    Filters,
+    Item,
+    Job,
+    Memory,
+    NewItem,
+    Redacted,
+    Session,
+    SessionState,
+    Skip,
+    SourceFile,
+)
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """A candidate of one channel: higher `score` is better, its scale is the channel's own.
+
+    `chunk` is the ordinal of the best chunk where the channel knows it, else -1.
+    """
+
+    id: str
+    score: float
+    chunk: int = -1
+
+
+class FileState(Struct, frozen=True, kw_only=True):
+    """What the index last saw of a file. `memory_id` is empty for a file that was skipped for `reason`."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    content_hash: str
+    memory_id: str
+    reason: str = ""
+
+
+class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An edge met on a walk from a start: `hop` counts from 1; `start` is the memory the walk began at.
+
+    `outward` says that the walk went from source to target, `path_strength` is the product of the strengths of the
+    edges walked before this one, on the strongest of the shortest ways.
+    """
+
+    start: str
+    hop: int
+    source: str
+    target: str
+    relation: str
+    strength: float
+    evidence: str
+    path_strength: float = 1.0
+    outward: bool = True
+
+    @property
+    def place(self) -> str:
+        """The memory that the walk reached over this edge."""
+        return self.target if self.outward else self.source
+
+
+class Piece(Struct, frozen=True, kw_only=True):
+    """The text of a chunk, and the heading above it with its anchor."""
+
+    anchor: str
+    heading: str
+    text: str
+
+
+class PendingChunk(Struct, frozen=True, kw_only=True):
+    """A chunk text that has no vector of the model yet; `key` names the text, `place` its row, which only grows."""
+
+    place: int
+    key: str
+    text: str
+
+
+class Review(Struct, frozen=True, kw_only=True):
+    """Durable review state of a memory: what forgetting and validation know of it. Times are seconds since 1970."""
+
+    memory_id: str
+    stability: float
+    difficulty: float
+    last_review: float
+    reviews: int = 0
+    useful: int = 0
+    not_useful: int = 0
+    confidence: float = 0.5
+
+
+class Admission(Struct, frozen=True, kw_only=True):
+    """Whether a newcomer enters working memory, and the numbers of the items that leave it."""
+
+    admitted: bool
+    leaving: tuple[int, ...] = ()
+
+
+# Decides over the items held now, the newcomer and the session's counter.
+Admit = Callable[[Sequence[Item], NewItem, int], Admission]
+
+
+class Learning(Struct, frozen=True, kw_only=True):
+    """Self-assessed scores 0..100 of a task before (`pre`) or after it (`post`)."""
+
+    folder: str
+    task: str
+    phase: str
+    session: str
+    knowledge: float
+    uncertainty: float
+    context: float
+    gaps: tuple[str, ...] = ()
+    at: float = 0.0
+
+
+class Index(Protocol):
+    """Derived, disposable: everything here can be rebuilt from the files."""
+
+    def put(self, documents: Sequence[Document]) -> None:
+        """Store documents, replacing those of the same id, in one transaction."""
+
+    def retire(self, paths: Sequence[str]) -> None:
+        """Forget the files at these paths and the memories read from them."""
+
+    def clear(self) -> None:
+        """Forget everything."""
+
+    def touch(self, file: SourceFile, content_hash: str) -> None:
+        """Remember new size and time of a file whose content did not change."""
+
+    def skip(self, file: SourceFile, content_hash: str, reason: str) -> None:
+        """Remember that a file cannot be a memory; a memory read from it earlier is forgotten."""
+
+    def manifest(self, source: str) -> Mapping[str, FileState]:
+        """What is known of the files of a source, by path."""
+
+    def skips(self) -> list[Skip]:
+        """The files that were passed over, by path."""
+
+    def get(self, ids: Sequence[str]) -> dict[str, Memory]:
+        """The memories of these ids; an unknown id is absent."""
+
+    def bodies(self, ids: Sequence[str]) -> dict[str, str]:
+        """The redacted bodies of these memories."""
+
+    def chunks(self, ids: Sequence[str]) -> dict[str, list[Chunk]]:
+        """The chunks of these memories, in order."""
+
+    def pieces(self, wanted: Sequence[tuple[str, int]]) -> dict[str, Piece]:
+        """The chunks named by memory id and ordinal, one per memory; what does not exist is absent."""
+
+    def select(self, filters: Filters, *, sort: str, limit: int, offset: int) -> list[Memory]:
+        """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
+
+    def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
+        """Exact counts of memories, grouped by `tier`, `type`, `artifact`, `source`, `folder` or `topic`.
+
+        Without `by` the only key is `""`.
+        """
+
+    def same_text(self, text_hash: str) -> list[str]:
+        """The ids of memories whose normalised body has this hash."""
+
+    def twins(self, memory_id: str) -> list[str]:
+        """The ids that differ from this one in case at most."""
+
+    def match_text(self, expression: str, filters: Filters, limit: int) -> list[Match]:
+        """The best memories for a full-text expression."""
+
+    def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
+        """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts."""
+
+    def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
+        """(phrase, memory id) of the phrases with one of these heads; with `titles` also the titles of memories."""
+
+    def alike(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
+        """The ids of memories that share at least so many hashes with a sketch, those with most first."""
+
+    def generation(self) -> int:
+        """A number that changes whenever the index does."""
+
+    def neighbors(
+        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
+    ) -> list[Neighbor]:
+        """Edges within `hops` of the starts; direction is `outgoing`, `incoming` or `both`."""
+
+    def edges(self, source: str = "") -> list[tuple[Edge, str]]:
+        """Edges as they are written, of one memory or of all, each with the id it means; empty while it dangles."""
+
+    def put_links(self, links: Sequence[Edge]) -> None:
+        """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
+
+    def pending(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+        """Chunk texts without a vector of this model in the order of their places, those behind `after`."""
+
+    def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]]) -> None:
+        """Store one normalised vector per chunk key; raises StorageFailure if the model's dimension differs."""
+
+    def vector_progress(self, model: str) -> tuple[int, int]:
+        """(chunk texts with a vector of this model, all chunk texts)."""
+
+    def vector_models(self) -> dict[str, int]:
+        """Models with vectors in the index, and how many vectors each has."""
+
+    def drop_vectors(self, model: str) -> None:
+        """Forget the vectors of a model."""
+
+    def capabilities(self) -> list[Capability]:
+        """What this engine can do here, probed when it was opened."""
+
+    def check(self) -> list[str]:
+        """Faults found by the database's own integrity check; empty when sound."""
+
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+
+    def close(self) -> None:
+        """Release files and connections."""
+
+
+class Sessions(Protocol):
+    """Durable: sessions, what happened in them, and what they were shown."""
+
+    def open(self, session: str, *, client: str = "", process: int = 0, now: float) -> tuple[Session, bool]:
+        """The session of this id and whether it is new; one that had ended is active again, its counter goes on."""
+
+    def get(self, session: str) -> Session | None:
+        """A session by id."""
+
+    def latest(self, *, before: str = "", limit: int = 1) -> list[Session]:
+        """Sessions by their last event, newest first, without `before`."""
+
+    def of_process(self, processes: Sequence[int]) -> Session | None:
+        """The active session whose client is one of these processes; the most recent, if several."""
+
+    def tick(self, session: str, *, now: float, modulus: int) -> int:
+        """Count one event; the counter after it. No two callers get the same."""
+
+    def close(self, session: str, state: SessionState, *, now: float) -> None:
+        """End a session."""
+
+    def sweep(self, *, silent_since: float) -> list[str]:
+        """Interrupt the active sessions without an event since then; their ids."""
+
+    def describe(self, session: str, *, task: str | None = None, context_used: float | None = None) -> None:
+        """Store what was learned about a session; None leaves as it is."""
+
+    def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
+        """Record an item at the counter; `admit` decides in one transaction what working memory holds."""
+
+    def mention(self, session: str, number: int) -> None:
+        """Add 1 to the mentions of an item; neither its base nor its clock changes."""
+
+    def items(self, session: str, *, held: bool | None = None) -> list[Item]:
+        """The items of a session in order; only those in working memory, or only those outside, if asked."""
+
+    def drop(self, session: str, numbers: Sequence[int]) -> None:
+        """Take items out of working memory; they stay in the record."""
+
+    def show(self, session: str, shown: Mapping[str, str], *, now: float) -> None:
+        """Remember that the session was shown these memories (id -> content hash)."""
+
+    def shown(self, session: str) -> dict[str, str]:
+        """What the session was shown: id -> content hash."""
+
+    def record_learning(self, row: Learning) -> None:
+        """Store or replace the pre- or postflight of a task."""
+
+    def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
+        """Pre- and postflights of a folder's tasks, newest first."""
+
+
+class Journal(Protocol):
+    """Durable: ledger, prior contents, review state and jobs."""
+
+    def record(
+        self, entries: Sequence[tuple[Entry, Redacted | None]], jobs: Sequence[tuple[str, str]] = ()
+    ) -> list[int]:
+        """Append ledger entries, each with the content it replaced, and enqueue (kind, key) jobs.
+
+        One transaction; the numbers of the entries are returned in order.
+        """
+
+    def history(self, memory_id: str, limit: int) -> list[Mapping[str, Any]]:
+        """The newest ledger rows of a memory, newest first."""
+
+    def last_hashes(self) -> dict[str, str]:
+        """The newest recorded content hash of every memory; empty string for one that was removed."""
+
+    def prior(self, memory_id: str, content_hash: str) -> str | None:
+        """A content of this memory that was replaced or removed, by the hash the file had; redacted."""
+
+    def purge(self, memory_id: str) -> int:
+        """Erase prior contents and review state of a memory; the number of contents erased."""
+
+    def verify(self) -> tuple[int, int]:
+        """(rows checked, number of the first row that breaks the chain, 0 when sound)."""
+
+    def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
+        """Review states of these memories; an unreviewed one is absent."""
+
+    def review(self, state: Review) -> None:
+        """Store a review state."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Carry the review state of a memory to its new id."""
+
+    def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
+        """Add a job and return its id; while one of the same kind and key waits, that one's id."""
+
+    def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
+        """Take the oldest job that is due, or None. A job whose lease ran out is due again."""
+
+    def heartbeat(self, job: Job, done: int, total: int, lease_s: float) -> bool:
+        """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
+
+    def finish(self, job: Job, state: str, error: str = "", retry_in_s: float | None = None) -> None:
+        """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now."""
+
+    def job(self, job: int) -> Job | None:
+        """A job by id."""
+
+    def jobs(self, states: Sequence[str] = ()) -> list[Job]:
+        """Jobs, newest first, of these states or of all."""
+
+    def cancel(self, job: int) -> bool:
+        """Cancel a job that has not ended; False if it had."""
+
+    def check(self) -> list[str]:
+        """Faults found by the database's own integrity check; empty when sound."""
+
+    def size_bytes(self) -> int:
+        """Bytes on disk."""
+
+    def close(self) -> None:
+        """Release files and connections."""

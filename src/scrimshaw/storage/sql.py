@@ -1,0 +1,111 @@
+"""SQL that every engine shares: filters as conditions, rows as memories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from scrimshaw.models import (
+    ArtifactClass,
+    Filters,
+    Memory,
+    MemoryType,
+    Provenance,
+    Quality,
+    Tier,
+    Trust,
+)
+
+MEMORY_COLUMNS = (
+    "m.id, m.source, m.path, m.title, m.type, m.tier, m.artifact, m.triggers, m.topics, m.origin, m.trust, "
+    "m.session, m.quality, m.flags, m.created, m.updated, m.content_hash, m.tokens, m.label_tokens, m.length, "
+    "m.writable"
+)
+
+SORTS = {
+    "id": "m.id",
+    "title": "m.title, m.id",
+    "created": "m.created DESC, m.id",
+    "updated": "m.updated DESC, m.id",
+}
+
+GROUPS = {
+    "": "''",
+    "tier": "m.tier",
+    "type": "m.type",
+    "artifact": "m.artifact",
+    "source": "m.source",
+    "folder": "CASE WHEN instr(m.id, '/') THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
+    "topic": "t.topic",
+}
+
+
+def conditions(filters: Filters) -> tuple[str, list[Any]]:
+    """The filters as a condition on `memories m`, with its arguments; `1` when nothing restricts."""
+    parts: list[str] = []
+    arguments: list[Any] = []
+
+    def add(condition: str, *values: Any) -> None:
+        parts.append(condition)
+        arguments.extend(values)
+
+    for column, wanted in (("tier", filters.tiers), ("type", filters.types), ("artifact", filters.artifacts)):
+        if wanted:
+            add(f"m.{column} IN ({marks(wanted)})", *map(str, wanted))
+    if not filters.include_deprecated and Tier.DEPRECATED not in filters.tiers:
+        add("m.tier <> 'deprecated'")
+    for topic in filters.topics:
+        add("m.row IN (SELECT memory FROM topics WHERE topic = ?)", topic.casefold())
+    _add_ranges(filters, add)
+    if filters.only is not None:
+        add(f"m.id IN ({marks(filters.only)})", *filters.only)
+    if filters.exclude:
+        add(f"m.id NOT IN ({marks(filters.exclude)})", *filters.exclude)
+    return " AND ".join(parts) or "1", arguments
+
+
+def _add_ranges(filters: Filters, add: Any) -> None:
+    if filters.folder:
+        folder = filters.folder.rstrip("/")
+        add("(m.id = ? OR substr(m.id, 1, ?) = ?)", folder, len(folder) + 1, folder + "/")
+    if filters.source:
+        add("m.source = ?", filters.source)
+    if filters.since:
+        add("m.updated >= ?", filters.since)
+    if filters.until:
+        # What bears no date is not known to be old.
+        add("m.updated <> '' AND substr(m.updated, 1, ?) <= ?", len(filters.until), filters.until)
+    if filters.min_quality_score is not None:
+        # A file written by hand is never hidden, whatever it scores.
+        add("(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)", filters.min_quality_score)
+
+
+def marks(values: Collection[Any]) -> str:
+    """As many question marks as there are values."""
+    return ",".join("?" * len(values))
+
+
+def memory(row: Sequence[Any]) -> Memory:
+    """A row of MEMORY_COLUMNS as a Memory."""
+    quality, flags = row[12], row[13]
+    return Memory(
+        id=row[0],
+        source=row[1],
+        path=row[2],
+        title=row[3],
+        type=MemoryType(row[4]),
+        tier=Tier(row[5]),
+        artifact=ArtifactClass(row[6]),
+        triggers=tuple(json.loads(row[7])),
+        topics=tuple(json.loads(row[8])),
+        provenance=Provenance(source=row[9], trust=Trust(row[10]), session=row[11]),
+        quality=None if quality is None else Quality(score=quality, flags=tuple(json.loads(flags))),
+        created=row[14],
+        updated=row[15],
+        content_hash=row[16],
+        tokens=row[17],
+        label_tokens=row[18],
+        length=row[19],
+        writable=bool(row[20]),
+    )

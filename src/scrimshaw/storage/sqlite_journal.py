@@ -1,0 +1,238 @@
+"""The journal in SQLite: ledger, prior contents, review state and jobs, each commit forced to disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import apsw
+
+from scrimshaw.models import Entry, Job, JobState, Redacted
+from scrimshaw.storage.ports import Review
+from scrimshaw.storage.sql import marks
+from scrimshaw.storage.sqlite import Database
+
+_LEDGER = (
+    "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
+)
+_JOB = "id, kind, key, payload, state, attempts, done, total, error"
+# Every claim is another attempt, so a worker that lost its job to another is told so.
+_CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
+
+
+class SqliteJournal:
+    """The Journal port over one file."""
+
+    def __init__(self, path: Path, *, busy_timeout_ms: int) -> None:
+        self._database = Database(path, "journal", durable=True, busy_timeout_ms=busy_timeout_ms)
+
+    @property
+    def database(self) -> Database:
+        """The file, for the other durable ports that live in it; closed with the journal."""
+        return self._database
+
+    # Ledger
+
+    def record(
+        self, entries: Sequence[tuple[Entry, Redacted | None]], jobs: Sequence[tuple[str, str]] = ()
+    ) -> list[int]:
+        """See Journal."""
+        now = time.time()
+        with self._database.write() as write:
+            chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
+            numbers = []
+            for entry, prior in entries:
+                chain = _append(write, entry, now, chain)
+                numbers.append(int(write.last_insert_rowid()))
+                if prior is not None:
+                    _keep(write, entry, prior, now)
+            for kind, key in jobs:
+                _enqueue(write, kind, key, {}, 0, now)
+        return numbers
+
+    def history(self, memory_id: str, limit: int) -> list[Mapping[str, Any]]:
+        """See Journal."""
+        sql = f"SELECT {_LEDGER} FROM ledger WHERE memory_id = ? ORDER BY seq DESC LIMIT ?"
+        return [_ledger_row(row) for row in self._database.rows(sql, (memory_id, limit))]
+
+    def last_hashes(self) -> dict[str, str]:
+        """See Journal."""
+        return dict(
+            self._database.rows("SELECT memory_id, new_hash FROM ledger GROUP BY memory_id HAVING seq = max(seq)")
+        )
+
+    def prior(self, memory_id: str, content_hash: str) -> str | None:
+        """See Journal."""
+        sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
+        content = self._database.value(sql, (memory_id, content_hash))
+        return None if content is None else bytes(content).decode()
+
+    def purge(self, memory_id: str) -> int:
+        """See Journal."""
+        with self._database.write() as write:
+            write.execute("DELETE FROM contents WHERE memory_id = ?", (memory_id,))
+            erased = write.changes()
+            write.execute("DELETE FROM reviews WHERE memory_id = ?", (memory_id,))
+        self._database.drop_log()
+        return erased
+
+    def verify(self) -> tuple[int, int]:
+        """See Journal."""
+        chain, checked = "", 0
+        for row in self._database.rows(f"SELECT {_LEDGER} FROM ledger ORDER BY seq"):
+            chain = _chain(chain, row[1:-1])
+            checked += 1
+            if chain != row[-1]:
+                return checked, int(row[0])
+        return checked, 0
+
+    # Review state
+
+    def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
+        """See Journal."""
+        names = Review.__struct_fields__
+        sql = f"SELECT {', '.join(names)} FROM reviews WHERE memory_id IN ({marks(ids)})"
+        return {row[0]: Review(**dict(zip(names, row, strict=True))) for row in self._database.rows(sql, ids)}
+
+    def review(self, state: Review) -> None:
+        """See Journal."""
+        names = Review.__struct_fields__
+        values = tuple(getattr(state, name) for name in names)
+        with self._database.write() as write:
+            write.execute(f"INSERT OR REPLACE INTO reviews ({', '.join(names)}) VALUES ({marks(names)})", values)
+
+    def rename(self, old: str, new: str) -> None:
+        """See Journal."""
+        with self._database.write() as write:
+            write.execute("UPDATE OR REPLACE reviews SET memory_id = ? WHERE memory_id = ?", (new, old))
+
+    # Jobs
+
+    def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
+        """See Journal."""
+        with self._database.write() as write:
+            return _enqueue(write, kind, key, payload, total, time.time())
+
+    def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
+        """See Journal."""
+        due = "(state = 'queued' AND due <= ?) OR (state = 'running' AND lease_until < ?)"
+        find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({due}) ORDER BY due, id LIMIT 1"
+        now = time.time()
+        if self._database.value(find, (*kinds, now, now)) is None:
+            return None
+        with self._database.write() as write:
+            number = write.execute(find, (*kinds, now, now)).get
+            if number is None:
+                return None
+            write.execute(
+                "UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ? WHERE id = ?",
+                (now + lease_s, number),
+            )
+        return self.job(number)
+
+    def heartbeat(self, job: Job, done: int, total: int, lease_s: float) -> bool:
+        """See Journal."""
+        with self._database.write() as write:
+            write.execute(
+                f"UPDATE jobs SET done = ?, total = ?, lease_until = ? WHERE {_CLAIMED}",
+                (done, total, time.time() + lease_s, job.id, job.attempts),
+            )
+            return write.changes() > 0
+
+    def finish(self, job: Job, state: str, error: str = "", retry_in_s: float | None = None) -> None:
+        """See Journal."""
+        again = retry_in_s is not None
+        due = time.time() + (retry_in_s or 0.0) * random.uniform(0.8, 1.2)
+        with self._database.write() as write:
+            write.execute(
+                f"UPDATE OR REPLACE jobs SET state = ?, error = ?, due = ? WHERE {_CLAIMED}",
+                (JobState.QUEUED if again else state, error, due, job.id, job.attempts),
+            )
+
+    def job(self, job: int) -> Job | None:
+        """See Journal."""
+        rows = self._database.rows(f"SELECT {_JOB} FROM jobs WHERE id = ?", (job,))
+        return _job(rows[0]) if rows else None
+
+    def jobs(self, states: Sequence[str] = ()) -> list[Job]:
+        """See Journal."""
+        where = f"WHERE state IN ({marks(states)})" if states else ""
+        return [_job(row) for row in self._database.rows(f"SELECT {_JOB} FROM jobs {where} ORDER BY id DESC", states)]
+
+    def cancel(self, job: int) -> bool:
+        """See Journal."""
+        with self._database.write() as write:
+            write.execute("UPDATE jobs SET state = 'cancelled' WHERE id = ? AND state IN ('queued', 'running')", (job,))
+            return write.changes() > 0
+
+    # Condition
+
+    def check(self) -> list[str]:
+        """See Journal."""
+        return self._database.check()
+
+    def size_bytes(self) -> int:
+        """See Journal."""
+        return self._database.size_bytes()
+
+    def close(self) -> None:
+        """See Journal."""
+        self._database.close()
+
+
+def _append(write: apsw.Connection, entry: Entry, now: float, chain: str) -> str:
+    values = (
+        now,
+        entry.action,
+        entry.memory_id,
+        entry.reason,
+        entry.prior_hash,
+        entry.new_hash,
+        json.dumps(entry.linked_memory_ids),
+        json.dumps(entry.decision_meta, sort_keys=True),
+        entry.actor,
+        entry.session,
+    )
+    chain = _chain(chain, values)
+    columns = _LEDGER.partition(", ")[2]
+    write.execute(f"INSERT INTO ledger ({columns}) VALUES ({marks((*values, chain))})", (*values, chain))
+    return chain
+
+
+def _chain(before: str, values: Sequence[Any]) -> str:
+    """The hash that ties a ledger row to the one before it."""
+    return hashlib.sha256(json.dumps([before, *values]).encode()).hexdigest()
+
+
+def _keep(write: apsw.Connection, entry: Entry, prior: Redacted, now: float) -> None:
+    write.execute(
+        "INSERT OR IGNORE INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?)",
+        (entry.prior_hash, entry.memory_id, prior.text.encode(), now),
+    )
+
+
+def _enqueue(write: apsw.Connection, kind: str, key: str, payload: Mapping[str, Any], total: int, now: float) -> int:
+    waiting = write.execute("SELECT id FROM jobs WHERE kind = ? AND key = ? AND state = 'queued'", (kind, key)).get
+    if waiting is not None:
+        return int(waiting)
+    write.execute(
+        "INSERT INTO jobs (kind, key, payload, state, total, due, created) VALUES (?,?,?,'queued',?,?,?)",
+        (kind, key, json.dumps(payload), total, now, now),
+    )
+    return int(write.last_insert_rowid())
+
+
+def _ledger_row(row: Sequence[Any]) -> Mapping[str, Any]:
+    found = dict(zip(_LEDGER.split(", "), row, strict=True))
+    return found | {name: json.loads(found[name]) for name in ("linked_memory_ids", "decision_meta")}
+
+
+def _job(row: Sequence[Any]) -> Job:
+    values = dict(zip(_JOB.split(", "), row, strict=True))
+    values["payload"], values["state"] = json.loads(values["payload"]), JobState(values["state"])
+    return Job(**values)

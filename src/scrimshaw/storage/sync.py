@@ -1,0 +1,147 @@
+"""Keeping the index in step with the files.
+
+A file is looked at again only when its size or time changed, and parsed again only when its bytes did. What the index
+knows of a file is written after the file was read, so that a failure is met again at the next scan.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.models import Document, Skip, SourceFile
+from scrimshaw.storage.ports import FileState, Index
+from scrimshaw.storage.scan import Limits, Source, scan
+
+# A commit costs about as much as indexing a few files.
+BATCH = 100
+
+Parse = Callable[[SourceFile, bytes], Document]
+Progress = Callable[[int, int], None]
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A file whose content changed, appeared (no prior hash) or went away (no new hash)."""
+
+    memory_id: str
+    path: str
+    prior_hash: str
+    new_hash: str
+    writable: bool
+
+
+class SyncReport(Struct, frozen=True, kw_only=True):
+    """What a scan did. `changes` are those of memories, `skipped` the files that cannot be one, with reasons."""
+
+    files: int
+    unchanged: int
+    changes: tuple[Change, ...]
+    skipped: tuple[Skip, ...]
+
+    @property
+    def added(self) -> int:
+        """Memories that appeared."""
+        return sum(not change.prior_hash for change in self.changes)
+
+    @property
+    def removed(self) -> int:
+        """Memories that went away."""
+        return sum(not change.new_hash for change in self.changes)
+
+    @property
+    def updated(self) -> int:
+        """Memories whose content changed."""
+        return len(self.changes) - self.added - self.removed
+
+    def renames(self) -> Iterator[tuple[str, str]]:
+        """(old id, new id) of memories that went away while one of the same content appeared."""
+        gone = {change.prior_hash: change.memory_id for change in self.changes if not change.new_hash}
+        for change in self.changes:
+            if not change.prior_hash and change.new_hash in gone:
+                yield gone.pop(change.new_hash), change.memory_id
+
+
+class Synchronizer:
+    """Brings one index up to date with the sources; the first source that has an id keeps it."""
+
+    def __init__(self, index: Index, parse: Parse, limits: Limits) -> None:
+        self._index = index
+        self._parse = parse
+        self._limits = limits
+
+    def sync(self, sources: Sequence[Source], *, force: bool = False, progress: Progress | None = None) -> SyncReport:
+        """Scan all sources; with `force` every file is read again."""
+        files, skips = self._scan(sources)
+        known = {path: state for source in sources for path, state in self._index.manifest(source.name).items()}
+        changes: list[Change] = []
+        batch: list[Document] = []
+        unread = 0
+        for number, file in enumerate(files, start=1):
+            state = known.pop(file.path, None)
+            result = self._look(file, state, force)
+            if isinstance(result, Document):
+                batch.append(result)
+                changes.append(_change(file, state, result.content_hash))
+            elif result:
+                skips.append(result)
+                unread += 1
+            if batch and (len(batch) >= BATCH or number == len(files)):
+                self._index.put(batch)
+                batch = []
+            if progress:
+                progress(number, len(files))
+        unchanged = len(files) - len(changes) - unread
+        changes += self._retire(known)
+        skipped = tuple(sorted(skips, key=lambda skip: skip.path))
+        return SyncReport(files=len(files), unchanged=unchanged, changes=tuple(changes), skipped=skipped)
+
+    def _scan(self, sources: Sequence[Source]) -> tuple[list[SourceFile], list[Skip]]:
+        files: dict[str, SourceFile] = {}
+        skips: list[Skip] = []
+        for source in sources:
+            for found in scan(source, self._limits):
+                if isinstance(found, Skip):
+                    skips.append(found)
+                elif found.memory_id in files:
+                    other = files[found.memory_id].path
+                    if other != found.path:
+                        skips.append(Skip(path=found.path, reason=f"{found.memory_id} is read from {other}"))
+                else:
+                    files[found.memory_id] = found
+        return list(files.values()), skips
+
+    def _look(self, file: SourceFile, state: FileState | None, force: bool) -> Document | Skip | None:
+        """The parsed file, why it cannot be parsed, or None when its content did not change."""
+        if state and not force and (state.size, state.mtime_ns) == (file.size, file.mtime_ns):
+            return Skip(path=file.path, reason=state.reason) if state.reason else None
+        try:
+            raw = Path(file.path).read_bytes()
+        except OSError as error:
+            return Skip(path=file.path, reason=f"it cannot be read: {error.strerror}")
+        digest = hashlib.sha256(raw).hexdigest()
+        if state and not force and state.content_hash == digest and state.memory_id == file.memory_id:
+            self._index.touch(file, digest)
+            return None
+        try:
+            return self._parse(file, raw)
+        except UnreadableFile as error:
+            self._index.skip(file, digest, error.message)
+            return Skip(path=file.path, reason=error.message)
+
+    def _retire(self, gone: dict[str, FileState]) -> list[Change]:
+        if gone:
+            self._index.retire(list(gone))
+        return [
+            Change(memory_id=s.memory_id, path=s.path, prior_hash=s.content_hash, new_hash="", writable=False)
+            for s in gone.values()
+            if s.memory_id
+        ]
+
+
+def _change(file: SourceFile, state: FileState | None, digest: str) -> Change:
+    prior = state.content_hash if state and state.memory_id else ""
+    return Change(memory_id=file.memory_id, path=file.path, prior_hash=prior, new_hash=digest, writable=file.writable)

@@ -1,0 +1,450 @@
+"""The Index port: what is put comes back, what is retired is gone, and every filter restricts."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.samples import digest, document, phrase, source_file
+
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import (
+    ArtifactClass,
+    Chunk,
+    Filters,
+    MemoryType,
+    Provenance,
+    Quality,
+    Redacted,
+    Skip,
+    Tier,
+    Trust,
+)
+from scrimshaw.search.terms import match_expression, prefix_expression, terms
+from scrimshaw.storage.ports import FileState, Index, Piece
+
+EVERYTHING = Filters(include_deprecated=True)
+
+
+def ids(index: Index, filters: Filters = EVERYTHING, *, sort: str = "id") -> list[str]:
+    return [memory.id for memory in index.select(filters, sort=sort, limit=-1, offset=0)]
+
+
+def found(index: Index, expression: str, filters: Filters = EVERYTHING, limit: int = 10) -> list[str]:
+    return [match.id for match in index.match_text(expression, filters, limit)]
+
+
+# Writing and exact reading
+
+
+def test_a_new_index_is_empty_and_sound(index: Index) -> None:
+    assert ids(index) == []
+    assert index.count(EVERYTHING) == {"": 0}
+    assert index.count(EVERYTHING, by="tier") == {}
+    assert index.manifest("vault") == {}
+    assert index.skips() == []
+    assert index.phrases({"text"}, titles=True) == []
+    assert index.alike((1,), shared=1, limit=5) == []
+    assert index.vector_models() == {}
+    assert index.check() == []
+    assert index.size_bytes() > 0
+    assert {capability.name for capability in index.capabilities()} >= {"full_text", "vectors", "graph"}
+
+
+def test_a_memory_comes_back_as_it_was_put(index: Index) -> None:
+    put = document(
+        "storage/wal",
+        "First piece.\n",
+        "Zweites Stück 🚀",
+        file=source_file("storage/wal", artifact=ArtifactClass.PLAN, writable=False, source="specs"),
+        title="WAL reset",
+        type=MemoryType.DECISION,
+        tier=Tier.CRITICAL,
+        triggers=("wal reset", "日本語 phrase"),
+        topics=("SQLite", "Concurrency"),
+        provenance=Provenance(source="agent", trust=Trust.TOOL, session="s1"),
+        quality=Quality(score=0.25, flags=("thin", "no-triggers")),
+        created="2026-01-01",
+        updated="2026-02-01T10:00:00Z",
+        tokens=7,
+    )
+    index.put([put])
+    memory = index.get(["storage/wal", "absent"])["storage/wal"]
+    assert list(index.get(["storage/wal", "absent"])) == ["storage/wal"]
+    for name in ("title", "type", "tier", "triggers", "topics", "provenance", "quality", "created", "updated"):
+        assert getattr(memory, name) == getattr(put, name), name
+    assert (memory.source, memory.path, memory.artifact) == ("specs", put.file.path, ArtifactClass.PLAN)
+    assert (memory.content_hash, memory.tokens, memory.writable) == (put.content_hash, 7, False)
+    assert memory.length == len(put.body.text)
+    assert index.bodies(["storage/wal", "absent"]) == {"storage/wal": put.body.text}
+    assert index.chunks(["storage/wal", "absent"]) == {"storage/wal": list(put.chunks)}
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
+@given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
+def test_any_text_comes_back_to_the_byte(index: Index, text: str) -> None:
+    piece = Chunk(ordinal=0, anchor=text, heading=text, start=0, end=len(text), context=text)
+    put = document("note", text, title=text, triggers=(text,), topics=(text,), chunks=(piece,))
+    index.put([put])
+    assert index.bodies(["note"]) == {"note": text}
+    assert index.chunks(["note"]) == {"note": [piece]}
+    memory = index.get(["note"])["note"]
+    assert (memory.title, memory.triggers, memory.topics) == (text, (text,), (text,))
+
+
+def test_putting_again_replaces_everything(index: Index) -> None:
+    index.put([document("a", "old words\n", "zebra", triggers=("old phrase",), topics=("old",))])
+    index.put([document("a", "new words", triggers=("new phrase",), topics=("new",))])
+    assert index.bodies(["a"]) == {"a": "new words"}
+    assert (found(index, '"old"'), found(index, '"zebra"'), found(index, '"new"')) == ([], [], ["a"])
+    assert index.phrases({"old", "new"}, titles=True) == [("new phrase", "a")]
+    assert index.count(EVERYTHING, by="topic") == {"new": 1}
+    assert index.count(EVERYTHING) == {"": 1}
+    assert len(index.chunks(["a"])["a"]) == 1
+
+
+def test_a_path_read_under_another_id_is_one_memory(index: Index) -> None:
+    index.put([document("old", file=source_file("old", path="/p.md"))])
+    index.put([document("new", file=source_file("new", path="/p.md"))])
+    assert ids(index) == ["new"]
+
+
+def test_an_id_read_from_another_path_is_one_memory(index: Index) -> None:
+    index.put([document("a", file=source_file("a", path="/1.md"))])
+    index.put([document("a", file=source_file("a", path="/2.md"))])
+    assert index.get(["a"])["a"].path == "/2.md"
+    index.retire(["/1.md"])
+    assert ids(index) == ["a"]
+
+
+def test_a_failing_batch_stores_nothing(index: Index) -> None:
+    broken = replace(document("b"), body=Redacted(text="lone \ud800"))
+    with pytest.raises(UnicodeEncodeError):
+        index.put([document("a"), broken])
+    assert ids(index) == []
+    assert found(index, '"text"') == []
+
+
+def test_retired_files_are_forgotten(index: Index) -> None:
+    index.put([document("a", triggers=("aa",), topics=("t",)), document("b")])
+    index.retire([source_file("a").path, "/never/seen.md"])
+    assert ids(index) == ["b"]
+    assert found(index, '"text"') == ["b"]
+    assert list(index.manifest("vault")) == ["/vault/b.md"]
+    assert index.phrases({"aa"}, titles=True) == []
+    assert index.count(EVERYTHING, by="topic") == {}
+    assert index.chunks(["a"]) == {}
+
+
+def test_clear_forgets_everything(index: Index) -> None:
+    index.put([document("a", triggers=("aa",), topics=("t",))])
+    index.skip(source_file("b"), "", "broken")
+    index.clear()
+    assert (ids(index), dict(index.manifest("vault")), index.skips()) == ([], {}, [])
+    assert index.phrases({"aa"}, titles=True) == []
+    assert found(index, '"text"') == []
+    assert index.vector_progress("m") == (0, 0)
+    index.put([document("a")])
+    assert found(index, '"text"') == ["a"]
+    assert index.check() == []
+
+
+# Files
+
+
+def test_the_manifest_is_per_source(index: Index) -> None:
+    index.put([document("a"), document("d", file=source_file("d", source="docs"))])
+    state = FileState(path="/vault/a.md", size=10, mtime_ns=1, content_hash=index.get(["a"])["a"].content_hash,
+                      memory_id="a")  # fmt: skip
+    assert index.manifest("vault") == {"/vault/a.md": state}
+    assert list(index.manifest("docs")) == ["/vault/d.md"]
+
+
+def test_touch_changes_size_and_time_alone(index: Index) -> None:
+    index.put([document("a")])
+    before, generation = index.manifest("vault")["/vault/a.md"], index.generation()
+    index.touch(source_file("a", size=99, mtime_ns=77), before.content_hash)
+    assert index.manifest("vault")["/vault/a.md"] == replace(before, size=99, mtime_ns=77)
+    assert index.generation() == generation
+
+
+def test_a_skipped_file_is_remembered_and_its_memory_forgotten(index: Index) -> None:
+    index.put([document("a"), document("b")])
+    index.skip(source_file("a", size=3), digest("broken"), "line 2: no")
+    assert ids(index) == ["b"]
+    assert index.skips() == [Skip(path="/vault/a.md", reason="line 2: no")]
+    state = index.manifest("vault")["/vault/a.md"]
+    assert (state.memory_id, state.reason, state.size, state.content_hash) == ("", "line 2: no", 3, digest("broken"))
+    index.put([document("a")])
+    assert (ids(index), index.skips()) == (["a", "b"], [])
+
+
+# Filters, sorting, counting
+
+
+def library(index: Index) -> None:
+    spec = source_file("specs/one/spec", source="docs", artifact=ArtifactClass.SPEC, writable=False)
+    memory = ArtifactClass.MEMORY
+    agent = Provenance(source="agent", trust=Trust.AGENT)
+    index.put(
+        [
+            document("a", file=source_file("a", artifact=memory), tier=Tier.CRITICAL, topics=("SQLite", "wal"),
+                     updated="2026-01-10", created="2026-03-01", title="Zoo"),
+            document("one/b", file=source_file("one/b", artifact=memory), type=MemoryType.DECISION,
+                     topics=("sqlite",), updated="2026-02-10T12:00:00Z", created="2026-01-01", title="Yak"),
+            document("one/deep/c", file=source_file("one/deep/c", artifact=memory), tier=Tier.TEMPORARY,
+                     quality=Quality(score=0.2), provenance=agent, updated="2026-03-10"),
+            document("onerous", file=source_file("onerous", artifact=memory), quality=Quality(score=0.2)),
+            document("old", file=source_file("old", artifact=memory), tier=Tier.DEPRECATED, updated="2020-01-01"),
+            document("specs/one/spec", file=spec, quality=Quality(score=0.9), provenance=agent, updated="2026-02-11"),
+        ]
+    )  # fmt: skip
+
+
+EVERY = ["a", "old", "one/b", "one/deep/c", "onerous", "specs/one/spec"]
+SHOWN = ["a", "one/b", "one/deep/c", "onerous", "specs/one/spec"]
+
+FILTERS: list[tuple[Filters, list[str]]] = [
+    (Filters(), SHOWN),
+    (Filters(include_deprecated=True), EVERY),
+    (Filters(tiers=(Tier.CRITICAL, Tier.TEMPORARY)), ["a", "one/deep/c"]),
+    (Filters(tiers=(Tier.DEPRECATED,)), ["old"]),
+    (Filters(types=(MemoryType.DECISION,)), ["one/b"]),
+    (Filters(artifacts=(ArtifactClass.SPEC, ArtifactClass.PLAN)), ["specs/one/spec"]),
+    (Filters(topics=("sqlite",)), ["a", "one/b"]),
+    (Filters(topics=("SQLITE", "Wal")), ["a"]),
+    (Filters(topics=("sql",)), []),
+    (Filters(folder="one"), ["one/b", "one/deep/c"]),
+    (Filters(folder="one/"), ["one/b", "one/deep/c"]),
+    (Filters(folder="one/deep/c"), ["one/deep/c"]),
+    (Filters(folder="%"), []),
+    (Filters(source="docs"), ["specs/one/spec"]),
+    (Filters(since="2026-02-10"), ["one/b", "one/deep/c", "specs/one/spec"]),
+    (Filters(until="2026-02-10"), ["a", "one/b"]),
+    (Filters(since="2026-02-01", until="2026-02"), ["one/b", "specs/one/spec"]),
+    (Filters(only=("a", "old", "nothing")), ["a"]),
+    (Filters(only=()), []),
+    (Filters(exclude=("a", "one/b")), ["one/deep/c", "onerous", "specs/one/spec"]),
+    (Filters(min_quality_score=0.5), ["a", "one/b", "onerous", "specs/one/spec"]),
+    (Filters(min_quality_score=0.95), ["a", "one/b", "onerous"]),
+    (Filters(topics=("sqlite",), folder="one", types=(MemoryType.GENERAL,)), []),
+]
+
+
+@pytest.mark.parametrize(("filters", "expected"), FILTERS)
+def test_every_filter_restricts_every_way_of_asking(index: Index, filters: Filters, expected: list[str]) -> None:
+    library(index)
+    assert ids(index, filters) == expected
+    assert index.count(filters) == {"": len(expected)}
+    assert sorted(found(index, '"text"', filters)) == expected
+    assert sum(index.count(filters, by="tier").values()) == len(expected)
+
+
+@pytest.mark.parametrize(
+    ("by", "expected"),
+    [
+        ("tier", {"critical": 1, "deprecated": 1, "normal": 3, "temporary": 1}),
+        ("type", {"decision": 1, "general": 5}),
+        ("artifact", {"memory": 5, "spec": 1}),
+        ("source", {"docs": 1, "vault": 5}),
+        ("folder", {"": 3, "one": 2, "specs": 1}),
+        ("topic", {"sqlite": 2, "wal": 1}),
+    ],
+)
+def test_counts_by_group(index: Index, by: str, expected: dict[str, int]) -> None:
+    library(index)
+    assert index.count(EVERYTHING, by=by) == expected
+
+
+def test_an_unknown_group_or_order_is_refused(index: Index) -> None:
+    with pytest.raises(InvalidRequest, match="colour"):
+        index.count(EVERYTHING, by="colour")
+    with pytest.raises(InvalidRequest, match="id; DROP"):
+        index.select(EVERYTHING, sort="id; DROP TABLE memories", limit=1, offset=0)
+
+
+def test_sorting(index: Index) -> None:
+    library(index)
+    assert ids(index, sort="id") == EVERY
+    assert ids(index, sort="title")[:2] == ["one/b", "a"]
+    assert ids(index, sort="updated") == ["one/deep/c", "specs/one/spec", "one/b", "a", "old", "onerous"]
+    assert ids(index, sort="created")[:2] == ["a", "one/b"]
+
+
+@pytest.mark.parametrize("sort", ["id", "title", "created", "updated"])
+def test_pages_join_to_the_whole(index: Index, sort: str) -> None:
+    library(index)
+    pages = [index.select(EVERYTHING, sort=sort, limit=2, offset=offset) for offset in range(0, 8, 2)]
+    assert [memory.id for page in pages for memory in page] == ids(index, sort=sort)
+
+
+def test_the_same_text_is_found_by_its_hash(index: Index) -> None:
+    index.put([document("b", "Same  TEXT"), document("a", "same text"), document("c", "other")])
+    same = document("x", "same\ntext").text_hash
+    assert index.same_text(same) == ["a", "b"]
+    assert index.same_text(digest("nothing")) == []
+
+
+def test_pieces_are_named_by_memory_and_ordinal(index: Index) -> None:
+    chunks = tuple(
+        Chunk(ordinal=n, anchor=f"a{n}", heading=f"H{n}", start=n * 3, end=n * 3 + 3, context="T") for n in range(2)
+    )
+    index.put([document("a", "ü1\n", "🚀2\n", chunks=chunks), document("b", "b0")])
+    found = index.pieces([("a", 1), ("b", 0), ("b", 7), ("absent", 0)])
+    assert found["a"] == Piece(anchor="a1", heading="H1", text="🚀2\n")
+    assert (found["b"].text, set(found)) == ("b0", {"a", "b"})
+    assert index.pieces([]) == {}
+
+
+def test_twins_differ_in_case_at_most(index: Index) -> None:
+    index.put([document("Notes/README"), document("notes/readme"), document("notes/readme-2"), document("STRASSE")])
+    assert sorted(index.twins("NOTES/readme")) == ["Notes/README", "notes/readme"]
+    assert index.twins("straße") == ["STRASSE"]
+    assert index.twins("absent") == []
+
+
+# Full text
+
+
+def test_words_are_found_in_every_field_and_stemmed(index: Index) -> None:
+    index.put(
+        [
+            document("zebra/one"),
+            document("b", title="zebras in titles"),
+            document("c", triggers=("ride a zebra",)),
+            document("d", "many zebras run"),
+            document("e", "first\n", "second with a zebra\n", "third"),
+            document("f", topics=("zebra",)),
+            document("g", "no such animal"),
+        ]
+    )
+    assert sorted(found(index, '"zebra"')) == ["b", "c", "d", "e", "f", "zebra/one"]
+
+
+def test_words_of_several_pieces_count_together(index: Index) -> None:
+    index.put([document("a", "alpha\n", "beta\n"), document("b", "alpha\n", "gamma\n")])
+    assert found(index, '"alpha" AND "beta"') == ["a"]
+
+
+def test_a_long_memory_does_not_crowd_out_the_others(index: Index) -> None:
+    index.put([document("long", *["the wal was reset wal wal\n"] * 300)])
+    index.put([document(f"short/{number}", "one wal among very many other words " * 5) for number in range(4)])
+    assert sorted(found(index, '"wal"', limit=5)) == ["long", *(f"short/{number}" for number in range(4))]
+
+
+def test_scores_fall_and_the_limit_holds(index: Index) -> None:
+    index.put([document(f"n{number}", "wal " * number + "filler " * 20) for number in range(1, 8)])
+    matches = index.match_text('"wal"', EVERYTHING, 5)
+    assert len(matches) == 5
+    assert [match.score for match in matches] == sorted((match.score for match in matches), reverse=True)
+    assert matches[0].id == "n7"
+
+
+def test_equal_scores_are_in_the_order_of_ids(index: Index) -> None:
+    for name in ("c", "a", "b"):
+        index.put([document(f"x/{name}", "the same words")])
+    assert found(index, '"words"') == ["x/a", "x/b", "x/c"]
+
+
+HOSTILE = [
+    '"',
+    "'",
+    "''; DROP TABLE memories; --",
+    "AND OR NOT NEAR",
+    "NEAR(a b, 5)",
+    "title:secret",
+    "{name title}: x",
+    "^start*",
+    "a*",
+    "(((",
+    "-x +y",
+    'say "hello" now',
+    "a\\b%_c",
+    "日本語 🚀 ﷽",
+    "\u202eevil",
+    "naïve Straße ΣΊΣΥΦΟΣ",
+    "²³ ½ ⅷ",
+    "x" * 5000,
+    "\ud800 lone",
+    "?1 :name @p $v",
+]
+
+
+@pytest.mark.parametrize("query", HOSTILE)
+def test_hostile_queries_are_only_words(index: Index, query: str) -> None:
+    index.put([document("a", "plain hello")])
+    for expression in (match_expression(terms(query)), prefix_expression(terms(query))):
+        if expression:
+            assert found(index, expression) in ([], ["a"])
+    assert ids(index) == ["a"]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(st.text(max_size=40))
+def test_no_query_breaks_the_expression(index: Index, query: str) -> None:
+    for expression in (match_expression(terms(query)), prefix_expression(terms(query))):
+        if expression:
+            index.match_text(expression, EVERYTHING, 3)
+
+
+# Triggers and generation
+
+
+def test_phrases_are_looked_up_by_their_heads(index: Index) -> None:
+    title = phrase("Busy timeouts", is_title=True)
+    index.put([document("b", triggers=("WAL reset", "busy")), document("a", triggers=("busy",))])
+    index.put([document("c", phrases=(title, phrase("データ")))])
+    assert index.phrases({"busy"}, titles=False) == [("busy", "a"), ("busy", "b")]
+    assert index.phrases({"busy"}, titles=True) == [("Busy timeouts", "c"), ("busy", "a"), ("busy", "b")]
+    assert index.phrases({"wal", "デ", "reset"}, titles=True) == [("WAL reset", "b"), ("データ", "c")]
+    assert index.phrases(set(), titles=True) == []
+
+
+def test_texts_that_share_hashes_are_alike(index: Index) -> None:
+    index.put([document("a", sketch=(1, 2, 3)), document("c", sketch=(1, 9)), document("b", sketch=(9, 1, 7))])
+    assert index.alike((1, 2, 3, 9), shared=1, limit=5) == ["a", "b", "c"]
+    assert index.alike((9,), shared=1, limit=1) == ["b"]
+    assert index.alike((1, 2, 3, 9), shared=2, limit=5) == ["a", "b", "c"]
+    assert index.alike((1, 2, 3, 9), shared=3, limit=5) == ["a"]
+    assert index.alike((4,), shared=1, limit=5) == index.alike((), shared=1, limit=5) == []
+    index.put([document("a", sketch=(4,))])
+    assert index.alike((1, 2, 3), shared=1, limit=5) == ["b", "c"]
+
+
+def test_the_generation_follows_every_change(index: Index) -> None:
+    seen = [index.generation()]
+    index.put([document("a")])
+    seen.append(index.generation())
+    index.skip(source_file("b"), "", "broken")
+    seen.append(index.generation())
+    index.retire(["/vault/a.md"])
+    seen.append(index.generation())
+    index.clear()
+    seen.append(index.generation())
+    assert len(set(seen)) == len(seen)
+    index.get(["a"])
+    assert index.generation() == seen[-1]
+
+
+def test_threads_write_and_read_at_once(index: Index) -> None:
+    failures: list[BaseException] = []
+
+    def work(name: str) -> None:
+        try:
+            for number in range(10):
+                index.put([document(f"{name}/{number}")])
+                assert found(index, '"text"', Filters(folder=f"{name}/{number}")) == [f"{name}/{number}"]
+        except BaseException as error:  # noqa: BLE001 - a thread's failure is the test's
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in ("a", "b", "c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert index.count(EVERYTHING) == {"": 30}
+    assert index.check() == []

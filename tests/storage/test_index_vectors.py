@@ -1,0 +1,219 @@
+"""The Index port: nearest memories, on whichever scan the engine uses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.samples import digest, document
+from tests.storage.contract import INDEXES, vector
+
+from scrimshaw.errors import StorageFailure
+from scrimshaw.models import Filters, Tier
+from scrimshaw.storage.ports import Index
+
+M = "model"
+EVERYTHING = Filters(include_deprecated=True)
+EAST, NORTH, UP, FOURTH = vector(1, 0, 0, 0), vector(0, 1, 0, 0), vector(0, 0, 1, 0), vector(0, 0, 0, 1)
+
+
+def embed(index: Index, *named: tuple[str, object], model: str = M) -> None:
+    """Give the chunk whose text is named its vector."""
+    keys = {chunk.text: chunk.key for chunk in index.pending(model, after=0, limit=1000)}
+    index.put_vectors(model, [(keys[text], row) for text, row in named])
+
+
+def nearest(
+    index: Index, query: object, filters: Filters = EVERYTHING, limit: int = 10, model: str = M
+) -> list[tuple[str, int]]:
+    return [(match.id, match.chunk) for match in index.match_vector(model, query, filters, limit)]
+
+
+def test_nothing_is_near_in_an_index_without_vectors(index: Index) -> None:
+    assert index.match_vector(M, EAST, EVERYTHING, 5) == []
+    index.put([document("a")])
+    assert index.match_vector(M, EAST, EVERYTHING, 5) == []
+
+
+def test_pending_names_the_texts_in_the_order_of_their_places(index: Index) -> None:
+    index.put([document("b", "two\n", " one "), document("a", "one"), document("c", "three")])
+    pending = index.pending(M, after=0, limit=10)
+    assert [chunk.text for chunk in pending] == ["two", "one", "one", "three"]
+    assert [chunk.place for chunk in pending] == sorted({chunk.place for chunk in pending})
+    assert pending[1].key == pending[2].key
+    assert [chunk.text for chunk in index.pending(M, after=0, limit=2)] == ["two", "one"]
+    embed(index, ("one", EAST))
+    assert [chunk.text for chunk in index.pending(M, after=0, limit=10)] == ["two", "three"]
+    assert index.vector_progress(M) == (2, 4)
+    assert len(index.pending("other", after=0, limit=10)) == 4
+
+
+def test_pending_goes_on_behind_a_place(index: Index) -> None:
+    index.put([document("a", "one\n", "two\n"), document("b", "three")])
+    first, second, third = index.pending(M, after=0, limit=10)
+    assert index.pending(M, after=first.place, limit=10) == [second, third]
+    assert index.pending(M, after=first.place, limit=1) == [second]
+    assert index.pending(M, after=third.place, limit=10) == []
+
+
+def test_pending_is_the_text_that_the_chunk_says(index: Index) -> None:
+    put = document("a", "first 🚀 piece\n", "zweites Stück\n\n", "  ")
+    index.put([put])
+    expected = [chunk.embedded_text(put.body.text) for chunk in put.chunks]
+    assert [chunk.text for chunk in index.pending(M, after=0, limit=10)] == expected
+
+
+def test_the_nearest_comes_first_with_its_cosine(index: Index) -> None:
+    index.put([document("a", "ta"), document("b", "tb"), document("c", "tc")])
+    embed(index, ("ta", vector(1, 1, 0, 0)), ("tb", EAST), ("tc", NORTH))
+    matches = index.match_vector(M, EAST, EVERYTHING, 10)
+    assert [match.id for match in matches] == ["b", "a", "c"]
+    assert [match.score for match in matches] == pytest.approx([1.0, 0.7071, 0.0], abs=1e-3)
+    assert nearest(index, EAST, limit=1) == [("b", 0)]
+
+
+def test_the_best_chunk_counts(index: Index) -> None:
+    index.put([document("a", "a0\n", "a1\n", "a2"), document("b", "b0")])
+    embed(index, ("a0", NORTH), ("a1", vector(9, 1, 0, 0)), ("a2", vector(1, 1, 0, 0)), ("b0", vector(2, 1, 0, 0)))
+    assert nearest(index, EAST) == [("a", 1), ("b", 0)]
+    assert nearest(index, NORTH)[0] == ("a", 0)
+
+
+def test_many_chunks_of_one_memory_leave_room_for_others(index: Index) -> None:
+    pieces = [f"piece {number}\n" for number in range(40)]
+    index.put([document("long", *pieces), document("x", "tx"), document("y", "ty")])
+    close = [(piece.strip(), vector(100, number, 0, 0)) for number, piece in enumerate(pieces)]
+    embed(index, *close, ("tx", UP), ("ty", FOURTH))
+    assert nearest(index, EAST, limit=3) == [("long", 0), ("x", 0), ("y", 0)]
+
+
+def test_filters_are_respected(index: Index) -> None:
+    index.put([document("a", "ta"), document("in/b", "tb"), document("in/c", "tc", tier=Tier.DEPRECATED)])
+    embed(index, ("ta", EAST), ("tb", NORTH), ("tc", vector(1, 1, 0, 0)))
+    assert nearest(index, EAST, Filters()) == [("a", 0), ("in/b", 0)]
+    assert nearest(index, EAST, Filters(folder="in")) == [("in/b", 0)]
+    assert nearest(index, EAST, Filters(folder="in", include_deprecated=True)) == [("in/c", 0), ("in/b", 0)]
+    assert nearest(index, EAST, Filters(only=())) == []
+    index.put([document("in/d", "ta")])
+    assert nearest(index, EAST, Filters(folder="in"))[0] == ("in/d", 0)
+
+
+def test_equal_scores_are_in_the_order_of_ids(index: Index) -> None:
+    for name in ("c", "a", "b"):
+        index.put([document(name, f"t{name}")])
+    embed(index, ("tc", EAST), ("ta", EAST), ("tb", EAST))
+    assert [name for name, _ in nearest(index, EAST)] == ["a", "b", "c"]
+
+
+def test_a_search_follows_edits_and_deletes(index: Index) -> None:
+    index.put([document("a", "ta"), document("b", "tb")])
+    embed(index, ("ta", EAST), ("tb", NORTH))
+    assert nearest(index, EAST)[0] == ("a", 0)
+    index.put([document("a", "ta changed")])
+    assert nearest(index, EAST) == [("b", 0)]
+    embed(index, ("ta changed", UP))
+    assert nearest(index, UP)[0] == ("a", 0)
+    index.put([document("c", "tc")])
+    embed(index, ("tc", UP))
+    assert [name for name, _ in nearest(index, UP)][:2] == ["a", "c"]
+    index.retire(["/vault/a.md"])
+    assert [name for name, _ in nearest(index, UP)] == ["c", "b"]
+    index.clear()
+    assert nearest(index, UP) == []
+    index.put([document("a", "again")])
+    embed(index, ("again", UP))
+    assert nearest(index, UP) == [("a", 0)]
+
+
+def test_another_engine_sees_what_was_written(index: Index, tmp_path: Path) -> None:
+    other = INDEXES["sqlite"](tmp_path)
+    try:
+        index.put([document("a", "ta")])
+        embed(index, ("ta", EAST))
+        assert nearest(other, EAST) == [("a", 0)]
+        index.put([document("b", "tb")])
+        embed(index, ("tb", vector(3, 1, 0, 0)))
+        assert nearest(other, EAST) == [("a", 0), ("b", 0)]
+    finally:
+        other.close()
+
+
+def test_an_unchanged_text_keeps_its_vector(index: Index) -> None:
+    index.put([document("a", "same\n", "old")])
+    embed(index, ("same", EAST), ("old", NORTH))
+    embed(index, ("same", UP), model="second")
+    index.put([document("a", "new\n", "same\n")])
+    assert [chunk.text for chunk in index.pending(M, after=0, limit=10)] == ["new"]
+    assert nearest(index, EAST) == [("a", 1)]
+    assert nearest(index, UP, model="second") == [("a", 1)]
+    index.put([document("moved", "same")])
+    assert index.pending(M, after=0, limit=10)[0].text == "new"
+    assert nearest(index, EAST) == [("a", 1), ("moved", 0)]
+
+
+def test_models_do_not_mix(index: Index) -> None:
+    index.put([document("a", "ta")])
+    embed(index, ("ta", EAST))
+    embed(index, ("ta", vector(1, 0)), model="small")
+    assert index.vector_models() == {M: 1, "small": 1}
+    assert nearest(index, vector(1, 0), model="small") == [("a", 0)]
+    index.drop_vectors(M)
+    assert index.vector_models() == {"small": 1}
+    assert nearest(index, EAST) == []
+    assert index.vector_progress(M) == (0, 1)
+
+
+def test_mixed_dimensions_are_refused(index: Index) -> None:
+    index.put([document("a", "ta"), document("b", "tb")])
+    embed(index, ("ta", EAST))
+    with pytest.raises(StorageFailure, match=r"model gave a vector of 3 numbers; the index holds 4"):
+        embed(index, ("tb", vector(1, 0, 0)))
+    assert index.vector_models() == {M: 1}
+    with pytest.raises(StorageFailure):
+        embed(index, ("ta", EAST), ("tb", vector(1, 0, 0)), model="fresh")
+    assert index.vector_models() == {M: 1}
+    index.drop_vectors(M)
+    embed(index, ("ta", vector(1, 0, 0)))
+    assert nearest(index, vector(1, 0, 0)) == [("a", 0)]
+
+
+def test_a_vector_for_a_text_that_is_gone_is_ignored(index: Index) -> None:
+    index.put([document("a", "ta")])
+    index.put_vectors(M, [(digest("gone")[:32], EAST)])
+    assert index.vector_models() == {}
+
+
+def test_the_same_vector_twice_is_stored_once(index: Index) -> None:
+    index.put([document("a", "ta")])
+    key = index.pending(M, after=0, limit=1)[0].key
+    index.put_vectors(M, [(key, EAST), (key, EAST)])
+    index.put_vectors(M, [(key, EAST)])
+    assert index.vector_progress(M) == (1, 1)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(1, 5), limit=st.integers(1, 6))
+def test_both_scans_agree(tmp_path_factory: pytest.TempPathFactory, seed: int, steps: int, limit: int) -> None:
+    """Random edits and deletes; the copy in memory follows, the scan on disk has nothing to follow."""
+    random = np.random.default_rng(seed)
+    folder = tmp_path_factory.mktemp("scans")
+    ram, disk = INDEXES["sqlite"](folder), INDEXES["sqlite-disk-scan"](folder)
+    try:
+        for step in range(steps):
+            for name in random.choice(list("abcdef"), size=3):
+                pieces = [f"{name}{step}{number}\n" for number in range(random.integers(1, 4))]
+                ram.put([document(str(name), *pieces)])
+            ram.retire([f"/vault/{random.choice(list('abcdef'))}.md"])
+            rows = [(chunk.key, vector(*random.normal(size=4))) for chunk in ram.pending(M, after=0, limit=100)]
+            ram.put_vectors(M, rows)
+            query = vector(*random.normal(size=4))
+            for filters in (EVERYTHING, Filters(only=("a", "b", "c"))):
+                one, two = (each.match_vector(M, query, filters, limit) for each in (ram, disk))
+                assert [(match.id, match.chunk) for match in one] == [(match.id, match.chunk) for match in two]
+                assert [match.score for match in one] == pytest.approx([match.score for match in two], abs=1e-6)
+    finally:
+        ram.close()
+        disk.close()

@@ -1,0 +1,357 @@
+"""The Journal port: an append-only chained ledger, contents for undo, review state, durable jobs."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.storage.contract import (
+    JOURNALS,
+    LEASE_S,
+    LIFT_GUARDS,
+    REFUSALS,
+    TAMPER,
+    claim_all,
+    open_and_enqueue,
+)
+
+from scrimshaw.models import Action, Entry, JobState, Redacted
+from scrimshaw.storage.ports import Journal, Review
+
+OVER = -1.0  # a lease that is over as soon as it begins
+
+
+def entry(memory_id: str = "a", prior: str = "", new: str = "h1", **fields: object) -> Entry:
+    base = Entry(action=Action.UPDATE, memory_id=memory_id, reason="why", prior_hash=prior, new_hash=new, actor="agent")
+    return replace(base, **fields)
+
+
+def text(content: str) -> Redacted:
+    return Redacted(text=content)
+
+
+# Ledger
+
+
+def test_a_new_journal_is_empty_and_sound(journal: Journal) -> None:
+    assert journal.verify() == (0, 0)
+    assert journal.last_hashes() == {}
+    assert journal.history("a", 5) == []
+    assert journal.jobs() == []
+    assert journal.check() == []
+    assert journal.size_bytes() > 0
+
+
+def test_history_tells_what_was_recorded_newest_first(journal: Journal) -> None:
+    full = entry(new="h2", session="s", linked_memory_ids=("b", "ü"), decision_meta={"why": {"deep": [1, "ß"]}})
+    assert journal.record([(entry(), None), (entry("b"), None)]) == [1, 2]
+    assert journal.record([(full, None)]) == [3]
+    newest, oldest = journal.history("a", 10)
+    assert [newest["seq"], oldest["seq"]] == [3, 1]
+    for name in ("action", "memory_id", "reason", "prior_hash", "new_hash", "actor", "session", "decision_meta"):
+        assert newest[name] == getattr(full, name), name
+    assert newest["linked_memory_ids"] == ["b", "ü"]
+    assert newest["at"] == pytest.approx(time.time(), abs=60)
+    assert [row["seq"] for row in journal.history("a", 1)] == [3]
+    assert journal.verify() == (3, 0)
+
+
+def test_last_hashes_are_the_newest_of_each_memory(journal: Journal) -> None:
+    for name, new in (("a", "z"), ("b", "1"), ("a", "m"), ("c", "9"), ("a", "b"), ("c", "")):
+        journal.record([(entry(name, new=new), None)])
+    assert journal.last_hashes() == {"a": "b", "b": "1", "c": ""}
+
+
+@pytest.mark.parametrize(
+    "column",
+    ["at", "action", "memory_id", "reason", "prior_hash", "new_hash", "linked_memory_ids", "decision_meta", "actor",
+     "session", "chain"],
+)  # fmt: skip
+def test_an_edited_row_is_named(journal: Journal, journal_engine: str, tmp_path: Path, column: str) -> None:
+    journal.record([(entry(new=str(number)), None) for number in range(4)])
+    value = "1.5" if column == "at" else "'edited'"
+    TAMPER[journal_engine](
+        tmp_path, f"{LIFT_GUARDS[journal_engine]} UPDATE ledger SET {column} = {value} WHERE seq = 3"
+    )
+    assert journal.verify()[1] == 3
+
+
+def test_a_deleted_row_breaks_the_chain_behind_it(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+    journal.record([(entry(new=str(number)), None) for number in range(4)])
+    TAMPER[journal_engine](tmp_path, f"{LIFT_GUARDS[journal_engine]} DELETE FROM ledger WHERE seq = 2")
+    assert journal.verify()[1] == 3
+
+
+@pytest.mark.parametrize("sql", ["UPDATE ledger SET reason = 'x'", "DELETE FROM ledger", "DELETE FROM ledger WHERE 1"])
+def test_the_database_itself_refuses_changes(journal: Journal, journal_engine: str, tmp_path: Path, sql: str) -> None:
+    journal.record([(entry(), None)])
+    with pytest.raises(REFUSALS[journal_engine], match="append-only"):
+        TAMPER[journal_engine](tmp_path, sql)
+    assert journal.verify() == (1, 0)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.text(st.characters(exclude_categories=["Cs"])), st.dictionaries(st.text(max_size=5), st.integers()))
+def test_any_reason_keeps_the_chain(journal: Journal, reason: str, meta: dict[str, int]) -> None:
+    (number,) = journal.record([(entry("a", reason=reason, decision_meta=meta), None)])
+    assert journal.verify() == (number, 0)
+    assert journal.history("a", 1)[0]["decision_meta"] == meta
+
+
+def test_a_record_is_whole_or_not_at_all(journal: Journal) -> None:
+    with pytest.raises(UnicodeEncodeError):
+        journal.record([(entry(), text("first")), (entry("b", prior="p"), text("\ud800"))], [("embed", "")])
+    assert journal.verify() == (0, 0)
+    assert journal.jobs() == []
+
+
+def test_writers_in_threads_make_one_chain(journal: Journal) -> None:
+    def work() -> None:
+        for _ in range(10):
+            journal.record([(entry(), None)])
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert journal.verify() == (30, 0)
+
+
+def test_what_was_recorded_is_there_after_reopening(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+    journal.record([(entry(prior="p"), text("before"))])
+    journal.close()
+    again = JOURNALS[journal_engine](tmp_path)
+    try:
+        assert again.verify() == (1, 0)
+        assert again.prior("a", "p") == "before"
+    finally:
+        again.close()
+
+
+# Prior contents and purge
+
+
+def test_prior_contents_are_kept_by_memory_and_hash(journal: Journal) -> None:
+    journal.record([(entry(prior="p1"), text("one 🚀")), (entry("b", prior="p1"), text("of b"))])
+    journal.record([(entry(prior="p2"), text("two")), (entry(prior="p3"), None)])
+    assert [journal.prior("a", name) for name in ("p1", "p2", "p3")] == ["one 🚀", "two", None]
+    assert journal.prior("b", "p1") == "of b"
+    assert journal.prior("nobody", "p1") is None
+
+
+def test_purge_erases_contents_and_review_but_no_ledger_row(journal: Journal) -> None:
+    journal.record([(entry(prior="p1"), text("one")), (entry(prior="p2"), text("two"))])
+    journal.record([(entry("b", prior="p1"), text("of b"))])
+    journal.review(review("a"))
+    assert journal.purge("a") == 2
+    assert journal.prior("a", "p1") is None
+    assert journal.prior("b", "p1") == "of b"
+    assert journal.reviews(["a"]) == {}
+    assert journal.purge("a") == 0
+    assert journal.verify() == (3, 0)
+
+
+@pytest.mark.parametrize("reopened", [False, True])
+def test_purged_text_is_not_left_on_the_disk(journal: Journal, tmp_path: Path, reopened: bool) -> None:
+    needle = ("carved-in-" + "walrus-ivory").encode()
+
+    def holders() -> list[str]:
+        return [file.name for file in tmp_path.rglob("*") if file.is_file() and needle in file.read_bytes()]
+
+    journal.record([(entry(prior="p1"), text(needle.decode() * 400))])
+    if reopened:
+        journal.close()  # what was logged is in the database now
+    assert holders()
+    journal.purge("a")
+    assert holders() == []
+
+
+# Review state
+
+
+def review(memory_id: str, **fields: float) -> Review:
+    return replace(Review(memory_id=memory_id, stability=2.5, difficulty=5.0, last_review=1e9), **fields)
+
+
+def test_review_state_is_stored_and_replaced(journal: Journal) -> None:
+    journal.review(review("a"))
+    journal.review(review("a", reviews=2, useful=1, not_useful=1, confidence=0.55))
+    journal.review(review("b"))
+    assert journal.reviews(["a", "absent"]) == {
+        "a": review("a", reviews=2, useful=1, not_useful=1, confidence=0.55),
+    }
+
+
+def test_a_rename_carries_the_review_state(journal: Journal) -> None:
+    journal.review(review("old", stability=9.0))
+    journal.review(review("taken", stability=1.0))
+    journal.rename("old", "taken")
+    assert journal.reviews(["old", "taken"]) == {"taken": review("taken", stability=9.0)}
+    journal.rename("unreviewed", "taken")
+    assert journal.reviews(["taken"])["taken"].stability == 9.0
+
+
+# Jobs
+
+
+def test_a_job_lives_from_queued_to_done(journal: Journal) -> None:
+    number = journal.enqueue("work", "k", {"paths": ["ü"]}, total=4)
+    job = journal.job(number)
+    assert job is not None
+    assert (job.kind, job.key, job.payload, job.state, job.total) == ("work", "k", {"paths": ["ü"]}, "queued", 4)
+    claimed = journal.claim(["other", "work"], LEASE_S)
+    assert claimed is not None
+    assert (claimed.id, claimed.state, claimed.attempts) == (number, JobState.RUNNING, 1)
+    assert journal.heartbeat(claimed, 2, 9, LEASE_S)
+    job = journal.job(number)
+    assert job is not None
+    assert (job.done, job.total) == (2, 9)
+    journal.finish(claimed, JobState.DONE, "a note")
+    job = journal.job(number)
+    assert job is not None
+    assert (job.state, job.error) == (JobState.DONE, "a note")
+    assert journal.claim(["work"], LEASE_S) is None
+    assert journal.job(999) is None
+
+
+def test_the_same_work_waits_once(journal: Journal) -> None:
+    first = journal.enqueue("work", "k", {"n": 1})
+    assert journal.enqueue("work", "k", {"n": 2}) == first
+    assert journal.enqueue("work", "other", {}) != first
+    assert journal.enqueue("embed", "k", {}) != first
+    journal.record([(entry(), None)], [("work", "k"), ("fresh", "")])
+    assert sorted((job.kind, job.key) for job in journal.jobs()) == [
+        ("embed", "k"), ("fresh", ""), ("work", "k"), ("work", "other"),
+    ]  # fmt: skip
+    journal.claim(["work"], LEASE_S)
+    assert journal.enqueue("work", "k", {}) != first
+
+
+def test_the_oldest_is_claimed_first_and_only_of_the_kinds_asked_for(journal: Journal) -> None:
+    first, second, other = (journal.enqueue(kind, str(n), {}) for n, kind in enumerate(("work", "work", "other")))
+    claimed = [journal.claim(["work"], LEASE_S) for _ in range(3)]
+    assert [job and job.id for job in claimed] == [first, second, None]
+    assert journal.claim([], LEASE_S) is None
+    last = journal.claim(["work", "other"], LEASE_S)
+    assert last is not None
+    assert last.id == other
+
+
+def test_a_job_whose_lease_ran_out_is_claimed_again(journal: Journal) -> None:
+    number = journal.enqueue("work", "", {})
+    journal.claim(["work"], OVER)
+    again = journal.claim(["work"], LEASE_S)
+    assert again is not None
+    assert (again.id, again.attempts) == (number, 2)
+    assert journal.claim(["work"], LEASE_S) is None
+
+
+def test_a_heartbeat_keeps_the_lease(journal: Journal) -> None:
+    journal.enqueue("work", "", {})
+    job = journal.claim(["work"], 0.2)
+    assert job is not None
+    assert journal.heartbeat(job, 0, 1, LEASE_S)
+    time.sleep(0.25)
+    assert journal.claim(["work"], LEASE_S) is None
+
+
+def test_a_worker_that_lost_its_job_learns_it(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+    journal.enqueue("work", "", {})
+    lost = journal.claim(["work"], OVER)
+    assert lost is not None
+    other = JOURNALS[journal_engine](tmp_path)
+    try:
+        taken = other.claim(["work"], LEASE_S)
+        assert taken is not None
+        assert not journal.heartbeat(lost, 1, 1, LEASE_S)
+        journal.finish(lost, JobState.DONE)
+        assert other.heartbeat(taken, 1, 1, LEASE_S)
+    finally:
+        other.close()
+
+
+def test_a_cancelled_job_stays_cancelled(journal: Journal) -> None:
+    waiting, running = (journal.enqueue("work", key, {}) for key in ("later", "now"))
+    assert journal.cancel(waiting)
+    claimed = journal.claim(["work"], LEASE_S)
+    assert claimed is not None
+    assert claimed.id == running
+    assert journal.cancel(running)
+    assert not journal.heartbeat(claimed, 1, 1, LEASE_S)
+    journal.finish(claimed, JobState.DONE)
+    assert not journal.cancel(running)
+    assert not journal.cancel(999)
+    assert {job.state for job in journal.jobs()} == {JobState.CANCELLED}
+    assert journal.claim(["work"], LEASE_S) is None
+
+
+def test_a_failed_job_is_tried_again_when_it_is_due(journal: Journal) -> None:
+    number = journal.enqueue("work", "", {})
+    first = journal.claim(["work"], LEASE_S)
+    assert first is not None
+    journal.finish(first, JobState.QUEUED, "no luck", retry_in_s=0.0)
+    again = journal.claim(["work"], LEASE_S)
+    assert again is not None
+    assert (again.attempts, again.error) == (2, "no luck")
+    journal.finish(again, JobState.QUEUED, "again", retry_in_s=100.0)
+    assert journal.claim(["work"], LEASE_S) is None
+    job = journal.job(number)
+    assert job is not None
+    assert job.state == JobState.QUEUED
+
+
+def test_a_retry_meets_the_same_work_already_waiting(journal: Journal) -> None:
+    journal.enqueue("work", "k", {})
+    first = journal.claim(["work"], LEASE_S)
+    assert first is not None
+    journal.enqueue("work", "k", {})
+    journal.finish(first, JobState.QUEUED, "busy", retry_in_s=0.0)
+    assert len(journal.jobs([JobState.QUEUED])) == 1
+    assert journal.claim(["work"], LEASE_S) is not None
+
+
+def test_jobs_are_listed_newest_first_by_state(journal: Journal) -> None:
+    numbers = [journal.enqueue("work", str(number), {}) for number in range(3)]
+    journal.cancel(numbers[1])
+    assert [job.id for job in journal.jobs()] == numbers[::-1]
+    assert [job.id for job in journal.jobs([JobState.QUEUED])] == [numbers[2], numbers[0]]
+    assert [job.id for job in journal.jobs([JobState.CANCELLED, JobState.DONE])] == [numbers[1]]
+
+
+def test_threads_never_claim_the_same_job(journal: Journal) -> None:
+    numbers = [journal.enqueue("work", str(number), {}) for number in range(40)]
+    claimed: list[list[int]] = [[], []]
+
+    def work(mine: list[int]) -> None:
+        while job := journal.claim(["work"], LEASE_S):
+            mine.append(job.id)
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in claimed]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(claimed[0] + claimed[1]) == numbers
+
+
+def test_processes_never_claim_the_same_job(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+    numbers = [journal.enqueue("work", str(number), {}) for number in range(60)]
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        futures = [pool.submit(claim_all, journal_engine, str(tmp_path)) for _ in range(2)]
+        claimed = [future.result() for future in futures]
+    assert sorted(claimed[0] + claimed[1]) == numbers
+
+
+def test_processes_open_a_new_journal_at_once(journal_engine: str, tmp_path: Path) -> None:
+    with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
+        for round_ in range(8):
+            futures = [pool.submit(open_and_enqueue, journal_engine, str(tmp_path / str(round_))) for _ in range(2)]
+            assert [future.result() for future in futures] == [1, 1]

@@ -1,0 +1,237 @@
+"""The index in step with the files: what is read again, what is left alone, what is reported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.samples import digest, document
+from tests.storage.contract import INDEXES
+
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.models import Document, Filters, SourceFile
+from scrimshaw.storage.ports import Index
+from scrimshaw.storage.scan import Limits, Source
+from scrimshaw.storage.sync import Change, Synchronizer, SyncReport
+
+
+class Project:
+    """Two sources on disk and one index; `parsed` lists the ids of the files that were parsed."""
+
+    def __init__(self, folder: Path, index: Index) -> None:
+        self.root, self.docs, self.index = folder / "vault", folder / "docs", index
+        self.sources = [Source("vault", self.root, writable=True), Source("docs", self.docs)]
+        self.parsed: list[str] = []
+        self.root.mkdir()
+        self.docs.mkdir()
+
+    def write(self, name: str, text: str, *, docs: bool = False, mtime_ns: int | None = None) -> Path:
+        path = (self.docs if docs else self.root) / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        if mtime_ns is not None:
+            os.utime(path, ns=(mtime_ns, mtime_ns))
+        return path
+
+    def parse(self, file: SourceFile, raw: bytes) -> Document:
+        self.parsed.append(file.memory_id)
+        text = raw.decode()
+        if "broken" in text:
+            raise UnreadableFile(f"{Path(file.path).name} is broken.")
+        if "explode" in text:
+            raise ValueError(file.memory_id)
+        return document(file.memory_id, text, file=file, content_hash=digest(text))
+
+    def sync(self, *, force: bool = False, limits: Limits | None = None) -> SyncReport:
+        self.parsed.clear()
+        return Synchronizer(self.index, self.parse, limits or Limits()).sync(self.sources, force=force)
+
+    def ids(self) -> list[str]:
+        return [memory.id for memory in self.index.select(Filters(), sort="id", limit=-1, offset=0)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Iterator[Project]:
+    index = INDEXES["sqlite"](tmp_path)
+    yield Project(tmp_path, index)
+    index.close()
+
+
+def counts(report: SyncReport) -> tuple[int, int, int, int, int]:
+    return report.files, report.unchanged, report.added, report.updated, report.removed
+
+
+def test_new_files_are_added_once(project: Project) -> None:
+    project.write("a", "one")
+    project.write("in/b", "two")
+    report = project.sync()
+    assert counts(report) == (2, 0, 2, 0, 0)
+    assert report.changes[0] == Change(
+        memory_id="a",
+        path=os.path.realpath(project.root / "a.md"),
+        prior_hash="",
+        new_hash=digest("one"),
+        writable=True,
+    )
+    assert project.ids() == ["a", "in/b"]
+    assert counts(project.sync()) == (2, 2, 0, 0, 0)
+    assert project.parsed == []
+
+
+def test_a_change_is_read_again(project: Project) -> None:
+    project.write("a", "one")
+    project.write("b", "two")
+    project.sync()
+    project.write("a", "three")
+    report = project.sync()
+    assert counts(report) == (2, 1, 0, 1, 0)
+    assert [(change.prior_hash, change.new_hash) for change in report.changes] == [(digest("one"), digest("three"))]
+    assert project.index.bodies(["a"]) == {"a": "three"}
+    assert project.parsed == ["a"]
+
+
+def test_a_change_of_the_same_size_is_seen_by_its_time(project: Project) -> None:
+    path = project.write("a", "one", mtime_ns=10**18)
+    project.sync()
+    project.write("a", "two", mtime_ns=10**18 + 1)
+    assert project.sync().updated == 1
+    assert project.index.manifest("vault")[os.path.realpath(path)].mtime_ns == 10**18 + 1
+
+
+def test_a_touched_file_is_not_parsed_again(project: Project) -> None:
+    path = project.write("a", "one", mtime_ns=10**18)
+    project.sync()
+    os.utime(path, ns=(5, 5))
+    assert counts(project.sync()) == (1, 1, 0, 0, 0)
+    assert project.parsed == []
+    assert project.index.manifest("vault")[os.path.realpath(path)].mtime_ns == 5
+
+
+def test_force_reads_everything_again(project: Project) -> None:
+    project.write("a", "one")
+    project.sync()
+    report = project.sync(force=True)
+    assert project.parsed == ["a"]
+    assert [(change.prior_hash, change.new_hash) for change in report.changes] == [(digest("one"), digest("one"))]
+
+
+def test_a_deleted_file_is_retired(project: Project) -> None:
+    path = project.write("a", "one")
+    project.sync()
+    path.unlink()
+    report = project.sync()
+    assert counts(report) == (0, 0, 0, 0, 1)
+    assert report.changes[0].prior_hash == digest("one")
+    assert project.ids() == []
+    assert counts(project.sync()) == (0, 0, 0, 0, 0)
+
+
+def test_a_renamed_file_is_told_as_a_rename(project: Project) -> None:
+    path = project.write("old/name", "one")
+    project.write("other", "two")
+    project.sync()
+    (project.root / "new").mkdir()
+    path.rename(project.root / "new/name.md")
+    report = project.sync()
+    assert list(report.renames()) == [("old/name", "new/name")]
+    assert (report.added, report.removed) == (1, 1)
+    assert project.ids() == ["new/name", "other"]
+
+
+def test_a_copy_is_no_rename(project: Project) -> None:
+    project.write("a", "one")
+    project.sync()
+    project.write("copy", "one")
+    assert list(project.sync().renames()) == []
+
+
+def test_a_broken_file_is_named_and_its_memory_forgotten(project: Project) -> None:
+    project.write("a", "one")
+    project.write("b", "two")
+    project.sync()
+    project.write("a", "broken now")
+    report = project.sync()
+    assert [skip.reason for skip in report.skipped] == ["a.md is broken."]
+    assert project.ids() == ["b"]
+    assert report.unchanged == 1
+
+
+def test_a_broken_file_is_named_at_every_scan_but_read_once(project: Project) -> None:
+    project.write("a", "broken")
+    assert project.sync().skipped == project.sync().skipped != ()
+    assert project.parsed == []
+
+
+def test_a_repaired_file_is_a_memory_again(project: Project) -> None:
+    project.write("a", "one")
+    project.sync()
+    project.write("a", "broken now")
+    project.sync()
+    project.write("a", "one")
+    report = project.sync()
+    assert (report.skipped, report.added, project.ids()) == ((), 1, ["a"])
+    assert project.index.skips() == []
+
+
+def test_a_failure_is_met_again(project: Project) -> None:
+    """Size and time are remembered after the parse, so what stopped a scan is not taken for read."""
+    path = project.write("a", "explode")
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a"):
+            project.sync()
+        assert project.parsed == ["a"]
+        assert project.index.manifest("vault") == {}
+    path.write_text("harmless")
+    assert project.sync().added == 1
+
+
+def test_a_file_that_grew_too_large_is_retired(project: Project) -> None:
+    project.write("a", "one")
+    project.sync()
+    project.write("a", "x" * 100)
+    report = project.sync(limits=Limits(max_bytes=50))
+    assert report.removed == 1
+    assert "100 bytes are more than the limit of 50" in report.skipped[0].reason
+    assert project.ids() == []
+
+
+def test_the_first_source_keeps_an_id(project: Project) -> None:
+    mine = project.write("a", "mine")
+    project.write("a", "theirs", docs=True)
+    report = project.sync()
+    assert project.index.bodies(["a"]) == {"a": "mine"}
+    assert [skip.reason for skip in report.skipped] == [f"a is read from {os.path.realpath(mine)}"]
+
+
+def test_a_shadow_comes_to_light_and_goes_again(project: Project) -> None:
+    project.write("a", "theirs", docs=True)
+    project.sync()
+    mine = project.write("a", "mine")
+    project.sync()
+    assert project.index.bodies(["a"]) == {"a": "mine"}
+    assert project.index.manifest("docs") == {}
+    mine.unlink()
+    project.sync()
+    assert project.index.bodies(["a"]) == {"a": "theirs"}
+    assert project.index.get(["a"])["a"].source == "docs"
+    assert counts(project.sync()) == (1, 1, 0, 0, 0)
+
+
+def test_progress_counts_to_the_end(project: Project) -> None:
+    for number in range(3):
+        project.write(str(number), "text")
+    seen: list[tuple[int, int]] = []
+    Synchronizer(project.index, project.parse, Limits()).sync(
+        project.sources, progress=lambda done, total: seen.append((done, total))
+    )
+    assert seen == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_more_files_than_a_batch_are_all_stored(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("scrimshaw.storage.sync.BATCH", 3)
+    for number in range(8):
+        project.write(f"n{number}", "broken" if number == 7 else f"text {number}")
+    assert project.sync().added == 7
+    assert len(project.ids()) == 7
