@@ -1,0 +1,1 @@
+"""A query becomes hits with a trace."""

@@ -1,0 +1,65 @@
+"""The only place where a score may rise: small named boosts, held together under one cap."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from scrimshaw.models import Relation
+
+# So that rounding cannot carry a scaled sum over the cap.
+_BELOW = 1 - 1e-12
+
+
+class Step(Protocol):
+    """An edge met on a walk: see `Neighbor` of the storage ports."""
+
+    @property
+    def start(self) -> str: ...
+    @property
+    def hop(self) -> int: ...
+    @property
+    def relation(self) -> str: ...
+    @property
+    def strength(self) -> float: ...
+    @property
+    def path_strength(self) -> float: ...
+    @property
+    def outward(self) -> bool: ...
+    @property
+    def place(self) -> str: ...
+
+
+def session_boost(attention: float, weight: float = 0.15) -> float:
+    """What attention (0..1, clamped) adds, as a share of the score (000 ADR-002)."""
+    return weight * min(max(attention, 0.0), 1.0)
+
+
+def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Step], per_hop: float = 0.05) -> Mapping[str, float]:
+    """What the causal neighbours of the seeds gain, as shares of their scores (000 ADR-002).
+
+    `seeds` are hits with their scores; a weak hit lifts in proportion to the best. A neighbour gains
+    `per_hop / hop`, times the strengths on the way; its best way counts, once. No seed lifts itself, and no memory is
+    lifted for having been superseded.
+    """
+    best = max(seeds.values(), default=0.0)
+    gains: dict[str, float] = {}
+    for step in neighbours:
+        score = seeds.get(step.start, 0.0)
+        if score > 0 and step.place != step.start and not _leads_to_superseded(step):
+            gain = score / best * per_hop / step.hop * step.path_strength * step.strength
+            gains[step.place] = max(gain, gains.get(step.place, 0.0))
+    return {name: gain for name, gain in gains.items() if gain > 0}
+
+
+def capped(parts: Mapping[str, float], limit: float) -> Mapping[str, float]:
+    """The contributions above 0 by name, scaled together where their sum would exceed `limit`."""
+    given = {name: part for name, part in parts.items() if part > 0}
+    total = sum(given.values())
+    if total <= limit:
+        return given
+    return {name: part * (limit / total) * _BELOW for name, part in given.items()}
+
+
+def _leads_to_superseded(step: Step) -> bool:
+    return step.relation == Relation.SUPERSEDES and step.outward

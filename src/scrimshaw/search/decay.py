@@ -1,0 +1,124 @@
+"""How attention fades within a session and memories over days. Pure; nothing here is ever written back.
+
+Attention (000 ADR-003): `base * rate ** elapsed + mention_boost * mentions`, from a stored base and a stored clock.
+Retrievability (FSRS v4, 004 ADR-004): `(1 + factor * days / stability) ** power`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from msgspec import Struct
+
+from scrimshaw.models import Grade, MemoryType, Retention, Tier
+
+FACTOR, POWER = 19 / 81, -0.5  # FSRS v4: R(S) = 0.9
+
+# Spec Kit's scheduler: an unreviewed memory has difficulty 5 on a scale of 1 to 10; stability in days.
+INITIAL_DIFFICULTY, EASIEST, HARDEST = 5.0, 1.0, 10.0
+LOWEST_STABILITY = 0.1
+LAPSE = 0.2
+GROWTH: Mapping[Grade, float] = MappingProxyType({Grade.HARD: 0.8, Grade.GOOD: 1.0, Grade.EASY: 1.3})
+DIFFICULTY_STEPS: Mapping[Grade, float] = MappingProxyType(
+    {Grade.AGAIN: 1.0, Grade.HARD: 0.5, Grade.GOOD: 0.0, Grade.EASY: -0.5}
+)
+
+# Days until half is gone, after Spec Kit's kinds of memory: episodic 7, declarative 60, procedural 90, semantic 180,
+# autobiographical 365; decisions never fade. A type that is not named takes the configured half-life.
+HALF_LIVES: Mapping[MemoryType, float] = MappingProxyType(
+    {
+        MemoryType.DECISION: math.inf,
+        MemoryType.SESSION: 7.0,
+        MemoryType.DISCOVERY: 60.0,
+        MemoryType.IMPLEMENTATION: 90.0,
+        MemoryType.RESEARCH: 180.0,
+        MemoryType.REFERENCE: 180.0,
+        MemoryType.PREFERENCE: 365.0,
+    }
+)
+TIER_FACTORS: Mapping[Tier, float] = MappingProxyType(
+    {
+        Tier.CONSTITUTIONAL: math.inf,
+        Tier.CRITICAL: math.inf,
+        Tier.IMPORTANT: 1.5,
+        Tier.NORMAL: 1.0,
+        Tier.TEMPORARY: 0.5,
+        Tier.DEPRECATED: 0.25,
+    }
+)
+
+
+class Fading(Struct, frozen=True, kw_only=True):
+    """How attention fades: `rate` is kept per step, a mention adds `mention_boost`.
+
+    What is read is at least `floor`; what is below `spent_below` before that leaves working memory.
+    """
+
+    rate: float
+    mention_boost: float
+    floor: float
+    spent_below: float
+
+
+def events_between(event: int, now_event: int, modulus: int) -> int:
+    """Steps of a counter that wraps at `modulus`."""
+    return (now_event - event) % modulus
+
+
+def minutes_between(at: float, now: float) -> float:
+    """Minutes between two times in seconds; none when the clock went back."""
+    return max(0.0, now - at) / 60.0
+
+
+def raw_attention(base: float, elapsed: float, mentions: int, fading: Fading) -> float:
+    """Attention before clamp and floor; `elapsed` counts events, or minutes where events do not count."""
+    decayed: float = base * fading.rate**elapsed
+    return decayed + fading.mention_boost * mentions
+
+
+def attention(base: float, elapsed: float, mentions: int, fading: Fading) -> float:
+    """Attention as it is read: within [0, 1], and never below the floor."""
+    raw = raw_attention(base, elapsed, mentions, fading)
+    return max(fading.floor, min(1.0, max(0.0, raw)))
+
+
+def is_spent(base: float, elapsed: float, mentions: int, fading: Fading) -> bool:
+    """Whether so little is left, before the floor, that the item should leave working memory."""
+    return raw_attention(base, elapsed, mentions, fading) < fading.spent_below
+
+
+def half_life(type_: MemoryType, tier: Tier, default: float) -> float:
+    """Days until the retrievability of an unreviewed memory is 0.5; infinite for what never fades."""
+    return HALF_LIVES.get(type_, default) * TIER_FACTORS[tier]
+
+
+def stability_of(half_life_days: float) -> float:
+    """The stability, in days, with which R is 0.5 after the half-life: 19/243 of it, for there FACTOR * t/S is 3."""
+    return half_life_days * FACTOR / 3
+
+
+def retrievability(days: float, stability: float, factor: float = FACTOR, power: float = POWER) -> float:
+    """The chance 0..1 that a memory is still present `days` after its last review; `stability` is positive, in days."""
+    recalled: float = (1 + factor * max(0.0, days) / stability) ** power
+    return recalled
+
+
+def review(stability: float, difficulty: float, retrievability: float, grade: Grade) -> tuple[float, float]:
+    """Stability and difficulty after a review; what was nearly forgotten gains most from being recalled."""
+    if grade is Grade.AGAIN:
+        grown = stability * LAPSE
+    else:
+        ease = 1 + (11 - difficulty) * 0.1
+        grown = stability * ease * GROWTH[grade] * (1 + (1 - retrievability) * 0.5)
+    harder = difficulty + DIFFICULTY_STEPS[grade]
+    return max(LOWEST_STABILITY, grown), min(HARDEST, max(EASIEST, harder))
+
+
+def retention(retrievability: float, thresholds: tuple[float, float, float, float]) -> Retention:
+    """The state of a memory; `thresholds` are where hot, warm, cold and dormant begin, in falling order."""
+    for state, least in zip(Retention, thresholds, strict=False):
+        if retrievability >= least:
+            return state
+    return Retention.ARCHIVED

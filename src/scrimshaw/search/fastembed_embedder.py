@@ -1,0 +1,72 @@
+"""Opt-in models through the package fastembed, from its local cache only: Scrimshaw downloads nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
+from scrimshaw.config import EmbeddingSettings
+from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
+from scrimshaw.search.tokens import clip
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
+
+
+class FastembedEmbedder:
+    """Embeds with a fastembed model on one thread, `batch` texts at a time, each cut to `max_tokens`.
+
+    The first `embed` loads the model. Threads take turns per batch.
+    """
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        require_package("fastembed", "'scrimshaw[fastembed]'")
+        self._settings = settings
+        self._name = settings.model or DEFAULT_MODEL
+        self._loaded: Any = None
+        self._lock = Lock()
+        self.model = f"fastembed/{self._name}"
+        self.dimension = settings.dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+        size = self._settings.batch
+        parts = [self._rows(texts[start : start + size]) for start in range(0, len(texts), size)]
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+
+    def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        clipped = [clip(text, self._settings.max_tokens) for text in texts]
+        with self._lock:
+            rows = self._infer(clipped)
+        vectors = unit_rows(rows, len(texts), self.dimension)
+        self.dimension = vectors.shape[1]
+        return vectors
+
+    def _infer(self, texts: list[str]) -> list[Any]:
+        try:
+            if self._loaded is None:
+                self._loaded = _load(self._name)
+            return list(self._loaded.embed(texts, batch_size=len(texts)))
+        except (OSError, ValueError, RuntimeError, ImportError) as error:
+            raise self._failed(error) from error
+        except runtime_errors() as error:
+            raise self._failed(error) from error
+
+    def _failed(self, error: Exception) -> EmbedderUnavailable:
+        return EmbedderUnavailable(
+            "embedder_failed",
+            f"The model {self._name} cannot be used: {error}.",
+            f'Download it once while online: python -c "import fastembed; fastembed.TextEmbedding({self._name!r})".',
+        )
+
+
+def _load(name: str) -> Any:
+    import fastembed  # noqa: PLC0415 - optional
+
+    return fastembed.TextEmbedding(name, threads=1, local_files_only=True)

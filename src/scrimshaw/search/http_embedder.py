@@ -1,0 +1,150 @@
+"""Vectors from any server that speaks the OpenAI embeddings protocol: Ollama, vLLM, llama.cpp, hosted ones."""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from http.client import HTTPException, HTTPResponse
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from scrimshaw.config import EmbeddingSettings
+from scrimshaw.search.embedder import EmbedderUnavailable, unit_rows
+from scrimshaw.search.tokens import clip
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+# Bytes; 256 vectors of 8,192 numbers take about 45 MB as JSON.
+LARGEST_ANSWER = 64 * 1024 * 1024
+BLOCK = 64 * 1024
+# Seconds; as long as a router peer's health is believed, so that searches do not each wait for a dead server.
+COOL_DOWN = 30.0
+
+CHECK_SERVER = "Check that the embedding server runs, and `url` and `timeout_s` in the section embedding."
+CHECK_KEY = "Check `api_key` in the section embedding."
+CHECK_MODEL = "Check `url` (up to and with /v1) and `model` in the section embedding."
+
+
+class _Row(msgspec.Struct, frozen=True):
+    index: int
+    embedding: list[float]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[_Row]
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the key and the text to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class HttpEmbedder:
+    """Embeds over HTTP, `batch` texts a request, each cut to `max_tokens`. No retries.
+
+    After a server could not be reached, calls fail at once for 30 seconds.
+    """
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._host = _checked_host(settings)
+        self._settings = settings
+        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._unreachable_until = 0.0
+        self.model = f"http/{settings.model}"
+        self.dimension = settings.dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+        size = self._settings.batch
+        parts = [self._rows(texts[start : start + size]) for start in range(0, len(texts), size)]
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+
+    def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        rows = _in_order(self._post(texts), len(texts))
+        vectors = unit_rows(rows, len(texts), self.dimension)
+        self.dimension = vectors.shape[1]
+        return vectors
+
+    def _post(self, texts: Sequence[str]) -> bytes:
+        """The body of the answer, read within the timeout."""
+        if time.monotonic() < self._unreachable_until:
+            raise self._unreachable("was not reachable a moment ago")
+        deadline = time.monotonic() + self._settings.timeout_s
+        try:
+            with self._opener.open(self._request(texts), timeout=self._settings.timeout_s) as response:
+                return _read(response, deadline)
+        except urllib.error.HTTPError as error:
+            with error:
+                raise _refused(self._host, error.code) from error
+        except (OSError, HTTPException) as error:
+            self._unreachable_until = time.monotonic() + COOL_DOWN
+            raise self._unreachable(f"did not answer: {getattr(error, 'reason', error)}") from error
+
+    def _request(self, texts: Sequence[str]) -> urllib.request.Request:
+        settings = self._settings
+        clipped = [clip(text, settings.max_tokens) for text in texts]
+        body = {"model": settings.model, "input": clipped, "encoding_format": "float"}
+        headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
+        if settings.api_key:
+            headers["Authorization"] = f"Bearer {settings.api_key}"
+        url = settings.url.rstrip("/") + "/embeddings"
+        return urllib.request.Request(url, data=msgspec.json.encode(body), headers=headers, method="POST")
+
+    def _unreachable(self, what: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable("embedder_unreachable", f"The embedding server {self._host} {what}.", CHECK_SERVER)
+
+
+def _checked_host(settings: EmbeddingSettings) -> str:
+    """Host and port for messages, without the user and password a URL may hold."""
+    parts = urlsplit(settings.url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not settings.model:
+        raise EmbedderUnavailable(
+            "embedder_misconfigured", "The http embedder needs an http(s) `url` and a `model`.", CHECK_MODEL
+        )
+    if not (settings.api_key.isascii() and settings.api_key.isprintable()):
+        raise EmbedderUnavailable(
+            "embedder_misconfigured", "The key of the http embedder has characters no header can hold.", CHECK_KEY
+        )
+    return parts.netloc.rpartition("@")[2]
+
+
+def _read(response: HTTPResponse, deadline: float) -> bytes:
+    """The whole body; a server that drips bytes or never ends is cut off with an OSError."""
+    blocks = bytearray()
+    while block := response.read1(BLOCK):
+        blocks += block
+        if len(blocks) > LARGEST_ANSWER:
+            raise OSError("the answer is too large")
+        if time.monotonic() > deadline:
+            raise TimeoutError("timed out")
+    return bytes(blocks)
+
+
+def _in_order(body: bytes, count: int) -> list[list[float]]:
+    try:
+        rows = msgspec.json.decode(body, type=_Answer).data
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _bad_answer(f"not an embeddings answer ({error})") from error
+    by_index = {row.index: row.embedding for row in rows}
+    if sorted(by_index) != list(range(count)):
+        raise _bad_answer(f"{len(rows)} vectors for {count} texts")
+    return [by_index[index] for index in range(count)]
+
+
+def _bad_answer(what: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable("embedder_bad_answer", f"The embedding server returned {what}.", CHECK_MODEL)
+
+
+def _refused(host: str, status: int) -> EmbedderUnavailable:
+    hint = CHECK_KEY if status in {401, 403} else CHECK_SERVER if status >= 500 else CHECK_MODEL
+    return EmbedderUnavailable("embedder_refused", f"The embedding server {host} answered {status}.", hint)

@@ -1,0 +1,62 @@
+"""Bounded factors that may only lower a score. Pure.
+
+Each factor is at most 1, and for a normal memory their product stays within [FLOOR, 1]; a temporary or deprecated
+memory may fall below. None is ever a bonus.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from scrimshaw.models import ArtifactClass, Memory, Tier
+
+FLOOR = 0.80
+
+# Highest to lowest; deprecated memories are only seen when asked for.
+TIER_FACTORS: Mapping[Tier, float] = MappingProxyType({Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50})
+
+# A class other than the one the query names; measured on known-item queries over specifications (docs/evaluation).
+OTHER_ARTIFACT = 0.80
+# Hardly any text: fewer characters than SHORT say little about the query.
+SHORT, SHORT_FACTOR = 50, 0.90
+LONG, LONG_FACTOR = 20_000, 0.97
+# Validated as not useful: confidence falls from 0.5 to 0.
+UNTRUSTED_FACTOR = 0.90
+
+
+def factors(
+    memory: Memory,
+    *,
+    artifact: ArtifactClass | None,
+    confidence: float = 0.5,
+    retrievability: float = 1.0,
+    length_penalty: bool = True,
+) -> dict[str, float]:
+    """The factors of a memory that are below 1, by name.
+
+    `confidence` is the share of validations that spoke for it (0.5 unvalidated), `retrievability` is 0..1.
+    """
+    found = {
+        "tier": TIER_FACTORS.get(memory.tier, 1.0),
+        "artifact": 1.0 if artifact in (None, memory.artifact) else OTHER_ARTIFACT,
+        "length": _length_factor(memory.length) if length_penalty else 1.0,
+        "validation": 1.0 - (1.0 - UNTRUSTED_FACTOR) * max(0.0, 0.5 - confidence) * 2,
+        "retrievability": 0.9 + 0.1 * retrievability,
+    }
+    return {name: factor for name, factor in found.items() if factor < 1.0}
+
+
+def apply(score: float, memory: Memory, found: Mapping[str, float]) -> float:
+    """The score after its factors."""
+    product = 1.0
+    for factor in found.values():
+        product *= factor
+    floor = FLOOR * TIER_FACTORS.get(memory.tier, 1.0)
+    return score * max(product, floor)
+
+
+def _length_factor(length: int) -> float:
+    if length < SHORT:
+        return SHORT_FACTOR
+    return LONG_FACTOR if length > LONG else 1.0

@@ -1,0 +1,111 @@
+"""What a search answers: hits with their explanations, and a trace of its stages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+from scrimshaw.models import ArtifactClass, Channel, Degradation, Filters, Intent, Memory, Retention, Stage
+from scrimshaw.storage.ports import Review
+
+
+class SearchRequest(Struct, frozen=True, kw_only=True):
+    """A search as asked, already validated in its types.
+
+    `limit` counts hits from `offset` on, `token_budget` the tokens of all; `all_of` are concepts that must each stand
+    in a memory. With `decay` what has faded sinks, and what is archived is left out unless asked for.
+    """
+
+    query: str
+    all_of: tuple[str, ...] = ()
+    filters: Filters = Filters()
+    limit: int = 10
+    offset: int = 0
+    channels: tuple[Channel, ...] = tuple(Channel)
+    intent: Intent | None = None
+    artifact: ArtifactClass | None = None
+    constitutional: bool = True
+    rerank: bool = True
+    length_penalty: bool = True
+    include_content: bool = False
+    excerpt_tokens: int | None = None
+    token_budget: int | None = None
+    decay: bool = True
+    include_archived: bool = False
+    min_state: Retention | None = None
+    state_limits: bool = False
+
+
+class Explanation(Struct, frozen=True, kw_only=True):
+    """Why a hit stands where it stands.
+
+    `ranks` (from 1) and `raw` scores are those of each channel that found it, `fused` is their fusion in 0..1,
+    `factors` lowered it, `boosts` lifted it, `phrases` are the trigger phrases that stood in the query.
+    """
+
+    ranks: Mapping[str, int]
+    raw: Mapping[str, float]
+    fused: float
+    factors: Mapping[str, float] = {}
+    boosts: Mapping[str, float] = {}
+    phrases: tuple[str, ...] = ()
+
+
+class Hit(Struct, frozen=True, kw_only=True):
+    """A memory that answers a query; `text` is an excerpt or, when asked for, the content."""
+
+    memory: Memory
+    score: float
+    anchor: str
+    heading: str
+    text: str
+    tokens: int
+    explanation: Explanation
+    always_on: bool = False
+    state: Retention = Retention.HOT
+
+
+# Ranked ids with their scores, best first, to the named boosts of each.
+Boosts = Callable[[Sequence[tuple[str, float]]], Mapping[str, Mapping[str, float]]]
+
+
+class Surroundings(Struct, frozen=True, kw_only=True):
+    """What the moment adds to a search.
+
+    `now` is in seconds since 1970; `reviews` answers review states by id; `boosts` names what lifts a hit;
+    `recalled` are hits out of the session's own record, which memories never push out.
+    """
+
+    now: float = 0.0
+    reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None
+    boosts: Boosts | None = None
+    recalled: tuple[Hit, ...] = ()
+
+
+class StageTrace(Struct, frozen=True, kw_only=True):
+    """One stage of a search: how many memories entered and left it, how long it took, and what it noted."""
+
+    stage: Stage
+    entered: int
+    left: int
+    ms: float
+    notes: Mapping[str, object] = {}
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """The answer to a search, best hit first; always-on memories stand before the hits.
+
+    `omitted` hits did not fit the token budget; `more` says that further hits stand behind the last one.
+    """
+
+    hits: tuple[Hit, ...]
+    always_on: tuple[Hit, ...]
+    intent: Intent
+    confidence: float
+    artifact: ArtifactClass | None
+    tokens: int
+    omitted: int
+    more: bool
+    trace: tuple[StageTrace, ...]
+    degradations: tuple[Degradation, ...]

@@ -1,0 +1,215 @@
+"""Attention fades by events, memories by days; both are computed when read."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrimshaw.config import ForgettingSettings
+from scrimshaw.models import Grade, MemoryType, Retention, Tier
+from scrimshaw.search.decay import (
+    Fading,
+    attention,
+    events_between,
+    half_life,
+    is_spent,
+    minutes_between,
+    retention,
+    retrievability,
+    review,
+    stability_of,
+)
+
+BY_EVENTS = Fading(rate=0.85, mention_boost=0.05, floor=0.05, spent_below=0.01)
+BY_MINUTES = Fading(rate=0.95, mention_boost=0.05, floor=0.05, spent_below=0.01)
+MODULUS = 2**31
+THRESHOLDS = ForgettingSettings().state_thresholds
+
+SHARES = st.floats(0, 1)
+STEPS = st.integers(0, 500)
+MENTIONS = st.integers(0, 50)
+
+
+# Attention
+
+
+@pytest.mark.parametrize(
+    ("base", "elapsed", "mentions", "expected"),
+    [
+        (0.9, 0, 0, 0.9),
+        (0.9, 1, 0, 0.765),
+        (0.9, 2, 0, 0.65025),
+        (0.9, 5, 0, 0.39933),
+        (0.9, 10, 0, 0.17719),
+        (0.9, 10, 3, 0.32719),
+        (0.5, 15, 0, 0.05),  # raw 0.0437: the floor
+        (0.5, 100, 0, 0.05),
+        (0.0, 0, 0, 0.05),
+        (0.98, 0, 1, 1.0),
+        (0.1, 0, 50, 1.0),
+    ],
+)
+def test_attention_after_events(base: float, elapsed: int, mentions: int, expected: float) -> None:
+    assert attention(base, elapsed, mentions, BY_EVENTS) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize(("minutes", "expected"), [(0, 0.9), (1, 0.855), (10, 0.53886), (60, 0.05), (1440, 0.05)])
+def test_attention_after_minutes(minutes: float, expected: float) -> None:
+    assert attention(0.9, minutes, 0, BY_MINUTES) == pytest.approx(expected, abs=1e-4)
+
+
+def test_the_floor_comes_last() -> None:
+    assert attention(0.0, 0, 0, Fading(rate=0.85, mention_boost=0, floor=0.3, spent_below=0.01)) == 0.3
+
+
+@pytest.mark.parametrize(
+    ("base", "elapsed", "mentions", "spent"),
+    [(0.9, 27, 0, False), (0.9, 28, 0, True), (0.9, 500, 1, False), (0.01, 0, 0, False), (0.0, 0, 0, True)],
+)
+def test_spent_is_told_before_the_floor(base: float, elapsed: int, mentions: int, spent: bool) -> None:
+    assert is_spent(base, elapsed, mentions, BY_EVENTS) is spent
+    assert attention(base, elapsed, mentions, BY_EVENTS) >= 0.05
+
+
+@given(SHARES, STEPS, MENTIONS)
+def test_attention_is_the_closed_formula(base: float, elapsed: int, mentions: int) -> None:
+    raw = base * math.exp(elapsed * math.log(0.85)) + mentions / 20
+    assert attention(base, elapsed, mentions, BY_EVENTS) == pytest.approx(max(0.05, min(1.0, raw)))
+
+
+@given(SHARES, st.lists(STEPS, min_size=1))
+def test_reading_often_changes_nothing(base: float, readings: list[int]) -> None:
+    """The originals wrote the score back at every pass, so that it faded faster the more it was read."""
+    values = {elapsed: attention(base, elapsed, 0, BY_EVENTS) for elapsed in readings}
+    assert all(attention(base, elapsed, 0, BY_EVENTS) == value for elapsed, value in values.items())
+    ordered = [values[elapsed] for elapsed in sorted(values)]
+    assert ordered == sorted(ordered, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("event", "now_event", "elapsed"),
+    [(5, 5, 0), (5, 8, 3), (MODULUS - 1, 0, 1), (MODULUS - 2, 7, 9), (0, MODULUS - 1, MODULUS - 1)],
+)
+def test_events_are_counted_across_the_wrap(event: int, now_event: int, elapsed: int) -> None:
+    assert events_between(event, now_event, MODULUS) == elapsed
+
+
+@given(st.integers(0, MODULUS - 1), STEPS)
+def test_the_wrap_cannot_be_noticed(event: int, steps: int) -> None:
+    assert events_between(event, (event + steps) % MODULUS, MODULUS) == steps
+
+
+@pytest.mark.parametrize(("at", "now", "minutes"), [(0.0, 90.0, 1.5), (100.0, 100.0, 0.0), (100.0, 40.0, 0.0)])
+def test_minutes_never_run_back(at: float, now: float, minutes: float) -> None:
+    assert minutes_between(at, now) == minutes
+
+
+# Retrievability
+
+
+@given(st.floats(0.1, 1e5))
+def test_half_is_left_after_the_half_life(days: float) -> None:
+    assert retrievability(days, stability_of(days)) == pytest.approx(0.5)
+    assert stability_of(days) == pytest.approx(19 / 243 * days)
+    assert retrievability(stability_of(days), stability_of(days)) == pytest.approx(0.9)
+
+
+@given(st.floats(0.1, 1e5), st.floats(0, 1e5), st.floats(0, 1e5))
+def test_retrievability_falls_with_days_and_rises_with_stability(stability: float, one: float, two: float) -> None:
+    early, late = sorted((one, two))
+    assert 1.0 >= retrievability(early, stability) >= retrievability(late, stability) > 0.0
+    assert retrievability(late, stability) <= retrievability(late, stability * 2)
+
+
+def test_what_never_fades_and_what_lies_ahead_is_fully_there() -> None:
+    assert retrievability(1e6, stability_of(math.inf)) == 1.0
+    assert retrievability(-3.0, 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("days", "state"),
+    [
+        (0, Retention.HOT),
+        (11, Retention.HOT),
+        (12, Retention.WARM),
+        (59, Retention.WARM),
+        (61, Retention.COLD),
+        (143, Retention.COLD),
+        (144, Retention.DORMANT),
+        (299, Retention.DORMANT),
+        (301, Retention.ARCHIVED),
+        (10_000, Retention.ARCHIVED),
+    ],
+)
+def test_every_state_is_reached_within_a_year(days: float, state: Retention) -> None:
+    stability = stability_of(half_life(MemoryType.GENERAL, Tier.NORMAL, ForgettingSettings().half_life_days))
+    assert retention(retrievability(days, stability), THRESHOLDS) is state
+
+
+@pytest.mark.parametrize(
+    ("recalled", "state"),
+    [
+        (1.0, "hot"), (0.80, "hot"), (0.7999, "warm"), (0.50, "warm"), (0.4999, "cold"), (0.35, "cold"),
+        (0.3499, "dormant"), (0.25, "dormant"), (0.2499, "archived"), (0.0, "archived"),
+    ],
+)  # fmt: skip
+def test_a_state_begins_at_its_threshold(recalled: float, state: str) -> None:
+    assert retention(recalled, THRESHOLDS) == state
+
+
+@pytest.mark.parametrize(
+    ("type_", "tier", "days"),
+    [
+        (MemoryType.GENERAL, Tier.NORMAL, 60),
+        (MemoryType.SESSION, Tier.NORMAL, 7),
+        (MemoryType.DISCOVERY, Tier.NORMAL, 60),
+        (MemoryType.IMPLEMENTATION, Tier.NORMAL, 90),
+        (MemoryType.RESEARCH, Tier.NORMAL, 180),
+        (MemoryType.REFERENCE, Tier.NORMAL, 180),
+        (MemoryType.PREFERENCE, Tier.NORMAL, 365),
+        (MemoryType.DECISION, Tier.NORMAL, math.inf),
+        (MemoryType.DECISION, Tier.DEPRECATED, math.inf),
+        (MemoryType.SESSION, Tier.IMPORTANT, 10.5),
+        (MemoryType.IMPLEMENTATION, Tier.TEMPORARY, 45),
+        (MemoryType.GENERAL, Tier.DEPRECATED, 15),
+        (MemoryType.SESSION, Tier.CRITICAL, math.inf),
+        (MemoryType.SESSION, Tier.CONSTITUTIONAL, math.inf),
+    ],
+)
+def test_half_lives(type_: MemoryType, tier: Tier, days: float) -> None:
+    assert half_life(type_, tier, 60.0) == days
+
+
+# Reviews
+
+
+@pytest.mark.parametrize(
+    ("grade", "stability", "difficulty"),
+    [(Grade.AGAIN, 2.0, 6.0), (Grade.HARD, 13.44, 5.5), (Grade.GOOD, 16.8, 5.0), (Grade.EASY, 21.84, 4.5)],
+)
+def test_a_review_at_nine_tenths(grade: Grade, stability: float, difficulty: float) -> None:
+    assert review(10.0, 5.0, 0.9, grade) == pytest.approx((stability, difficulty))
+
+
+def test_what_was_nearly_forgotten_gains_most() -> None:
+    gains = [review(10.0, 5.0, recalled, Grade.GOOD)[0] for recalled in (1.0, 0.5, 0.0)]
+    assert gains == pytest.approx([16.0, 20.0, 24.0])
+
+
+@given(st.lists(st.tuples(st.sampled_from(Grade), SHARES), max_size=60))
+def test_reviews_stay_within_bounds(reviews: list[tuple[Grade, float]]) -> None:
+    stability, difficulty = 1.0, 5.0
+    for grade, recalled in reviews:
+        stability, difficulty = review(stability, difficulty, recalled, grade)
+        assert stability >= 0.1
+        assert 1.0 <= difficulty <= 10.0
+
+
+@given(st.floats(0.1, 1e4), st.floats(1, 10), SHARES)
+def test_a_better_grade_never_leaves_less(stability: float, difficulty: float, recalled: float) -> None:
+    results = [review(stability, difficulty, recalled, grade) for grade in Grade]
+    assert [result[0] for result in results] == sorted(result[0] for result in results)
+    assert [result[1] for result in results] == sorted((result[1] for result in results), reverse=True)

@@ -1,0 +1,460 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrimshaw.config import EmbeddingSettings
+from scrimshaw.models import Degradation
+from scrimshaw.search import embedder as shared
+from scrimshaw.search import http_embedder, minilm, tokens
+from scrimshaw.search.embed import Embedder, EmbedderUnavailable, open_embedder
+from scrimshaw.search.embedder import unit_rows
+from scrimshaw.search.minilm import DIMENSION, MiniLMEmbedder, batches
+
+LOCKED = "The database is locked by another writer."
+PARAPHRASE = "SQLite reports that someone else holds the write lock."
+BREAD = "Bake the bread for forty minutes."
+LONG = "The parser rejects tabs in YAML front matter, so we convert them before reading the file. " * 3
+
+
+def opened(**settings: Any) -> Embedder:
+    result = open_embedder(EmbeddingSettings(**settings))
+    assert not isinstance(result, Degradation)
+    return result
+
+
+def refusal(embedder: Embedder, texts: tuple[str, ...] = ("text",)) -> Degradation:
+    with pytest.raises(EmbedderUnavailable) as caught:
+        embedder.embed(texts)
+    degradation = caught.value.degradation
+    assert all((degradation.fallback_mode, degradation.confidence_impact, degradation.retry_recommendation))
+    assert degradation.failure_mode.startswith(caught.value.details["mode"])
+    return degradation
+
+
+# Opening
+
+
+def test_provider_none_is_a_degradation() -> None:
+    result = open_embedder(EmbeddingSettings(provider="none"))
+    assert isinstance(result, Degradation)
+    assert result.failure_mode.startswith("embedder_off")
+
+
+@pytest.mark.parametrize(
+    ("provider", "package"), [("minilm", "onnxruntime"), ("minilm", minilm.PACKAGE), ("fastembed", "fastembed")]
+)
+def test_a_missing_package_is_a_degradation(monkeypatch: pytest.MonkeyPatch, provider: Any, package: str) -> None:
+    monkeypatch.setattr(shared, "find_spec", lambda name: None if name == package else object())
+    result = open_embedder(EmbeddingSettings(provider=provider))
+    assert isinstance(result, Degradation)
+    assert result.failure_mode.startswith("embedder_missing")
+    assert package in result.failure_mode
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"url": "", "model": "m"},
+        {"url": "http://localhost/v1", "model": ""},
+        {"url": "file:///etc/passwd", "model": "m"},
+        {"url": "localhost:11434/v1", "model": "m"},
+        {"url": "http://localhost/v1", "model": "m", "api_key": "line\nbreak"},
+    ],
+)
+def test_an_http_embedder_needs_a_url_and_a_model(settings: dict[str, Any]) -> None:
+    result = open_embedder(EmbeddingSettings(provider="http", **settings))
+    assert isinstance(result, Degradation)
+    assert result.failure_mode.startswith("embedder_misconfigured")
+
+
+def in_a_fresh_process(code: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
+
+
+def test_opening_imports_nothing_heavy() -> None:
+    heavy = in_a_fresh_process(
+        "import sys\n"
+        "from scrimshaw.config import EmbeddingSettings\n"
+        "from scrimshaw.search.embed import open_embedder\n"
+        "for name in ('minilm', 'fastembed', 'http', 'none'):\n"
+        "    open_embedder(EmbeddingSettings(provider=name, url='http://localhost/v1', model='m'))\n"
+        "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'fastembed'} & set(sys.modules)))\n"
+    )
+    assert heavy.strip() == "[]"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
+def test_memory_stays_small() -> None:
+    """The whole process after loading, 50 queries and a long batch: 165-176 MB measured."""
+    resident = in_a_fresh_process(
+        "from scrimshaw.search.minilm import MiniLMEmbedder\n"
+        "embedder = MiniLMEmbedder(batch=8, max_tokens=256)\n"
+        "for n in range(50):\n"
+        "    embedder.embed([f'query number {n}'])\n"
+        "embedder.embed(['a longer text about memory and files ' * 40] * 12)\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(int(status.split('VmRSS:')[1].split()[0]) // 1024)\n"
+    )
+    assert int(resident) <= 190
+
+
+# The bundled model
+
+
+@pytest.fixture(scope="module")
+def bundled() -> MiniLMEmbedder:
+    return MiniLMEmbedder(batch=8, max_tokens=256)
+
+
+def test_rows_are_unit_float32(bundled: MiniLMEmbedder) -> None:
+    vectors = bundled.embed([LOCKED, "", "x" * 5000, "日本 😀", "lone \ud800"])
+    assert vectors.shape == (5, DIMENSION)
+    assert vectors.dtype == np.float32
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_no_text_gives_no_row(bundled: MiniLMEmbedder) -> None:
+    assert bundled.embed([]).shape == (0, DIMENSION)
+
+
+def test_it_agrees_with_the_float_model(bundled: MiniLMEmbedder) -> None:
+    """Cosines and first numbers as sentence-transformers computes them from the float32 weights."""
+    vectors = bundled.embed([LOCKED, PARAPHRASE, BREAD, LONG])
+    cosines = vectors @ vectors.T
+    assert cosines[0, 1:] == pytest.approx([0.6863, 0.0768, 0.0433], abs=0.02)
+    assert cosines[1, 2:] == pytest.approx([-0.0163, 0.0543], abs=0.02)
+    assert vectors[0, :4] == pytest.approx([-0.0107, -0.0804, -0.0793, -0.0024], abs=0.01)
+    assert vectors[3, :4] == pytest.approx([0.0427, -0.0219, -0.0143, -0.0469], abs=0.01)
+
+
+def test_batching_changes_neither_order_nor_vectors(bundled: MiniLMEmbedder) -> None:
+    texts = ["word " * n for n in (3, 200, 1, 60, 3, 120, 9)] + [LOCKED, BREAD]
+    alone = np.concatenate([bundled.embed([text]) for text in texts])
+    assert np.abs(bundled.embed(texts) - alone).max() < 1e-4
+
+
+def test_a_longer_text_is_cut(bundled: MiniLMEmbedder) -> None:
+    start = "memory " * 254
+    assert np.abs(bundled.embed([start]) - bundled.embed([start + BREAD])).max() < 1e-5
+
+
+def test_threads_get_their_own_rows(bundled: MiniLMEmbedder) -> None:
+    texts = [f"note {n} about {word}" for n, word in enumerate(["locks", "bread", "rivers", "taxes"])]
+    expected = bundled.embed(texts)
+    found: dict[int, Any] = {}
+
+    def work(index: int) -> None:
+        found[index] = [bundled.embed([texts[index]])[0] for _ in range(5)]
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for index, rows in found.items():
+        assert np.abs(np.array(rows) - expected[index]).max() < 1e-4
+
+
+class SlowSession:
+    """Stands in for the runtime: each inference takes 10 ms, without the interpreter's lock."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def run(self, _outputs: list[str], feed: dict[str, Any]) -> tuple[Any]:
+        time.sleep(0.01)
+        self.sizes.append(feed["input_ids"].shape[0])
+        return (np.ones((*feed["input_ids"].shape, DIMENSION), np.float32),)
+
+
+def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = SlowSession()
+    monkeypatch.setattr(minilm, "_load", lambda _: session)
+    embedder = MiniLMEmbedder(batch=4, max_tokens=256)
+    background = threading.Thread(target=embedder.embed, args=(["a document chunk"] * 800,))
+    background.start()
+    while len(session.sizes) < 3:
+        time.sleep(0.001)
+    embedder.embed(["query"])
+    served_after = session.sizes.index(1)
+    background.join()
+    assert served_after < 50
+    assert len(session.sizes) == 201
+
+
+@given(
+    lengths=st.lists(st.integers(1, 600), max_size=60), texts=st.integers(1, 20), room=st.sampled_from([64, 512, 4096])
+)
+def test_batches_hold_every_text_once_within_bounds(lengths: list[int], texts: int, room: int) -> None:
+    groups = batches(lengths, texts, room)
+    assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
+    for group in groups:
+        assert 1 <= len(group) <= texts
+        assert len(group) == 1 or len(group) * max(lengths[index] for index in group) <= room
+
+
+def test_another_model_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"not the model")
+    assert "SHA-256" in refusal(MiniLMEmbedder(batch=8, max_tokens=256, path=path)).failure_mode
+
+
+def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:
+    embedder = MiniLMEmbedder(batch=8, max_tokens=256, path=tmp_path / "gone.onnx")
+    assert refusal(embedder).failure_mode.startswith("embedder_corrupt")
+
+
+def test_a_file_the_runtime_cannot_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "model.onnx"
+    path.write_bytes(b"not the model")
+    monkeypatch.setattr(minilm, "_check", lambda _: None)
+    assert refusal(MiniLMEmbedder(batch=8, max_tokens=256, path=path)).failure_mode.startswith("embedder_corrupt")
+
+
+@pytest.mark.parametrize("content", [None, b"garbage"])
+def test_a_broken_tokenizer_file_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes | None
+) -> None:
+    path = tmp_path / "tokenizer.json"
+    if content is not None:
+        path.write_bytes(content)
+    monkeypatch.setattr(tokens, "TOKENIZER_FILE", path)
+    tokens.load_tokenizer.cache_clear()
+    try:
+        assert refusal(MiniLMEmbedder(batch=8, max_tokens=256)).failure_mode.startswith("embedder_corrupt")
+    finally:
+        tokens.load_tokenizer.cache_clear()
+
+
+def test_a_failing_inference_is_an_embedder_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    from onnxruntime.capi.onnxruntime_pybind11_state import RuntimeException
+
+    class Broken:
+        def run(self, *_: Any) -> None:
+            raise RuntimeException("out of memory")
+
+    monkeypatch.setattr(minilm, "_load", lambda _: Broken())
+    assert "out of memory" in refusal(MiniLMEmbedder(batch=8, max_tokens=256)).failure_mode
+
+
+# Rows
+
+
+def test_unit_rows_keep_a_row_of_zeros() -> None:
+    assert unit_rows([[3.0, 4.0], [0.0, 0.0]], 2, 2).tolist() == [[pytest.approx(0.6), pytest.approx(0.8)], [0, 0]]
+
+
+@pytest.mark.parametrize("rows", [[[1.0, 2.0]], [[1.0], [2.0, 3.0]], [[1.0], [2.0]], [[1.0, float("nan")], [1.0, 1.0]]])
+def test_unit_rows_refuse_what_was_not_expected(rows: list[list[float]]) -> None:
+    with pytest.raises(EmbedderUnavailable):
+        unit_rows(rows, 2, 2)
+
+
+# HTTP
+
+Reply = Callable[[BaseHTTPRequestHandler, dict[str, Any]], None]
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.reply: Reply = vectors_of(3)
+        self.requests: list[tuple[str, str, dict[str, Any]]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}/v1"
+
+
+class Handler(BaseHTTPRequestHandler):
+    server: Server
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.server.requests.append((self.path, self.headers.get("Authorization", ""), body))
+        self.server.reply(self, body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        pass
+
+
+def answer(handler: BaseHTTPRequestHandler, status: int, body: bytes, location: str = "") -> None:
+    handler.send_response(status)
+    handler.send_header("Content-Length", str(len(body)))
+    if location:
+        handler.send_header("Location", location)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def vectors_of(dimension: int) -> Reply:
+    """Row n points along n + 1; sent in reverse, since only `index` gives the order."""
+
+    def reply(handler: BaseHTTPRequestHandler, body: dict[str, Any]) -> None:
+        rows = [{"index": n, "embedding": [n + 1] + [1] * (dimension - 1)} for n in range(len(body["input"]))]
+        answer(handler, 200, json.dumps({"data": rows[::-1], "model": body["model"]}).encode())
+
+    return reply
+
+
+def always(status: int, body: bytes = b"", location: str = "") -> Reply:
+    return lambda handler, _: answer(handler, status, body, location)
+
+
+def silent(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
+    time.sleep(1.0)
+
+
+def dripping(handler: BaseHTTPRequestHandler, _: dict[str, Any]) -> None:
+    handler.send_response(200)
+    handler.end_headers()
+    for _second in range(30):
+        try:
+            handler.wfile.write(b" ")
+        except OSError:
+            return
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as running:
+        thread = threading.Thread(target=running.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def remote(server: Server, **settings: Any) -> Embedder:
+    return opened(**{"provider": "http", "url": server.url, "model": "m", "timeout_s": 0.3, **settings})
+
+
+def test_http_asks_as_the_protocol_says(server: Server) -> None:
+    embedder = remote(server, api_key="a-key", timeout_s=5.0)
+    vectors = embedder.embed(["one", "two"])
+    assert server.requests == [
+        ("/v1/embeddings", "Bearer a-key", {"model": "m", "input": ["one", "two"], "encoding_format": "float"})
+    ]
+    assert embedder.model == "http/m"
+    assert vectors.dtype == np.float32
+    assert vectors[:, 0] == pytest.approx([1 / 3**0.5, 2 / 6**0.5])
+
+
+def test_http_sends_no_key_without_one(server: Server) -> None:
+    remote(server, timeout_s=5.0).embed(["one"])
+    assert server.requests[0][1] == ""
+
+
+def test_http_batches_and_cuts(server: Server) -> None:
+    vectors = remote(server, batch=2, max_tokens=16, timeout_s=5.0).embed(["word " * 40] * 5)
+    assert vectors.shape == (5, 3)
+    assert [body["input"] for _, _, body in server.requests] == [[("word " * 16).strip()] * n for n in (2, 2, 1)]
+
+
+def test_http_learns_the_dimension_once(server: Server) -> None:
+    embedder = remote(server, timeout_s=5.0)
+    assert embedder.dimension == 0
+    assert embedder.embed([]).shape == (0, 0)
+    embedder.embed(["one"])
+    assert embedder.dimension == 3
+    server.reply = vectors_of(4)
+    assert "shape (1, 4)" in refusal(embedder).failure_mode
+
+
+@pytest.mark.parametrize(
+    ("reply", "mode"),
+    [
+        (vectors_of(4), "embedder_bad_answer"),
+        (always(200, b"<html>hello"), "embedder_bad_answer"),
+        (always(200, b"\xff\xfe\x00"), "embedder_bad_answer"),
+        (always(200, b'{"data": []}'), "embedder_bad_answer"),
+        (always(200, b'{"data": [{"index": 7, "embedding": [1, 2, 3]}]}'), "embedder_bad_answer"),
+        (always(200, b'{"data": [{"index": 0, "embedding": ["a"]}]}'), "embedder_bad_answer"),
+        (always(200, b'{"data": [{"index": 0, "embedding": [1e999, 1, 1]}]}'), "embedder_bad_answer"),
+        (always(500), "embedder_refused"),
+        (always(401), "embedder_refused"),
+        (always(404), "embedder_refused"),
+        (always(302, location="http://127.0.0.1:9/elsewhere"), "embedder_refused"),
+        (silent, "embedder_unreachable"),
+        (dripping, "embedder_unreachable"),
+    ],
+)
+def test_http_failures_are_embedder_errors(server: Server, reply: Reply, mode: str) -> None:
+    server.reply = reply
+    embedder = remote(server, dimension=3)
+    began = time.monotonic()
+    assert refusal(embedder).failure_mode.startswith(mode)
+    assert time.monotonic() - began < 5
+    assert len(server.requests) == 1
+
+
+def test_http_refused_connection_names_the_server_but_no_password() -> None:
+    embedder = opened(provider="http", url="http://user:pass@127.0.0.1:9/v1", model="m", timeout_s=1.0)
+    message = refusal(embedder).failure_mode
+    assert "127.0.0.1:9" in message
+    assert "pass" not in message
+
+
+def test_http_an_endless_answer_is_cut_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_embedder, "LARGEST_ANSWER", 1000)
+    server.reply = always(200, b" " * 2000)
+    assert "too large" in refusal(remote(server, timeout_s=5.0)).failure_mode
+
+
+def test_http_a_dead_server_is_asked_again_only_after_a_while(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    server.reply = silent
+    embedder = remote(server, timeout_s=0.1)
+    refusal(embedder)
+    refusal(embedder)
+    assert len(server.requests) == 1
+    later = time.monotonic() + http_embedder.COOL_DOWN
+    monkeypatch.setattr(time, "monotonic", lambda: later)
+    server.reply = vectors_of(3)
+    assert embedder.embed(["back"]).shape == (1, 3)
+
+
+# fastembed
+
+
+@pytest.mark.parametrize("name", ["", "no/such-model"])
+def test_fastembed_without_a_model_gives_up_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    pytest.importorskip("fastembed")
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    embedder = opened(provider="fastembed", model=name)
+    began = time.monotonic()
+    assert refusal(embedder).failure_mode.startswith("embedder_failed")
+    assert time.monotonic() - began < 20
+
+
+def test_fastembed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fastembed")
+    from scrimshaw.search import fastembed_embedder
+
+    class Loaded:
+        def embed(self, texts: list[str], batch_size: int) -> Iterator[Any]:
+            assert len(texts) <= batch_size
+            return iter([np.array([len(text), 0.0]) for text in texts])
+
+    monkeypatch.setattr(fastembed_embedder, "_load", lambda _: Loaded())
+    embedder = opened(provider="fastembed", batch=2)
+    assert embedder.embed(["a", "bb", "ccc"]).tolist() == [[1, 0]] * 3
+    assert (embedder.model, embedder.dimension) == ("fastembed/BAAI/bge-small-en-v1.5", 2)

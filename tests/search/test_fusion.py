@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from scrimshaw.search.fusion import (
+    TEXT,
+    VECTOR,
+    ChannelList,
+    Fused,
+    FusionProfile,
+    fuse,
+)
+
+WEIGHTS = {TEXT: 1.0, VECTOR: 1.5, "trigger": 0.5, "graph": 0.25}
+IDS = [f"area/{letter}" for letter in "abcdefghijkl"]
+SHALLOW = FusionProfile(depth=4)
+
+
+def listed(channel: str, scores: dict[str, float]) -> ChannelList:
+    ids = sorted(scores, key=lambda id_: (-scores[id_], id_))
+    return ChannelList(channel, ids, [scores[id_] for id_ in ids])
+
+
+def by_id(hits: Sequence[Fused]) -> dict[str, Fused]:
+    return {hit.id: hit for hit in hits}
+
+
+def order(hits: Sequence[Fused]) -> list[str]:
+    return [hit.id for hit in hits]
+
+
+def test_nothing_fuses_to_nothing() -> None:
+    assert fuse([]) == []
+    assert fuse([ChannelList(TEXT, (), ()), ChannelList(VECTOR, (), ())]) == []
+
+
+@pytest.mark.parametrize(
+    ("channel", "scores", "expected"),
+    [
+        (TEXT, {"a": 8.0, "b": 4.0}, {"a": 1.0, "b": 0.5}),
+        (TEXT, {"a": 8.0}, {"a": 1.0}),
+        (TEXT, {"a": 0.0, "b": 0.0}, {"a": 0.0, "b": 0.0}),
+        (VECTOR, {"a": 0.7, "b": 0.5, "c": 0.1}, {"a": 1.0, "b": 0.5, "c": 0.0}),
+        (VECTOR, {"a": -0.2}, {"a": 1.0}),
+        ("trigger", {"a": 1.0, "b": 0.25}, {"a": 1.0, "b": 0.25}),
+        ("graph", {"a": 3.0, "b": -1.0}, {"a": 1.0, "b": 0.0}),
+    ],
+)
+def test_one_list_keeps_its_order(channel: str, scores: dict[str, float], expected: dict[str, float]) -> None:
+    hits = fuse([listed(channel, scores)], WEIGHTS)
+    assert order(hits) == sorted(scores, key=lambda id_: (-scores[id_], id_))
+    assert {hit.id: hit.score for hit in hits} == pytest.approx(expected)
+
+
+def test_a_full_list_counts_from_its_last_score() -> None:
+    full = {"a": 8.0, "b": 6.0, "c": 5.0, "d": 4.0}
+    scores = {hit.id: hit.score for hit in fuse([listed(TEXT, full)], WEIGHTS, SHALLOW)}
+    assert scores == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.125, "d": 0.0})
+    cosines = {"a": 0.6, "b": 0.55, "c": 0.5, "d": 0.4}
+    scores = {hit.id: hit.score for hit in fuse([listed(VECTOR, cosines)], WEIGHTS, SHALLOW)}
+    assert scores == pytest.approx({"a": 0.5, "b": 0.375, "c": 0.25, "d": 0.0})
+
+
+def test_the_list_with_a_standout_decides() -> None:
+    """A rare word found in one memory outweighs cosines that hardly differ, and the other way round."""
+    flat_text = listed(TEXT, {"a": 5.0, "b": 4.9, "c": 4.8, "d": 4.7})
+    flat_cosines = listed(VECTOR, {"d": 0.32, "c": 0.31, "b": 0.30, "a": 0.29})
+    standout_text = listed(TEXT, {"a": 20.0, "b": 5.0, "c": 4.0, "d": 4.0})
+    standout_cosines = listed(VECTOR, {"d": 0.75, "c": 0.40, "b": 0.35, "a": 0.30})
+    assert fuse([standout_text, flat_cosines], WEIGHTS, SHALLOW)[0].id == "a"
+    assert fuse([flat_text, standout_cosines], WEIGHTS, SHALLOW)[0].id == "d"
+
+
+def test_a_hit_says_where_it_comes_from() -> None:
+    hits = by_id(fuse([listed(TEXT, {"a": 9.0, "b": 3.0}), listed(VECTOR, {"b": 0.5})], WEIGHTS))
+    assert hits["b"].ranks == {TEXT: 2, VECTOR: 1}
+    assert hits["b"].raw == {TEXT: 3.0, VECTOR: 0.5}
+    assert hits["b"].parts == pytest.approx({TEXT: 0.4 / 3, VECTOR: 0.6})
+    assert hits["a"].ranks == {TEXT: 1}
+
+
+def test_equal_scores_go_by_id() -> None:
+    assert order(fuse([listed("trigger", dict.fromkeys("cab", 0.5))], WEIGHTS)) == ["a", "b", "c"]
+
+
+def test_an_empty_list_takes_no_share() -> None:
+    assert fuse([listed(TEXT, {"a": 2.0}), ChannelList("unknown", (), ())])[0].score == 1.0
+
+
+def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
+    hits = by_id(fuse([listed(TEXT, {"a": 2.0}), listed(VECTOR, {"b": 0.9})], {TEXT: 1.0, VECTOR: 0.0}))
+    assert hits["a"].score == 1.0
+    assert hits["b"].score == 0.0
+    assert fuse([listed(TEXT, {"a": 2.0})], {TEXT: 0.0})[0].score == 0.0
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(KeyError):
+        fuse([listed("unknown", {"a": 1.0})])
+    with pytest.raises(ValueError, match="negative"):
+        fuse([listed(TEXT, {"a": 1.0})], {TEXT: -1.0})
+    with pytest.raises(ValueError, match="zip"):
+        fuse([ChannelList(TEXT, ["a", "b"], [1.0])])
+
+
+_RANGES = {TEXT: (0.0, 40.0), VECTOR: (-1.0, 1.0), "trigger": (0.0, 1.0), "graph": (0.0, 1.0)}
+
+
+@st.composite
+def channel_lists(draw: st.DrawFn) -> list[ChannelList]:
+    chosen = draw(st.lists(st.sampled_from(sorted(_RANGES)), unique=True, max_size=4))
+    return [
+        listed(name, draw(st.dictionaries(st.sampled_from(IDS), st.floats(*_RANGES[name]), max_size=8)))
+        for name in chosen
+    ]
+
+
+profiles = st.builds(FusionProfile, depth=st.integers(1, 10), span=st.floats(0.05, 1.0))
+
+
+@given(lists=channel_lists(), profile=profiles, data=st.data())
+def test_the_order_of_lists_does_not_matter(
+    lists: list[ChannelList], profile: FusionProfile, data: st.DataObject
+) -> None:
+    assert fuse(data.draw(st.permutations(lists)), WEIGHTS, profile) == fuse(lists, WEIGHTS, profile)
+
+
+@given(lists=channel_lists(), profile=profiles)
+def test_every_candidate_once_best_first_within_bounds(lists: list[ChannelList], profile: FusionProfile) -> None:
+    hits = fuse(lists, WEIGHTS, profile)
+    assert sorted(order(hits)) == sorted({id_ for each in lists for id_ in each.ids})
+    assert [(-hit.score, hit.id) for hit in hits] == sorted((-hit.score, hit.id) for hit in hits)
+    for hit in hits:
+        assert 0.0 <= hit.score <= 1.0
+        assert hit.score == pytest.approx(sum(hit.parts.values()))
+        assert set(hit.parts) == set(hit.ranks) == set(hit.raw)
+
+
+@given(lists=channel_lists(), profile=profiles, gain=st.floats(0.0, 30.0), data=st.data())
+def test_a_better_raw_score_never_lowers_the_fused_one(
+    lists: list[ChannelList], profile: FusionProfile, gain: float, data: st.DataObject
+) -> None:
+    assume(any(each.ids for each in lists))
+    chosen = data.draw(st.sampled_from([each for each in lists if each.ids]))
+    raised = data.draw(st.sampled_from(list(chosen.ids)))
+    scores = dict(zip(chosen.ids, chosen.scores, strict=True))
+    scores[raised] += gain
+    better = [listed(each.channel, scores) if each is chosen else each for each in lists]
+    before = by_id(fuse(lists, WEIGHTS, profile))[raised].score
+    assert by_id(fuse(better, WEIGHTS, profile))[raised].score >= before - 1e-9
+
+
+@given(lists=channel_lists(), profile=profiles, factor=st.sampled_from([0.25, 2.0, 8.0]))
+def test_weights_are_relative(lists: list[ChannelList], profile: FusionProfile, factor: float) -> None:
+    scaled = {channel: weight * factor for channel, weight in WEIGHTS.items()}
+    assert fuse(lists, scaled, profile) == fuse(lists, WEIGHTS, profile)

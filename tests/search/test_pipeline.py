@@ -1,0 +1,358 @@
+"""A search over a real index: stages, explanations, budgets, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+from tests.samples import WordEmbedder, document, edge, source_file
+from tests.storage.contract import INDEXES
+
+from scrimshaw.config import SearchSettings, Settings
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import (
+    ArtifactClass,
+    Channel,
+    Degradation,
+    Document,
+    Filters,
+    Intent,
+    Provenance,
+    Quality,
+    Stage,
+    Tier,
+    Trust,
+)
+from scrimshaw.search.embedder import EmbedderUnavailable
+from scrimshaw.search.pipeline import Searcher, fit
+from scrimshaw.search.results import SearchRequest, SearchResult, Surroundings
+from scrimshaw.search.tokens import count_tokens
+from scrimshaw.storage.ports import Index, Review
+
+OFF = Degradation(failure_mode="embedder_off: x", fallback_mode="y", confidence_impact="z", retry_recommendation="w")
+AGENT = Provenance(source="agent", trust=Trust.AGENT)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    opened = INDEXES["sqlite"](tmp_path)
+    yield opened
+    opened.close()
+
+
+class Search:
+    """A searcher over documents; `ask` searches with the fields of a SearchRequest."""
+
+    def __init__(self, index: Index, *documents: Document, vectors: bool = False, **settings: Any) -> None:
+        self.index = index
+        index.put([measured(each) for each in documents])
+        embedder = WordEmbedder()
+        if vectors:
+            rows = [
+                (chunk.key, embedder.embed([chunk.text])[0])
+                for chunk in index.pending(embedder.model, after=0, limit=1000)
+            ]
+            index.put_vectors(embedder.model, rows)
+        self.searcher = Searcher(index, configured(**settings), embedder if vectors else OFF)
+
+    def ask(self, query: str, **fields: Any) -> SearchResult:
+        around = {name: fields.pop(name) for name in ("boosts", "reviews", "recalled", "now") if name in fields}
+        return self.searcher.search(SearchRequest(query=query, **fields), Surroundings(**around))
+
+
+def configured(**settings: Any) -> Settings:
+    """Default settings with these of the search."""
+    return Settings(project=Path("project"), home=Path("home"), search=SearchSettings(**settings))
+
+
+def measured(each: Document) -> Document:
+    """A document with its token counts, as the parser gives it."""
+    label = f"{each.file.memory_id}\n{each.title}"
+    return replace(each, tokens=count_tokens(each.body.text), label_tokens=count_tokens(label))
+
+
+def ids(result: SearchResult) -> list[str]:
+    return [hit.memory.id for hit in result.hits]
+
+
+def note(name: str, text: str, **fields: Any) -> Document:
+    """A document long enough for the length factor to leave it alone."""
+    return document(name, f"{text} and some more words that fill the note up to a fair length.", **fields)
+
+
+# Queries
+
+
+@pytest.mark.parametrize("query", ["", "   ", "x" * 51, "bell \x07", "escape \x1b[0m", "nul \0"])
+def test_what_cannot_be_a_query_is_refused(index: Index, query: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        Search(index, query_max=50).ask(query)
+    assert caught.value.details["parameter"] == "query"
+
+
+@pytest.mark.parametrize("query", ["what is this?", "path/to/file", "日本語 🚀", "a" * 50, 'say "hi" (now) -x', "1\n2"])
+def test_any_printable_text_is_a_query(index: Index, query: str) -> None:
+    assert Search(index, note("a", "text"), query_max=50).ask(query).hits == ()
+
+
+def test_strict_queries_are_an_option(index: Index) -> None:
+    search = Search(index, strict_queries=True)
+    assert search.ask("plain words, (a.b) & c-d_e:").hits == ()
+    for query in ("what?", "a/b", "naïve", "100%"):
+        with pytest.raises(InvalidRequest, match="strict_queries"):
+            search.ask(query)
+
+
+# Stages and explanations
+
+
+def test_the_trace_names_the_six_stages_in_order(index: Index) -> None:
+    search = Search(index, note("a", "wal reset"), note("b", "wal"), vectors=True)
+    for query in ("wal reset", "nothing at all"):
+        trace = search.ask(query).trace
+        assert [stage.stage for stage in trace] == list(Stage)
+        assert all(stage.ms >= 0 for stage in trace)
+    trace = search.ask("wal reset").trace
+    by_stage = {stage.stage: stage for stage in trace}
+    assert by_stage[Stage.CANDIDATE].notes["channels"] == {"text": 2, "vector": 2}
+    assert by_stage[Stage.FUSION].left == by_stage[Stage.FINAL_RANK].left == 2
+    assert set(by_stage[Stage.FUSION].notes) == {"weights"}
+
+
+def test_explained_ranks_are_those_of_the_channels(index: Index) -> None:
+    documents = [note(f"n{number}", "wal " * number + "reset", triggers=("reset",)) for number in range(1, 6)]
+    search = Search(index, *documents, vectors=True)
+    hits = search.ask("wal reset").hits
+    filters = Filters(min_quality_score=0.3)
+    text = [match.id for match in index.match_text('"wal" OR "reset"', filters, 100)]
+    vector = [m.id for m in index.match_vector("words", WordEmbedder().embed(["wal reset"])[0], filters, 100)]
+    assert len(hits) == 5
+    for hit in hits:
+        ranks = hit.explanation.ranks
+        assert ranks[Channel.TEXT] == text.index(hit.memory.id) + 1
+        assert ranks[Channel.VECTOR] == vector.index(hit.memory.id) + 1
+        assert Channel.TRIGGER in ranks
+        assert hit.explanation.phrases == ("reset",)
+        assert set(hit.explanation.raw) == set(ranks)
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+@pytest.mark.parametrize("channel", [Channel.TEXT, Channel.VECTOR, Channel.TRIGGER])
+def test_only_the_channels_asked_for_are_asked(index: Index, channel: Channel) -> None:
+    search = Search(index, note("a", "wal reset", triggers=("wal",)), vectors=True)
+    (hit,) = search.ask("wal", channels=(channel,)).hits
+    assert set(hit.explanation.ranks) == {channel}
+
+
+def test_without_an_embedder_the_answer_says_so(index: Index) -> None:
+    search = Search(index, note("a", "wal"))
+    result = search.ask("wal")
+    assert (ids(result), result.degradations) == (["a"], (OFF,))
+    assert search.ask("wal", channels=(Channel.TEXT,)).degradations == ()
+
+
+def test_an_embedder_that_fails_is_told_and_words_still_find(index: Index) -> None:
+    class Failing(WordEmbedder):
+        def embed(self, texts: Sequence[str]) -> Any:
+            raise EmbedderUnavailable("embedder_failed", "It stopped.", "Try again.")
+
+    Search(index, note("a", "wal"))
+    result = Searcher(index, configured(), Failing()).search(SearchRequest(query="wal"))
+    assert ids(result) == ["a"]
+    assert [degradation.failure_mode for degradation in result.degradations] == ["embedder_failed: It stopped."]
+
+
+def test_intent_and_artifact_come_with_the_answer(index: Index) -> None:
+    search = Search(index, note("a", "wal"))
+    found = search.ask("why does the checklist crash with an error")
+    assert (found.intent, found.artifact) == (Intent.FIX_BUG, ArtifactClass.CHECKLIST)
+    given = search.ask("wal", intent=Intent.REFACTOR, artifact=ArtifactClass.PLAN)
+    assert (given.intent, given.confidence, given.artifact) == (Intent.REFACTOR, 1.0, ArtifactClass.PLAN)
+
+
+# Filters, quality, tiers
+
+
+def test_deprecated_memories_are_seen_only_when_asked_for(index: Index) -> None:
+    search = Search(index, note("old", "wal reset", tier=Tier.DEPRECATED), note("new", "wal reset"), vectors=True)
+    assert ids(search.ask("wal reset")) == ["new"]
+    assert ids(search.ask("wal reset", filters=Filters(include_deprecated=True))) == ["new", "old"]
+
+
+def test_low_quality_hides_what_an_agent_wrote_and_nothing_else(index: Index) -> None:
+    low = Quality(score=0.1)
+    search = Search(
+        index, note("agent", "wal", quality=low, provenance=AGENT), note("hand", "wal", quality=low),
+        note("unjudged", "wal", provenance=AGENT), min_quality_score=0.3,
+    )  # fmt: skip
+    assert sorted(ids(search.ask("wal"))) == ["hand", "unjudged"]
+    assert len(ids(search.ask("wal", filters=Filters(min_quality_score=0.0)))) == 3
+    assert len(ids(search.ask("wal", filters=Filters(min_quality_score=0.05)))) == 3
+
+
+@pytest.mark.parametrize("filters", [Filters(only=("in/0", "absent")), Filters(exclude=("in/1", "out/2"))])
+def test_ids_are_allowed_and_excluded_in_every_channel(index: Index, filters: Filters) -> None:
+    edges = (edge("in/0", "in/1"), edge("in/0", "out/2"))
+    search = Search(
+        index,
+        note("in/0", "wal", triggers=("wal",), edges=edges),
+        note("in/1", "wal", triggers=("wal",)),
+        note("out/2", "other"),
+        vectors=True,
+    )
+    assert ids(search.ask("wal", filters=filters)) == ["in/0"]
+    assert ids(search.ask("wal")) == ["in/0", "in/1", "out/2"]
+
+
+def test_a_causal_neighbour_comes_behind_the_hit_that_leads_to_it(index: Index) -> None:
+    search = Search(index, note("a", "wal", edges=(edge("a", "b", "caused"), edge("a", "c", "link"))),
+                    note("b", "other"), note("c", "more"))  # fmt: skip
+    first, second = search.ask("wal").hits
+    assert (first.memory.id, second.memory.id) == ("a", "b")
+    assert second.score < first.score
+    assert set(second.explanation.ranks) == {Channel.GRAPH}
+    assert ids(search.ask("wal", channels=(Channel.TEXT,))) == ["a"]
+
+
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_filter_holds_in_every_channel(index: Index, vectors: bool) -> None:
+    pairs = [(f"{folder}/{n}", folder) for folder in ("in", "out") for n in range(3)]
+    search = Search(index, *(note(name, "wal", triggers=("wal",)) for name, _ in pairs), vectors=vectors)
+    assert ids(search.ask("wal", filters=Filters(folder="in"))) == ["in/0", "in/1", "in/2"]
+
+
+def test_every_concept_must_stand(index: Index) -> None:
+    search = Search(index, note("both", "wal and reset"), note("one", "wal alone"), vectors=True)
+    assert ids(search.ask("wal", all_of=("wal", "reset journal"))) == ["both"]
+    assert ids(search.ask("wal", all_of=("wal", "absent"))) == []
+
+
+def test_concepts_do_not_lift_other_filters(index: Index) -> None:
+    search = Search(index, note("a", "wal reset"), note("b", "wal reset"), note("c", "wal", tier=Tier.DEPRECATED))
+    assert ids(search.ask("wal", all_of=("reset",), filters=Filters(only=("a", "c")))) == ["a"]
+    assert ids(search.ask("wal", all_of=("wal",), filters=Filters(tiers=(Tier.DEPRECATED,)))) == ["c"]
+
+
+def test_constitutional_memories_are_on_top_and_not_twice(index: Index) -> None:
+    search = Search(index, note("law", "wal", tier=Tier.CONSTITUTIONAL), note("a", "wal"), vectors=True)
+    result = search.ask("wal")
+    assert [hit.memory.id for hit in result.always_on] == ["law"]
+    assert result.always_on[0].always_on
+    assert ids(result) == ["a"]
+    without = search.ask("wal", constitutional=False)
+    assert (without.always_on, sorted(ids(without))) == ((), ["a", "law"])
+    index.put([note("law", "wal")])
+    assert search.ask("wal").always_on == ()
+
+
+@pytest.mark.parametrize("room", [0, 5, 40, 100, 2000])
+def test_constitutional_memories_keep_to_their_room(index: Index, room: int) -> None:
+    laws = [note(f"law/{number}", "wal " * 20, tier=Tier.CONSTITUTIONAL) for number in range(9)]
+    search = Search(index, *laws, constitutional_tokens=room)
+    result = search.ask("wal", limit=20)
+    assert sum(hit.tokens for hit in result.always_on) <= room
+    assert len(result.always_on) + len(result.hits) == 9
+
+
+# Budgets, pages, boosts
+
+
+@pytest.mark.parametrize("budget", [0, 1, 7, 20, 60, 200, 5000])
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_token_budget_holds(index: Index, budget: int, whole: bool) -> None:
+    search = Search(index, *(note(f"n{number}", "wal 🚀 日本 " * 30) for number in range(8)))
+    result = search.ask("wal", token_budget=budget, include_content=whole)
+    told = sum(count_tokens(f"{hit.memory.id}\n{hit.memory.title}\n{hit.text}") for hit in result.hits)
+    assert result.tokens == sum(hit.tokens for hit in result.hits) == told <= budget
+    assert result.omitted == 8 - len(result.hits)
+
+
+def test_the_first_hit_is_cut_rather_than_left_out(index: Index) -> None:
+    search = Search(index, note("a", "wal " * 500))
+    (hit,) = search.ask("wal", token_budget=30, include_content=True).hits
+    assert 20 < hit.tokens <= 30
+    assert fit([], 5) == ((), 0)
+
+
+def test_a_hit_shows_an_excerpt_or_the_whole(index: Index) -> None:
+    body = "Opening words.\n" + "filler line\n" * 200 + "The walrus stands here.\n"
+    search = Search(index, document("a", body), snippet_tokens=12)
+    assert "walrus" in search.ask("walrus").hits[0].text
+    assert count_tokens(search.ask("walrus").hits[0].text) <= 12
+    assert count_tokens(search.ask("walrus", excerpt_tokens=30).hits[0].text) <= 30
+    assert search.ask("walrus", include_content=True).hits[0].text == body
+
+
+def test_the_best_chunk_is_shown(index: Index) -> None:
+    search = Search(index, document("a", "first about ships\n", "second about walrus ivory\n", "third\n"), vectors=True)
+    assert search.ask("walrus ivory").hits[0].text == "second about walrus ivory"
+
+
+def test_pages_join_to_the_whole(index: Index) -> None:
+    tiers = [Tier.NORMAL, Tier.TEMPORARY]
+    documents = [note(f"n{n:02}", "wal " * (n % 7 + 1), tier=tiers[n % 2]) for n in range(25)]
+    search = Search(index, *documents, vectors=True)
+    whole = search.ask("wal", limit=25)
+    pages = [search.ask("wal", limit=5, offset=offset) for offset in range(0, 30, 5)]
+    assert [name for page in pages for name in ids(page)] == ids(whole)
+    assert len(ids(whole)) == 25
+    assert [page.more for page in pages] == [True, True, True, True, False, False]
+
+
+def test_prefixes_are_tried_where_nothing_was_found(index: Index) -> None:
+    search = Search(index, *(note(f"n{number}", "concurrency") for number in range(6)))
+    result = search.ask("concu", limit=2)
+    assert ids(result) == ["n0", "n1"]
+    assert result.more
+    assert ids(search.ask("concu", limit=2, offset=2)) == ["n2", "n3"]
+    stage = next(stage for stage in result.trace if stage.stage == Stage.FALLBACK)
+    assert stage.notes["used"] == "prefix"
+    assert search.ask("concu", channels=(Channel.TRIGGER,)).hits == ()
+
+
+def test_boosts_lift_and_are_explained(index: Index) -> None:
+    search = Search(index, note("a", "wal wal wal"), note("b", "wal"))
+
+    def boosts(ranked: Sequence[tuple[str, float]]) -> Mapping[str, Mapping[str, float]]:
+        assert sorted(name for name, _ in ranked) == ["a", "b"]
+        assert all(0 < score <= 1 for _, score in ranked)
+        return {"b": {"session": 0.15, "causal": 0.05}}
+
+    plain, boosted = (search.ask("wal", **extra) for extra in ({}, {"boosts": boosts}))
+    scores = {hit.memory.id: hit.score for hit in plain.hits}
+    lifted = {hit.memory.id: hit for hit in boosted.hits}
+    assert lifted["b"].score == pytest.approx(scores["b"] * 1.2, rel=1e-4)
+    assert lifted["b"].explanation.boosts == {"session": 0.15, "causal": 0.05}
+    assert lifted["a"].score == scores["a"]
+    assert search.ask("absent", boosts=boosts).hits == ()
+
+
+def test_a_memory_validated_as_useless_is_lowered(index: Index) -> None:
+    search = Search(index, note("a", "wal"), note("b", "wal"))
+    bad = Review(memory_id="a", stability=1, difficulty=5, last_review=0, confidence=0.0)
+    result = search.ask("wal", reviews=lambda _: {"a": bad})
+    assert ids(result) == ["b", "a"]
+    assert result.hits[1].explanation.factors == {"validation": pytest.approx(0.9)}
+    assert ids(search.ask("wal", reviews=lambda _: {"a": bad}, rerank=False)) == ["a", "b"]
+
+
+def test_a_short_memory_is_lowered_unless_told_otherwise(index: Index) -> None:
+    search = Search(index, document("a", "wal"))
+    assert "length" in search.ask("wal").hits[0].explanation.factors
+    assert search.ask("wal", length_penalty=False).hits[0].explanation.factors == {}
+
+
+def test_a_class_named_in_the_query_comes_first(index: Index) -> None:
+    spec = source_file("b/spec", artifact=ArtifactClass.SPEC, path="/b/spec.md")
+    search = Search(index, note("a", "export wal"), note("b/spec", "export wal", file=spec))
+    assert ids(search.ask("wal export", artifact=ArtifactClass.SPEC))[0] == "b/spec"
+
+
+def test_the_same_question_gets_the_same_answer(index: Index) -> None:
+    search = Search(index, *(note(f"n{number}", "wal reset") for number in range(9)), vectors=True)
+    answers = [search.ask("wal reset").hits for _ in range(3)]
+    assert answers[0] == answers[1] == answers[2]
+    assert ids(search.ask("wal reset")) == [f"n{number}" for number in range(9)]

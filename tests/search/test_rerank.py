@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from scrimshaw.models import ArtifactClass, Memory, MemoryType, Provenance, Tier
+from scrimshaw.search.rerank import FLOOR, LONG, OTHER_ARTIFACT, SHORT, TIER_FACTORS, apply, factors
+
+MEMORY = Memory(
+    id="a", source="vault", path="/a.md", title="A", type=MemoryType.GENERAL, tier=Tier.NORMAL,
+    artifact=ArtifactClass.MEMORY, triggers=(), topics=(), provenance=Provenance(), quality=None, created="",
+    updated="", content_hash="", tokens=100, label_tokens=5, length=1000, writable=True,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "arguments", "expected"),
+    [
+        ({}, {}, {}),
+        ({"tier": Tier.CRITICAL}, {}, {}),
+        ({"tier": Tier.TEMPORARY}, {}, {"tier": 0.9}),
+        ({"tier": Tier.DEPRECATED}, {}, {"tier": 0.5}),
+        ({}, {"artifact": ArtifactClass.MEMORY}, {}),
+        ({}, {"artifact": ArtifactClass.SPEC}, {"artifact": OTHER_ARTIFACT}),
+        ({"length": SHORT - 1}, {}, {"length": 0.9}),
+        ({"length": SHORT}, {}, {}),
+        ({"length": LONG}, {}, {}),
+        ({"length": LONG + 1}, {}, {"length": 0.97}),
+        ({"length": 1}, {"length_penalty": False}, {}),
+        ({}, {"confidence": 0.0}, {"validation": 0.9}),
+        ({}, {"confidence": 0.25}, {"validation": 0.95}),
+        ({}, {"confidence": 1.0}, {}),
+        ({}, {"retrievability": 0.0}, {"retrievability": 0.9}),
+        ({}, {"retrievability": 0.5}, {"retrievability": 0.95}),
+    ],
+)
+def test_what_lowers_a_memory(changes: dict[str, Any], arguments: dict[str, Any], expected: dict[str, float]) -> None:
+    found = factors(replace(MEMORY, **changes), **{"artifact": None, **arguments})
+    assert found == pytest.approx(expected)
+
+
+MEMORIES = st.builds(
+    lambda tier, artifact, length: replace(MEMORY, tier=tier, artifact=artifact, length=length),
+    st.sampled_from(Tier),
+    st.sampled_from(ArtifactClass),
+    st.integers(0, 10**6),
+)
+
+
+@given(
+    MEMORIES,
+    st.sampled_from([None, *ArtifactClass]),
+    st.floats(0, 1),
+    st.floats(0, 1),
+    st.booleans(),
+    st.floats(0, 1),
+)
+def test_no_factor_is_a_bonus_and_the_floor_holds(
+    memory: Memory,
+    artifact: ArtifactClass | None,
+    confidence: float,
+    retrievability: float,
+    penalty: bool,
+    score: float,
+) -> None:
+    found = factors(
+        memory, artifact=artifact, confidence=confidence, retrievability=retrievability, length_penalty=penalty
+    )
+    assert all(0 < factor < 1 for factor in found.values())
+    lowered = apply(score, memory, found)
+    assert lowered <= score
+    assert lowered >= score * FLOOR * TIER_FACTORS.get(memory.tier, 1.0) * 0.999_999
+
+
+def test_the_worst_normal_memory_keeps_the_floor() -> None:
+    worst = factors(replace(MEMORY, length=1), artifact=ArtifactClass.SPEC, confidence=0.0, retrievability=0.0)
+    assert len(worst) == 4
+    assert apply(1.0, MEMORY, worst) == FLOOR
+    assert apply(1.0, MEMORY, {}) == 1.0
+    assert apply(1.0, MEMORY, {"validation": 0.95}) == pytest.approx(0.95)

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scrimshaw.search.tokens import END, START, UNKNOWN, clip, count_many, count_tokens, piece_ids
+
+# Letters, white space, marks that are stripped, syllables that fall apart, characters outside the vocabulary.
+ANY_TEXT = st.one_of(
+    st.text(max_size=300),
+    st.text(alphabet="ab Z_.\n\té́한글日本😀ქა\x00", max_size=300),
+    st.text(alphabet="xyz0", min_size=80, max_size=400),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("", 0),
+        (" \n\t\n", 0),
+        ("hello", 1),
+        ("Hello, world!", 4),
+        ("snake_case", 3),
+        ("one\n\n    two", 2),
+        ("😀😀😀", 3),
+        ("日本", 2),
+    ],
+)
+def test_counts(text: str, tokens: int) -> None:
+    assert count_tokens(text) == tokens
+
+
+def test_a_long_text_is_counted_whole() -> None:
+    assert count_tokens("memory " * 5000) == 5000
+
+
+def test_a_long_word_is_not_one_token() -> None:
+    assert count_tokens("ab12" * 1000) > 1000
+
+
+def test_a_lone_surrogate_counts() -> None:
+    assert count_tokens("broken \ud800 text") == 3
+    assert clip("broken \ud800 text", 2) == "broken \ud800"
+
+
+def test_many() -> None:
+    assert count_many(["one", "one two", ""]) == [1, 2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "start"),
+    [
+        ("one two three", 2, "one two"),
+        ("one two three", 3, "one two three"),
+        ("one two\n", 2, "one two\n"),
+        ("one two three", 0, ""),
+        ("one two three", -1, ""),
+        ("", 5, ""),
+        ("one" + " " * 500 + "two three", 2, "one" + " " * 500 + "two"),
+        ("한국", 4, "한"),
+    ],
+)
+def test_clip(text: str, limit: int, start: str) -> None:
+    assert clip(text, limit) == start
+
+
+@settings(deadline=None)
+@given(text=ANY_TEXT, limit=st.integers(0, 80))
+def test_a_clip_is_a_start_within_the_limit(text: str, limit: int) -> None:
+    cut = clip(text, limit)
+    assert text.startswith(cut)
+    assert count_tokens(cut) <= limit
+    assert clip(cut, limit) == cut
+
+
+@settings(deadline=None)
+@given(text=ANY_TEXT)
+def test_what_fits_is_not_touched(text: str) -> None:
+    assert clip(text, count_tokens(text)) == text
+
+
+@settings(deadline=None)
+@given(words=st.lists(st.sampled_from(["memory", "index", "42", "."]), max_size=60), limit=st.integers(0, 80))
+def test_a_clip_uses_its_room(words: list[str], limit: int) -> None:
+    assert count_tokens(clip(" ".join(words), limit)) == min(len(words), limit)
+
+
+def test_piece_ids_are_cut_between_the_markers() -> None:
+    ids = piece_ids("memory " * 400, 256)
+    assert (ids[0], ids[-1], len(ids)) == (START, END, 256)
+    assert piece_ids("", 256) == [START, END]
+    assert UNKNOWN not in piece_ids("x" * 150, 256)
