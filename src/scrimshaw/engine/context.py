@@ -1,0 +1,164 @@
+"""What an agent should know now: for a task, under the pressure of its context, or on coming back."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from scrimshaw.config import ContextSettings
+from scrimshaw.engine import sessions
+from scrimshaw.engine.core import Engine
+from scrimshaw.engine.reading import search
+from scrimshaw.models import Filters, Intent, Mode, Pressure, Session
+from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.routing import detect_intent
+from scrimshaw.search.tokens import count_tokens
+from scrimshaw.session import pressure
+from scrimshaw.session.recall import RECALL
+from scrimshaw.session.resume import Occasion, StateLine, fitted, state_lines
+
+_QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
+_SHORT_QUERY = 50
+_DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
+# Of a resume's budget, the share that the session's own state may take before memories get theirs.
+_STATE_SHARE = 0.7
+_NO_USAGE = "tokenUsage not provided and estimator unavailable; pressure policy inactive"
+
+_log = logging.getLogger(__name__)
+
+
+class ContextRequest(Struct, frozen=True, kw_only=True):
+    """What is asked for; `token_usage` is the share of the client's context in use, 0..1."""
+
+    query: str
+    mode: Mode = Mode.AUTO
+    intent: Intent | None = None
+    filters: Filters = Filters()
+    limit: int | None = None
+    include_content: bool = False
+    token_usage: float | None = None
+    deduplicate: bool = True
+    occasion: Occasion = Occasion.RESUME
+
+
+class PressureView(Struct, frozen=True, kw_only=True):
+    """The pressure an answer was held to, who reported it, and what that changed."""
+
+    level: Pressure
+    ratio: float | None
+    source: str
+    warning: str
+
+
+class Context(Struct, frozen=True, kw_only=True):
+    """The answer: hits of the search, for a resume also the state of the session, and how it was narrowed."""
+
+    mode: Mode
+    requested_mode: Mode
+    token_budget: int
+    pressure: PressureView
+    result: SearchResult
+    state: tuple[StateLine, ...] = ()
+    state_omitted: int = 0
+    session: Session | None = None
+
+
+class _Strategy(Struct, frozen=True, kw_only=True):
+    """What a mode brings: `limit` hits with excerpts of so many tokens."""
+
+    limit: int
+    excerpt_tokens: int
+
+
+class _Warned:
+    """Unknown pressure is worth one warning per process, not one per call."""
+
+    done = False
+
+
+def context(engine: Engine, asked: ContextRequest, session: Session | None = None) -> Context:
+    """What is known for a task, within the token budget of the mode and of the pressure."""
+    view = _pressure(engine, asked, session)
+    mode = _choose_mode(asked, session) if asked.mode == Mode.AUTO else asked.mode
+    if asked.mode == Mode.AUTO:
+        mode = pressure.narrowed(mode, view.level)
+    budget = pressure.budget(mode, view.level, engine.settings.context)
+    state, state_omitted, state_tokens = _state(engine, asked, session, mode, budget)
+    strategy = _strategies(engine.settings.context)[mode]
+    request = SearchRequest(
+        query=asked.query,
+        filters=asked.filters,
+        limit=asked.limit or strategy.limit,
+        intent=asked.intent,
+        include_content=asked.include_content,
+        excerpt_tokens=strategy.excerpt_tokens,
+        token_budget=budget - state_tokens,
+    )
+    return Context(
+        mode=mode,
+        requested_mode=asked.mode,
+        token_budget=budget,
+        pressure=view,
+        result=search(engine, request, session, deduplicate=asked.deduplicate),
+        state=state,
+        state_omitted=state_omitted,
+        session=session,
+    )
+
+
+def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
+    """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
+    about = _subject(engine, session, occasion)
+    attention = [each.item for each in sessions.attended(engine, about)]
+    lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
+    return fitted(lines, budget, count_tokens)
+
+
+def _subject(engine: Engine, session: Session, occasion: Occasion) -> Session:
+    """The session to speak of: its own once it has done something, else the one it continues."""
+    if occasion == Occasion.COMPACT or session.task or engine.sessions.items(session.id):
+        return session
+    return (engine.sessions.get(session.continues) if session.continues else None) or session
+
+
+def _state(
+    engine: Engine, asked: ContextRequest, session: Session | None, mode: Mode, budget: int
+) -> tuple[tuple[StateLine, ...], int, int]:
+    """Lines, how many were left out, and tokens of a resume's state; nothing in other modes."""
+    about = session or next(iter(engine.sessions.latest()), None)
+    if mode != Mode.RESUME or about is None:
+        return (), 0, 0
+    lines, tokens, omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
+    return tuple(lines), omitted, tokens
+
+
+def _pressure(engine: Engine, asked: ContextRequest, session: Session | None) -> PressureView:
+    if not engine.settings.features.pressure_policy:
+        return PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
+    used = pressure.usage(asked.token_usage, session.context_used if session else None)
+    if used.share is None and not _Warned.done:
+        _Warned.done = True
+        _log.warning(_NO_USAGE)
+    level = pressure.level(used.share, engine.settings.session.pressure_thresholds)
+    return PressureView(level=level, ratio=used.share, source=used.source, warning=pressure.warning(used.share, level))
+
+
+def _choose_mode(asked: ContextRequest, session: Session | None) -> Mode:
+    """Resume on words that ask for it; short queries and questions focused; work that touches much deep."""
+    if session and RECALL.search(asked.query):
+        return Mode.RESUME
+    if asked.intent is None and (len(asked.query) < _SHORT_QUERY or _QUESTION.match(asked.query)):
+        return Mode.FOCUSED
+    return Mode.DEEP if (asked.intent or detect_intent(asked.query)[0]) in _DEEP_INTENTS else Mode.FOCUSED
+
+
+def _strategies(settings: ContextSettings) -> Mapping[Mode, _Strategy]:
+    return {
+        Mode.QUICK: _Strategy(limit=settings.quick_limit, excerpt_tokens=settings.quick_excerpt),
+        Mode.FOCUSED: _Strategy(limit=settings.focused_limit, excerpt_tokens=settings.focused_excerpt),
+        Mode.DEEP: _Strategy(limit=settings.deep_limit, excerpt_tokens=settings.deep_excerpt),
+        Mode.RESUME: _Strategy(limit=settings.resume_limit, excerpt_tokens=settings.quick_excerpt),
+    }

@@ -1,0 +1,150 @@
+"""One open memory: its vaults and sources, its index, journal and sessions, and the searcher over them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
+from scrimshaw.errors import NotFound, ReadOnly, ScrimshawError
+from scrimshaw.ingest.documents import parse
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile
+from scrimshaw.search.embed import Embedder, open_embedder
+from scrimshaw.search.pipeline import Searcher
+from scrimshaw.search.tokens import count_tokens
+from scrimshaw.storage.discover import discover
+from scrimshaw.storage.files import Vault
+from scrimshaw.storage.ports import Index, Journal, Sessions
+from scrimshaw.storage.scan import Limits, Source
+from scrimshaw.storage.sqlite_index import SqliteIndex
+from scrimshaw.storage.sqlite_journal import SqliteJournal
+from scrimshaw.storage.sqlite_sessions import SqliteSessions
+
+MEMORIES = "memories"
+GLOBAL = "global/"
+LOCK_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    """An open memory. Safe to use from several threads; several engines may share a project.
+
+    `clock` tells the seconds since 1970.
+    """
+
+    settings: Settings
+    sources: tuple[Source, ...]
+    index: Index
+    journal: Journal
+    sessions: Sessions
+    embedder: Embedder | Degradation
+    searcher: Searcher
+    folder: Path
+    clock: Callable[[], float] = time.time
+
+    def vault_of(self, memory_id: str) -> tuple[Vault, str]:
+        """The writable vault that a memory of this id belongs to, and its id inside that vault."""
+        project, user = self.sources[0], self.sources[-1]
+        if not project.writable:
+            raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
+        if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL):
+            return Vault(user.root, user.name, True), memory_id.removeprefix(GLOBAL)
+        return Vault(project.root, project.name, True), memory_id
+
+    def lock_path(self) -> Path:
+        """The file that writers of this vault lock."""
+        return self.folder / "vault.lock"
+
+    def parse(self, file: SourceFile, raw: bytes) -> Document:
+        """The document in a file's bytes, redacted; raises UnreadableFile."""
+        return parse(file, raw, redact, count_tokens=count_tokens)
+
+    def limits(self) -> Limits:
+        """Which files are too large to be a memory."""
+        return Limits(max_bytes=self.settings.index.max_file_bytes)
+
+    def memory(self, memory_id: str) -> Memory:
+        """The memory of this id; raises NotFound."""
+        found = self.index.get([memory_id]).get(memory_id)
+        if found is None:
+            raise NotFound(f"There is no memory {memory_id!r}.", "Search for it, or list the memories.", id=memory_id)
+        return found
+
+    def close(self) -> None:
+        """Release databases and locks."""
+        self.index.close()
+        self.journal.close()
+
+    def __enter__(self) -> Engine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def open_engine(settings: Settings, *, sources: Sequence[Source] | None = None, folder: Path | None = None) -> Engine:
+    """Open the memory of a project.
+
+    `sources` replaces the project's own vaults and documents, `folder` the place of the databases.
+    """
+    limit_native_threads()
+    folder = folder or settings.folder
+    index = SqliteIndex(
+        folder / "index.db",
+        busy_timeout_ms=settings.index.busy_timeout_ms,
+        ram_scan_max=settings.index.ram_scan_max,
+    )
+    embedder = open_embedder(settings.embedding)
+    try:
+        journal = SqliteJournal(folder / "journal.db", busy_timeout_ms=settings.index.busy_timeout_ms)
+    except ScrimshawError:
+        index.close()
+        raise
+    return Engine(
+        settings=settings,
+        sources=tuple(project_sources(settings) if sources is None else sources),
+        index=index,
+        journal=journal,
+        sessions=SqliteSessions(journal.database),
+        embedder=embedder,
+        searcher=Searcher(index, settings, embedder),
+        folder=folder,
+    )
+
+
+def open_project(settings: Settings | None = None) -> Engine:
+    """Open the memory of the project around the working folder, or of `settings`."""
+    return open_engine(settings or load(find_project(Path.cwd())))
+
+
+def project_sources(settings: Settings) -> list[Source]:
+    """What a project reads, in order: its vault, Serena's, its documents, the user's own vault."""
+    vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=ArtifactClass.MEMORY)
+    user = Source(
+        name="global",
+        root=settings.home / MEMORIES,
+        writable=True,
+        artifact=ArtifactClass.MEMORY,
+        id_prefix=GLOBAL,
+    )
+    if settings.sources:
+        documents = [_configured(settings.project, source) for source in settings.sources]
+    else:
+        documents = discover(settings.project, settings.serena_home)
+    return [vault, *documents, user]
+
+
+def _configured(project: Path, source: SourceSettings) -> Source:
+    return Source(
+        name=source.name,
+        root=project / source.root,
+        include=source.include,
+        exclude=source.exclude,
+        artifact=source.artifact,
+    )

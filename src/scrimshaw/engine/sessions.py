@@ -1,0 +1,214 @@
+"""What a session adds to a search: attention, causal neighbours, its own record, what it was shown already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from msgspec import Struct
+
+from scrimshaw.engine.core import Engine
+from scrimshaw.models import (
+    ArtifactClass,
+    Item,
+    Memory,
+    MemoryType,
+    NewItem,
+    Provenance,
+    Relation,
+    Retention,
+    Session,
+    SessionState,
+    Tier,
+)
+from scrimshaw.search.boosts import capped, causal_boosts, session_boost
+from scrimshaw.search.pipeline import SEEDS
+from scrimshaw.search.results import Boosts, Explanation, Hit, SearchResult, Surroundings
+from scrimshaw.search.tokens import clip, count_tokens
+from scrimshaw.session import working_memory
+from scrimshaw.session.recall import Recalled, recall
+
+ITEM_PREFIX = "session:"
+_TITLE_LENGTH = 80
+_HOUR_S = 3600.0
+
+
+class Attended(Struct, frozen=True, kw_only=True):
+    """An item of working memory and its attention now, 0..1."""
+
+    item: Item
+    attention: float
+
+
+def bind(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
+    """The session a call belongs to: the one named, else that of an ancestor process, else none.
+
+    A named session that is new is opened; silent ones are interrupted on the way.
+    """
+    if session_id:
+        now = engine.clock()
+        engine.sessions.sweep(silent_since=now - engine.settings.session.stale_hours * _HOUR_S)
+        return engine.sessions.open(session_id, now=now)[0]
+    return engine.sessions.of_process(processes) if processes else None
+
+
+def tick(engine: Engine, session_id: str) -> int:
+    """Count one event of a session; the counter after it."""
+    return engine.sessions.tick(session_id, now=engine.clock(), modulus=engine.settings.session.counter_modulus)
+
+
+def close(engine: Engine, session_id: str, state: SessionState = SessionState.COMPLETED) -> None:
+    """End a session."""
+    engine.sessions.close(session_id, state, now=engine.clock())
+
+
+def observe(engine: Engine, session_id: str, item: NewItem) -> Item:
+    """One event of a session that is worth remembering: it is counted and recorded."""
+    tick(engine, session_id)
+    now, settings = engine.clock(), engine.settings
+    admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
+    return engine.sessions.remember(
+        session_id,
+        item,
+        lambda held, new, counter: admit(held, new, counter),
+        now=now,
+        modulus=settings.session.counter_modulus,
+    )
+
+
+def attended(engine: Engine, session: Session) -> list[Attended]:
+    """The working memory of a session, most attended first."""
+    ranked = working_memory.ranked(
+        engine.sessions.items(session.id, held=True),
+        session.counter,
+        now=engine.clock(),
+        settings=engine.settings.session,
+        event_decay=engine.settings.features.event_decay,
+    )
+    return [Attended(item=item, attention=attention) for item, attention in ranked]
+
+
+def surroundings(engine: Engine, session: Session | None, query: str, limit: int) -> Surroundings:
+    """What the moment adds to a search for `query`."""
+    return Surroundings(
+        now=engine.clock(),
+        reviews=engine.journal.reviews,
+        boosts=_boosts(engine, session),
+        recalled=_recalled(engine, session, query, limit),
+    )
+
+
+def unseen(engine: Engine, session: Session) -> tuple[str, ...]:
+    """The ids of memories that the session was shown and that have not changed since: not to be sent again."""
+    shown = engine.sessions.shown(session.id)
+    current = engine.index.get(list(shown)) if shown else {}
+    return tuple(name for name, memory in current.items() if shown[name] == memory.content_hash)
+
+
+def mark_shown(engine: Engine, session: Session, result: SearchResult) -> None:
+    """Remember what the session is shown now."""
+    hits = {hit.memory.id: hit.memory.content_hash for hit in result.hits if hit.memory.content_hash}
+    if hits:
+        engine.sessions.show(session.id, hits, now=engine.clock())
+
+
+def read_item(engine: Engine, item_id: str) -> Item | None:
+    """The item that an id such as `session:SID/3` names; being read is a mention of it."""
+    session_id, _, number = item_id.removeprefix(ITEM_PREFIX).rpartition("/")
+    found = next((item for item in engine.sessions.items(session_id) if str(item.number) == number), None)
+    if found:
+        engine.sessions.mention(session_id, found.number)
+    return found
+
+
+def as_memory(item: Item) -> Memory:
+    """An item as a search answers it."""
+    title = clip(item.text.strip().partition("\n")[0], _TITLE_LENGTH) or item.kind
+    return Memory(
+        id=f"{ITEM_PREFIX}{item.session}/{item.number}",
+        source="session",
+        path=item.path,
+        title=f"{item.kind}: {title}",
+        type=MemoryType.SESSION,
+        tier=Tier.NORMAL,
+        artifact=ArtifactClass.MEMORY,
+        triggers=(),
+        topics=(),
+        provenance=Provenance(
+            source=item.source.source_tool or "session", trust=item.source.trust, session=item.session
+        ),
+        quality=None,
+        created="",
+        updated="",
+        content_hash="",
+        tokens=count_tokens(item.text),
+        label_tokens=count_tokens(title),
+        length=len(item.text),
+        writable=False,
+    )
+
+
+def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
+    """Attention of linked memories and causal neighbours of the best hits, together under one cap."""
+    features, settings = engine.settings.features, engine.settings.session
+    linked = attention_by_memory(engine, session) if session and features.session_boost else {}
+
+    def boosts(ranked: Sequence[tuple[str, float]]) -> Mapping[str, Mapping[str, float]]:
+        causal: Mapping[str, float] = {}
+        if features.causal_boost:
+            seeds = dict(ranked[:SEEDS])
+            edges = engine.index.neighbors(
+                tuple(seeds), hops=settings.causal_hops, direction="both", relations=tuple(Relation)
+            )
+            causal = causal_boosts(seeds, edges, settings.causal_boost)
+        parts = {
+            name: {
+                "session": session_boost(linked.get(name, 0.0), settings.attention_boost),
+                "causal": causal.get(name, 0.0),
+            }
+            for name, _ in ranked
+            if name in linked or name in causal
+        }
+        return {name: capped(part, settings.boost_limit) for name, part in parts.items()}
+
+    return boosts if linked or features.causal_boost else None
+
+
+def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
+    """Memory id -> the attention 0..1 of the strongest item of working memory that is linked to it."""
+    found: dict[str, float] = {}
+    for each in attended(engine, session):
+        if each.item.memory_id:
+            found[each.item.memory_id] = max(each.attention, found.get(each.item.memory_id, 0.0))
+    return found
+
+
+def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -> tuple[Hit, ...]:
+    """What this session and the one it continues recorded about the query."""
+    if session is None or not engine.settings.features.session_boost:
+        return ()
+    items = engine.sessions.items(session.id)
+    items += engine.sessions.items(session.continues) if session.continues else []
+    settings = engine.settings.session
+    weight = min(settings.attention_boost, settings.boost_limit)
+    return tuple(_hit(found) for found in recall(query, items, limit, weight))
+
+
+def _hit(found: Recalled) -> Hit:
+    memory = as_memory(found.item)
+    explanation = Explanation(
+        ranks={"session": found.item.number},
+        raw={"session": round(found.score, 4)},
+        fused=found.score,
+        boosts={"session": found.boost} if found.boost else {},
+    )
+    return Hit(
+        memory=memory,
+        score=round(found.score * (1 + found.boost), 6),
+        anchor="",
+        heading="",
+        text=found.item.text,
+        tokens=memory.tokens + memory.label_tokens,
+        explanation=explanation,
+        state=Retention.HOT,
+    )

@@ -1,0 +1,352 @@
+"""Saving, changing and removing memories: redacted, locked, durable, recorded, and found at once.
+
+A write is: file renamed into place, journal committed, index updated, answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.engine.contradictions import Proposal, propose_supersedes
+from scrimshaw.engine.core import LOCK_TIMEOUT_S, Engine
+from scrimshaw.engine.duplicates import Similar, similar_memories
+from scrimshaw.engine.indexing import EMBED
+from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, ReadOnly, UnreadableFile
+from scrimshaw.ingest.documents import NewMemory, render, text_hash
+from scrimshaw.ingest.edits import edit
+from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
+from scrimshaw.models import (
+    Action,
+    ArtifactClass,
+    Entry,
+    Filters,
+    Memory,
+    MemoryType,
+    Provenance,
+    Redacted,
+    SourceFile,
+    Span,
+    Tier,
+    Trust,
+)
+from scrimshaw.storage.files import lock
+from scrimshaw.storage.paths import check_id
+
+_NOT_IN_SLUG = re.compile(r"[^\w]+")
+_SLUG_BYTES = 80
+# What no UTF-8 text file can hold.
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+_SAVE_JOBS = ((EMBED, ""),)
+
+
+class NewText(Struct, frozen=True, kw_only=True):
+    """A memory to be saved; without `id` one is made from the title, without `title` from the first heading or line."""
+
+    content: str
+    id: str = ""
+    title: str = ""
+    type: MemoryType = MemoryType.GENERAL
+    tier: Tier = Tier.NORMAL
+    triggers: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    session: str = ""
+    origin: str = "agent"
+    trust: Trust = Trust.AGENT
+    reason: str = "saved"
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """What became of a save.
+
+    `status` is `saved`, `updated`, `duplicate` (the same text stands in `id`; nothing was written) or `dry_run`.
+    `spans` index the content as it was given. `similar` are near duplicates and related memories, closest first.
+    `proposals` are relations worth stating; nothing was done about them.
+    """
+
+    id: str
+    status: str
+    content_hash: str
+    path: str
+    redacted: tuple[str, ...] = ()
+    spans: tuple[Span, ...] = ()
+    similar: tuple[Similar, ...] = ()
+    proposals: tuple[Proposal, ...] = ()
+
+
+def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
+    """Save a new memory.
+
+    A text that is already there is reported, not written again, unless forced. Raises InvalidRequest for an empty
+    text or one that is nearly all secrets, InvalidMemoryId, AlreadyExists for an id in use, ReadOnly, VaultBusy,
+    StorageFailure.
+    """
+    content = _accepted(new.content)
+    title = redact(new.title or _first_line(content.text)).text
+    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+        same = engine.index.same_text(text_hash(content.text))
+        if same and not force:
+            existing = engine.memory(same[0])
+            return _saved(existing, "duplicate", content)
+        memory_id = check_id(new.id) if new.id else _free_id(engine, title)
+        similar = similar_memories(engine, content.text, exclude=memory_id)
+        proposals = propose_supersedes(engine, content.text, similar)
+        text = redact_edit(content.text, render(_meta(new, title), content.text))
+        if dry_run:
+            return Saved(
+                id=memory_id,
+                status="dry_run",
+                content_hash=hashlib.sha256(text.text.encode()).hexdigest(),
+                path="",
+                redacted=content.classes,
+                spans=content.spans,
+                similar=similar,
+                proposals=proposals,
+            )
+        memory = _write(engine, memory_id, text, expected_hash="", entry=_entry(Action.CREATE, memory_id, new))
+    return replace(_saved(memory, "saved", content), similar=similar, proposals=proposals)
+
+
+def update(
+    engine: Engine,
+    memory_id: str,
+    changes: Mapping[str, object],
+    *,
+    content: str | None = None,
+    expected_hash: str | None = None,
+    reason: str = "updated",
+    actor: str = "agent",
+    session: str = "",
+) -> Saved:
+    """Change keys of a memory's front matter, its text, or both; only what changed is redacted and rewritten.
+
+    `expected_hash` is that of the file the caller read: a file changed since is refused with Conflict. Raises
+    NotFound, ReadOnly, InvalidRequest, UnreadableFile, VaultBusy, StorageFailure.
+    """
+    if content is not None:
+        _accepted(content)
+    entry = Entry(
+        action=Action.UPDATE,
+        memory_id=memory_id,
+        reason=reason,
+        prior_hash="",
+        new_hash="",
+        actor=actor,
+        session=session,
+    )
+
+    def change(before: str) -> str:
+        return edit(before, _stamped(before, changes), content)
+
+    memory, after = rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
+    return _saved(memory, "updated", after)
+
+
+def rewrite(
+    engine: Engine, memory_id: str, change: Callable[[str], str], entry: Entry, *, expected_hash: str | None = None
+) -> tuple[Memory, Redacted]:
+    """Replace the text of a memory's file by what `change` makes of it, under the vault's lock.
+
+    Only what changed is redacted; `entry` is recorded with both hashes, the text before is kept for undo. Raises
+    like `update`, and what `change` raises.
+    """
+    memory = _writable(engine, memory_id)
+    vault, name = engine.vault_of(memory_id)
+    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+        raw = vault.read(name)
+        before = _decoded(raw, memory.path)
+        current = hashlib.sha256(raw).hexdigest()
+        after = redact_edit(before, change(before))
+        expected = current if expected_hash is None else expected_hash
+        entry = replace(entry, prior_hash=current)
+        return _write(engine, memory_id, after, expected_hash=expected, entry=entry, prior=redact(before)), after
+
+
+def delete(
+    engine: Engine, memory_ids: Sequence[str], *, purge: bool = False, reason: str = "deleted", actor: str = "agent"
+) -> list[str]:
+    """Retire memories: their files go, their last content stays in the journal for undo unless `purge`.
+
+    All are checked before the first is touched. Raises NotFound, ReadOnly, VaultBusy, StorageFailure.
+    """
+    memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
+    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+        for memory in memories:
+            vault, name = engine.vault_of(memory.id)
+            raw = vault.remove(name, None)
+            entry = Entry(
+                action=Action.PURGE if purge else Action.RETIRE,
+                memory_id=memory.id,
+                reason=reason,
+                prior_hash=hashlib.sha256(raw).hexdigest(),
+                new_hash="",
+                actor=actor,
+            )
+            engine.journal.record([(entry, None if purge else redact(raw.decode(errors="replace")))])
+            if purge:
+                engine.journal.purge(memory.id)
+            engine.index.retire([memory.path])
+    return [memory.id for memory in memories]
+
+
+def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
+    """The writable memories a bulk delete would take; refuses a whole constitutional or critical tier."""
+    if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
+        raise InvalidRequest(
+            f"All {tier} memories cannot be deleted at once.",
+            "Name a folder, or delete them one by one.",
+            parameter="tier",
+        )
+    filters = Filters(tiers=(tier,), folder=folder, until=before)
+    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
+    return [memory for memory in every if memory.writable]
+
+
+def now() -> str:
+    """The time in UTC to the second, as files write it."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def slug(title: str) -> str:
+    """A title as an id: lower case, words joined by dashes, letters of any script kept."""
+    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).casefold())
+    words = _NOT_IN_SLUG.sub("-", composed).strip("-_")
+    short = words.encode()[:_SLUG_BYTES].decode(errors="ignore").rstrip("-_") or "memory"
+    try:
+        return check_id(short)
+    except InvalidMemoryId:  # a name that Windows keeps for itself
+        return f"memory-{short}"
+
+
+def _stamped(before: str, changes: Mapping[str, object]) -> Mapping[str, object]:
+    """The changes with the time; a file without front matter gets none for its time alone."""
+    return {**changes, "updated": now()} if changes or before.startswith("---") else changes
+
+
+def _accepted(content: str) -> Redacted:
+    if not content.strip():
+        raise InvalidRequest("There is nothing to save: the content is empty.", "Send text.", parameter="content")
+    if _NOT_TEXT.search(content):
+        raise InvalidRequest(
+            "The content holds a NUL character or half a surrogate pair.", "Send plain text.", parameter="content"
+        )
+    redacted = redact(content)
+    if is_mostly_removed(redacted):
+        raise InvalidRequest(
+            "Nearly all of the content is secrets, which are never stored.",
+            "Describe what matters without the secret itself.",
+            parameter="content",
+            classes=list(redacted.classes),
+        )
+    return redacted
+
+
+def _first_line(text: str) -> str:
+    line = next((line for line in text.splitlines() if line.strip(" #*_-\t")), text)
+    return " ".join(line.strip(" #*_-\t").split())[:120]
+
+
+def _meta(new: NewText, title: str) -> NewMemory:
+    moment = now()
+    return NewMemory(
+        title=title,
+        type=new.type,
+        tier=new.tier,
+        trigger_phrases=tuple(redact(phrase).text for phrase in new.triggers),
+        topics=tuple(redact(topic).text for topic in new.topics),
+        provenance=Provenance(source=new.origin, trust=new.trust, session=new.session),
+        created=moment,
+        updated=moment,
+    )
+
+
+def _free_id(engine: Engine, title: str) -> str:
+    """An id made from the title; where it is taken by another text, the next free number is added."""
+    base = slug(title)
+    numbered = (f"{base}-{number}" for number in itertools.count(2))
+    return next(name for name in itertools.chain([base], numbered) if not engine.index.twins(name))
+
+
+def _entry(action: Action, memory_id: str, new: NewText) -> Entry:
+    return Entry(
+        action=action,
+        memory_id=memory_id,
+        reason=new.reason,
+        prior_hash="",
+        new_hash="",
+        actor=new.origin,
+        session=new.session,
+    )
+
+
+def _write(
+    engine: Engine,
+    memory_id: str,
+    text: Redacted,
+    *,
+    expected_hash: str,
+    entry: Entry,
+    prior: Redacted | None = None,
+) -> Memory:
+    """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
+    twins = engine.index.twins(memory_id)
+    if expected_hash == "" and twins:
+        raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
+    vault, name = engine.vault_of(memory_id)
+    path = Path(vault.root).resolve() / f"{name}.md"
+    document = engine.parse(_file(vault.name, memory_id, path), text.text.encode(errors="replace"))
+    digest = vault.write(name, text, expected_hash=expected_hash)
+    engine.journal.record([(replace(entry, new_hash=digest), prior)], _SAVE_JOBS)
+    info = path.stat()
+    engine.index.put([replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))])
+    return engine.memory(memory_id)
+
+
+def _file(source: str, memory_id: str, path: Path) -> SourceFile:
+    """A file of a vault that is about to be written."""
+    return SourceFile(
+        source=source,
+        memory_id=memory_id,
+        path=str(path),
+        size=0,
+        mtime_ns=0,
+        writable=True,
+        artifact=ArtifactClass.MEMORY,
+    )
+
+
+def _decoded(raw: bytes, path: str) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{path} is no UTF-8 text: {error.reason}.", "Save it as UTF-8.", path=path) from error
+
+
+def _writable(engine: Engine, memory_id: str) -> Memory:
+    memory = engine.memory(memory_id)
+    if not memory.writable:
+        raise ReadOnly(
+            f"{memory_id!r} is read from {memory.path}, which Scrimshaw never writes.",
+            "Edit the file yourself, or save a memory of your own that supersedes it.",
+            id=memory_id,
+        )
+    return memory
+
+
+def _saved(memory: Memory, status: str, content: Redacted) -> Saved:
+    return Saved(
+        id=memory.id,
+        status=status,
+        content_hash=memory.content_hash,
+        path=memory.path,
+        redacted=content.classes,
+        spans=content.spans,
+    )

@@ -1,0 +1,73 @@
+"""How full the client's context is, and how much an answer may bring then. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+from scrimshaw.config import ContextSettings
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import Mode, Pressure
+
+# How much a mode brings, in rising order; auto has not chosen yet, so anything narrows it.
+_WIDTHS: Mapping[Mode, int] = MappingProxyType({Mode.QUICK: 0, Mode.FOCUSED: 1, Mode.DEEP: 2, Mode.AUTO: 3})
+_WIDEST: Mapping[Pressure, Mode] = MappingProxyType({Pressure.ELEVATED: Mode.FOCUSED, Pressure.HIGH: Mode.QUICK})
+
+
+class Usage(NamedTuple):
+    """The share 0..1 of the context in use, None where nobody says, and who says so.
+
+    `source` is `argument`, `client` or `unknown` (001 REQ-015).
+    """
+
+    share: float | None
+    source: str
+
+
+def usage(argument: float | None, reported: float | None) -> Usage:
+    """What the caller passed, else what the client last reported; raises InvalidRequest for no share of 0..1."""
+    if argument is not None:
+        if not 0.0 <= argument <= 1.0:
+            raise InvalidRequest(
+                f"token_usage is {argument}.", "Pass the share of the context in use, 0 to 1.", parameter="token_usage"
+            )
+        return Usage(argument, "argument")
+    return Usage(reported, "unknown" if reported is None else "client")
+
+
+def level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
+    """The pressure of a share; the first threshold belongs to elevated, and so does the second (001 REQ-002)."""
+    if share is None:
+        return Pressure.UNKNOWN
+    elevated, high = thresholds
+    if share > high:
+        return Pressure.HIGH
+    return Pressure.ELEVATED if share >= elevated else Pressure.NORMAL
+
+
+def narrowed(mode: Mode, pressure: Pressure) -> Mode:
+    """The mode under pressure, never a wider one. Resume keeps its way of answering: see `budget`."""
+    widest = _WIDEST.get(pressure, mode)
+    if mode is Mode.RESUME or _WIDTHS[mode] <= _WIDTHS[widest]:
+        return mode
+    return widest
+
+
+def budget(mode: Mode, pressure: Pressure, settings: ContextSettings) -> int:
+    """The tokens that an answer in a chosen mode (not auto) may have under pressure."""
+    tokens = {
+        Mode.QUICK: settings.quick_tokens,
+        Mode.FOCUSED: settings.focused_tokens,
+        Mode.DEEP: settings.deep_tokens,
+        Mode.RESUME: settings.resume_tokens,
+    }
+    return min(tokens[mode], tokens[_WIDEST.get(pressure, mode)])
+
+
+def warning(share: float | None, pressure: Pressure) -> str:
+    """What the reader should know about the pressure; empty when it is normal."""
+    if share is None:
+        return "Context use is unknown: no token_usage was passed and the client reports none, so nothing is narrowed."
+    widest = _WIDEST.get(pressure)
+    return f"The context is {share:.0%} full: answers are {widest} at most." if widest else ""

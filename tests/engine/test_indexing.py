@@ -1,0 +1,240 @@
+"""Keeping up with the files: scans, the ledger of outside changes, vectors as durable work."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.samples import WordEmbedder, keeping, write_memory
+
+from scrimshaw.engine import Engine
+from scrimshaw.engine.indexing import EMBED, embed_pending, rebuild, run_embed_job, scan, vectors_ready
+from scrimshaw.engine.reading import search
+from scrimshaw.engine.reviewing import validate
+from scrimshaw.engine.writing import NewText, delete, save, update
+from scrimshaw.models import Action, Filters, JobState
+from scrimshaw.search.embedder import EmbedderUnavailable
+from scrimshaw.search.results import SearchRequest
+
+LEASE_S = 60.0
+
+
+def external(engine: Engine, memory_id: str) -> list[tuple[str, str]]:
+    """(prior, new) hashes of the outside changes of a memory, oldest first."""
+    rows = engine.journal.history(memory_id, 100)
+    return [(row["prior_hash"], row["new_hash"]) for row in reversed(rows) if row["action"] == Action.EXTERNAL]
+
+
+def ids(engine: Engine) -> list[str]:
+    return [memory.id for memory in engine.index.select(Filters(), sort="id", limit=-1, offset=0)]
+
+
+# Outside changes
+
+
+def test_outside_changes_are_recorded_once(engine: Engine, vault: Path) -> None:
+    path = write_memory(vault, "a", "one")
+    first = scan(engine).changes[0].new_hash
+    scan(engine)
+    scan(engine, force=True)
+    assert external(engine, "a") == [("", first)]
+    path.write_text("two")
+    second = scan(engine).changes[0].new_hash
+    path.unlink()
+    scan(engine)
+    scan(engine)
+    assert external(engine, "a") == [("", first), (first, second), (second, "")]
+    assert engine.journal.verify()[1] == 0
+
+
+def test_own_changes_are_not_outside_changes(engine: Engine) -> None:
+    save(engine, NewText(content="one", id="a"))
+    scan(engine)
+    update(engine, "a", {}, content="two")
+    scan(engine, force=True)
+    delete(engine, ["a"])
+    scan(engine)
+    rebuild(engine)
+    assert external(engine, "a") == []
+
+
+def test_a_rebuild_records_nothing(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "a", "one")
+    scan(engine)
+    rows = engine.journal.verify()[0]
+    report = rebuild(engine)
+    assert (report.added, engine.journal.verify()[0]) == (1, rows)
+
+
+def test_documents_are_read_and_not_recorded(open_memory: OpenMemory, project: Path) -> None:
+    write_memory(project / "docs", "guide", "text")
+    engine = open_memory()
+    scan(engine)
+    assert ids(engine) == ["docs/guide"]
+    assert engine.journal.verify() == (0, 0)
+
+
+def test_a_renamed_file_keeps_its_review_state(engine: Engine, vault: Path) -> None:
+    save(engine, NewText(content="one", id="old/name"))
+    validate(engine, "old/name", useful=True)
+    (vault / "new").mkdir()
+    (vault / "old/name.md").rename(vault / "new/name.md")
+    scan(engine)
+    reviews = engine.journal.reviews(["old/name", "new/name"])
+    assert {name: state.useful for name, state in reviews.items()} == {"new/name": 1}
+
+
+def test_review_state_survives_a_rebuild(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "a", "one")
+    scan(engine)
+    validate(engine, "a", useful=True)
+    rebuild(engine)
+    assert engine.journal.reviews(["a"])["a"].useful == 1
+
+
+def test_a_broken_file_is_told_and_left_alone(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "good", "text")
+    path = vault / "broken.md"
+    path.write_bytes(b"---\ntitle: [unclosed\n---\nbody")
+    report = scan(engine)
+    assert ids(engine) == ["good"]
+    assert [os.path.basename(skip.path) for skip in report.skipped] == ["broken.md"]  # noqa: PTH119
+    assert "line" in report.skipped[0].reason
+    assert path.read_bytes() == b"---\ntitle: [unclosed\n---\nbody"
+
+
+def test_a_vault_that_was_removed_leaves_nothing(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "a", "one")
+    scan(engine)
+    shutil.rmtree(vault)
+    assert scan(engine).removed == 1
+    assert ids(engine) == []
+
+
+# Vectors
+
+
+def test_a_change_asks_for_vectors_once(open_memory: OpenMemory, vault: Path) -> None:
+    engine = open_memory(embedder=WordEmbedder())
+    scan(engine)
+    assert engine.journal.jobs() == []
+    for number in range(3):
+        write_memory(vault, f"n{number}", f"text {number}")
+        scan(engine)
+    assert [(job.kind, job.state) for job in engine.journal.jobs()] == [(EMBED, JobState.QUEUED)]
+    without = open_memory()
+    write_memory(vault, "more", "text")
+    scan(without)
+    assert len(engine.journal.jobs()) == 1
+
+
+def test_another_model_asks_for_its_vectors(open_memory: OpenMemory, vault: Path) -> None:
+    write_memory(vault, "a", "text")
+    engine = open_memory(embedder=WordEmbedder())
+    scan(engine)
+    embed_pending(engine)
+    job = engine.journal.claim([EMBED], LEASE_S)
+    assert job is not None
+    engine.journal.finish(job, JobState.DONE)
+    scan(engine)
+    assert engine.journal.jobs([JobState.QUEUED]) == []
+    changed = open_memory(embedder=WordEmbedder("other", 16))
+    scan(changed)
+    assert [job.kind for job in engine.journal.jobs([JobState.QUEUED])] == [EMBED]
+
+
+def test_each_text_is_embedded_once_and_alone(open_memory: OpenMemory, vault: Path) -> None:
+    embedder = WordEmbedder()
+    engine = open_memory(embedder=embedder)
+    for number in range(40):
+        write_memory(vault, f"n{number}", f"text {number % 20}", "title: T")
+    scan(engine)
+    assert vectors_ready(engine) == (0, 40)
+    seen: list[tuple[int, int]] = []
+
+    def keep_going(done: int, total: int) -> bool:
+        seen.append((done, total))
+        return True
+
+    assert embed_pending(engine, keep_going) == 20
+    assert len(embedder.calls) == len(set(embedder.calls)) == 20
+    assert vectors_ready(engine) == (40, 40)
+    assert seen[-1] == (40, 40)
+    assert embed_pending(engine) == 0
+
+
+def test_an_edit_embeds_only_what_changed(open_memory: OpenMemory, vault: Path) -> None:
+    embedder = WordEmbedder()
+    engine = open_memory(embedder=embedder)
+    sections = [f"# Part {number}\n\n" + f"word{number} " * 120 + "\n\n" for number in range(4)]
+    path = write_memory(vault, "a", "".join(sections), "title: T")
+    scan(engine)
+    assert embed_pending(engine) == 4
+    path.write_text(path.read_text().replace("word2 word2", "changed"))
+    scan(engine)
+    assert embed_pending(engine) == 1
+    assert "changed" in embedder.calls[-1]
+    path.rename(vault / "b.md")
+    scan(engine)
+    assert embed_pending(engine) == 0
+
+
+def test_another_model_takes_over_when_it_is_complete(open_memory: OpenMemory, vault: Path) -> None:
+    for number in range(20):
+        write_memory(vault, f"n{number}", f"text {number}")
+    engine = open_memory(embedder=WordEmbedder("first"))
+    scan(engine)
+    embed_pending(engine)
+    changed = open_memory(embedder=WordEmbedder("second", 16))
+    embed_pending(changed, lambda done, total: False)
+    assert changed.index.vector_models() == {"first": 20, "second": 16}
+    embed_pending(changed)
+    assert changed.index.vector_models() == {"second": 20}
+    result = search(changed, SearchRequest(query="text 7"))
+    assert result.hits[0].memory.id == "n7"
+
+
+def test_a_job_reports_progress_and_stops_when_cancelled(open_memory: OpenMemory, vault: Path) -> None:
+    for number in range(40):
+        write_memory(vault, f"n{number}", f"text {number}")
+    engine = open_memory(embedder=WordEmbedder())
+    scan(engine)
+    job = engine.journal.claim([EMBED], LEASE_S)
+    assert job is not None
+    engine.journal.cancel(job.id)
+    run_embed_job(engine, job, keeping(engine.journal, job))
+    assert 0 < vectors_ready(engine)[0] < 40
+    engine.journal.enqueue(EMBED, "", {})
+    again = engine.journal.claim([EMBED], LEASE_S)
+    assert again is not None
+    assert run_embed_job(engine, again, keeping(engine.journal, again)) == ""
+    told = engine.journal.job(again.id)
+    assert told is not None
+    assert (told.done, told.total) == vectors_ready(engine) == (40, 40)
+
+
+def test_an_embedder_that_fails_keeps_what_it_did(open_memory: OpenMemory, vault: Path) -> None:
+    class Failing(WordEmbedder):
+        def embed(self, texts: Sequence[str]) -> Any:
+            if len(self.calls) == 20:
+                raise EmbedderUnavailable("embedder_failed", "It stopped.", "Try again.")
+            return super().embed(texts)
+
+    for number in range(40):
+        write_memory(vault, f"n{number}", f"text {number}")
+    engine = open_memory(embedder=Failing())
+    scan(engine)
+    with pytest.raises(EmbedderUnavailable):
+        embed_pending(engine)
+    assert vectors_ready(engine) == (16, 40)
+
+
+def test_without_an_embedder_nothing_is_embedded(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "a", "text")
+    scan(engine)
+    assert (embed_pending(engine), vectors_ready(engine), engine.journal.jobs()) == (0, (0, 0), [])

@@ -1,0 +1,116 @@
+"""Exact answers: pages, counts, health."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.samples import WordEmbedder, write_memory
+from tests.storage.contract import LIFT_GUARDS, TAMPER
+
+from scrimshaw.engine import Engine
+from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.inspecting import LARGEST_PAGE, Folder, health, page, ranked_folders, stats
+from scrimshaw.engine.writing import NewText, save
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import Filters, Tier
+
+EVERY = Filters(include_deprecated=True)
+
+
+@pytest.fixture
+def library(engine: Engine, vault: Path) -> Engine:
+    write_memory(vault, "a", "text", "tier: critical\ntype: decision\nupdated: 2026-01-01")
+    write_memory(vault, "in/b", "text", "tier: temporary\nupdated: 2026-02-01")
+    write_memory(vault, "in/deep/c", "text", "updated: 2026-03-01")
+    write_memory(vault, "old", "text", "tier: deprecated")
+    (vault / "broken.md").write_bytes(b"\xff")
+    scan(engine)
+    return engine
+
+
+def test_pages(library: Engine) -> None:
+    first = page(library, EVERY, sort="id", limit=3, offset=0)
+    second = page(library, EVERY, sort="id", limit=3, offset=3)
+    assert [memory.id for memory in (*first.memories, *second.memories)] == ["a", "in/b", "in/deep/c", "old"]
+    assert (first.total, second.total, second.offset) == (4, 4, 3)
+    assert page(library, Filters(), sort="id", limit=1, offset=0).total == 3
+    assert page(library, Filters(), sort="id", limit=1, offset=99).memories == ()
+
+
+@pytest.mark.parametrize(("limit", "offset"), [(0, 0), (LARGEST_PAGE + 1, 0), (-1, 0), (1, -1)])
+def test_a_page_is_bounded(engine: Engine, limit: int, offset: int) -> None:
+    with pytest.raises(InvalidRequest):
+        page(engine, EVERY, sort="id", limit=limit, offset=offset)
+    with pytest.raises(InvalidRequest):
+        page(engine, EVERY, sort="luck", limit=1, offset=0)
+
+
+def test_counts_are_exact(library: Engine) -> None:
+    found = stats(library, EVERY)
+    assert found.total == 4
+    assert found.by_tier == {"critical": 1, "deprecated": 1, "normal": 1, "temporary": 1}
+    assert found.by_type == {"decision": 1, "general": 3}
+    assert found.by_artifact == {"memory": 4}
+    assert found.by_source == {"vault": 4}
+    assert (found.oldest, found.newest) == ("2026-01-01", "2026-03-01")
+    assert [Path(skip.path).name for skip in found.skipped] == ["broken.md"]
+    assert found.index_bytes > 0
+    assert found.journal_bytes > 0
+    assert found.waiting_jobs == 0
+
+
+def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
+    assert stats(library, Filters()).total == 3
+    assert stats(library, Filters(folder="in")).total == 2
+    assert stats(library, EVERY, exclude=("in/*", "o*")).total == 1
+    nothing = stats(library, Filters(folder="nowhere"))
+    assert (nothing.total, nothing.oldest, nothing.newest, nothing.folders) == (0, "", "", ())
+
+
+def test_folders_and_their_order(library: Engine) -> None:
+    folders = {folder.name: folder for folder in stats(library, EVERY).folders}
+    assert folders["in"] == Folder(name="in", count=2, updated="2026-03-01", importance=0.4)
+    assert folders[""] == Folder(name="", count=2, updated="2026-01-01", importance=0.55)
+    ordered = {by: [folder.name for folder in ranked_folders(list(folders.values()), by)]
+               for by in ("count", "recency", "importance")}  # fmt: skip
+    assert ordered == {"count": ["", "in"], "recency": ["in", ""], "importance": ["", "in"]}
+
+
+# Health
+
+
+def test_without_an_embedder_health_is_degraded(library: Engine) -> None:
+    found = health(library, thorough=True)
+    assert (found.status, found.memories, found.problems) == ("degraded", 4, ())
+    assert found.degradations[0].failure_mode.startswith("embedder_off")
+    assert {capability.name for capability in found.capabilities} >= {"full_text", "vectors"}
+
+
+def test_health_waits_for_vectors(open_memory: OpenMemory) -> None:
+    engine = open_memory(embedder=WordEmbedder())
+    assert health(engine, thorough=True).status == "healthy"
+    save(engine, NewText(content="text"))
+    waiting = health(engine)
+    assert (waiting.status, waiting.vectors) == ("degraded", (0, 1))
+    assert waiting.degradations[0].failure_mode.startswith("vectors_pending: 1 of 1")
+    assert stats(engine, EVERY).waiting_jobs == 1
+    embed_pending(engine)
+    assert health(engine, thorough=True).status == "healthy"
+
+
+def test_a_broken_chain_breaks_health(library: Engine) -> None:
+    TAMPER["sqlite"](library.folder, f"{LIFT_GUARDS['sqlite']} UPDATE ledger SET reason = 'x' WHERE seq = 2")
+    assert health(library).status == "degraded"
+    found = health(library, thorough=True)
+    assert found.status == "broken"
+    assert found.problems == ("the ledger's chain breaks at row 2 of 2",)
+
+
+def test_tiers_weigh_in_falling_order(engine: Engine, vault: Path) -> None:
+    for tier in Tier:
+        write_memory(vault, f"{tier}/a", "text", f"tier: {tier}")
+    scan(engine)
+    folders = ranked_folders(stats(engine, EVERY).folders, "importance")
+    assert [folder.name for folder in folders][2:] == ["important", "normal", "temporary", "deprecated"]

@@ -1,0 +1,119 @@
+"""Pressure narrows, at its boundaries and nowhere else; it never widens."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrimshaw.config import ContextSettings, SessionSettings
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import Mode, Pressure
+from scrimshaw.session.pressure import Usage, budget, level, narrowed, usage, warning
+
+THRESHOLDS = SessionSettings().pressure_thresholds
+CONTEXT = ContextSettings()
+SHARES = st.none() | st.floats(0, 1)
+CHOSEN = [Mode.QUICK, Mode.FOCUSED, Mode.DEEP, Mode.RESUME]
+
+
+@pytest.mark.parametrize(
+    ("share", "pressure", "deep_becomes"),
+    [
+        (None, Pressure.UNKNOWN, Mode.DEEP),
+        (0.0, Pressure.NORMAL, Mode.DEEP),
+        (0.50, Pressure.NORMAL, Mode.DEEP),
+        (0.55, Pressure.NORMAL, Mode.DEEP),
+        (math.nextafter(0.60, 0), Pressure.NORMAL, Mode.DEEP),
+        (0.60, Pressure.ELEVATED, Mode.FOCUSED),
+        (0.65, Pressure.ELEVATED, Mode.FOCUSED),
+        (0.70, Pressure.ELEVATED, Mode.FOCUSED),
+        (0.75, Pressure.ELEVATED, Mode.FOCUSED),
+        (0.80, Pressure.ELEVATED, Mode.FOCUSED),
+        (160_000 / 200_000, Pressure.ELEVATED, Mode.FOCUSED),
+        (math.nextafter(0.80, 1), Pressure.HIGH, Mode.QUICK),
+        (0.85, Pressure.HIGH, Mode.QUICK),
+        (0.90, Pressure.HIGH, Mode.QUICK),
+        (0.95, Pressure.HIGH, Mode.QUICK),
+        (1.0, Pressure.HIGH, Mode.QUICK),
+        (1.2, Pressure.HIGH, Mode.QUICK),
+    ],
+)
+def test_levels_at_their_boundaries(share: float | None, pressure: Pressure, deep_becomes: Mode) -> None:
+    assert level(share, THRESHOLDS) is pressure
+    assert narrowed(Mode.DEEP, pressure) is deep_becomes
+
+
+@pytest.mark.parametrize(
+    ("mode", "elevated", "high"),
+    [
+        (Mode.AUTO, Mode.FOCUSED, Mode.QUICK),
+        (Mode.DEEP, Mode.FOCUSED, Mode.QUICK),
+        (Mode.FOCUSED, Mode.FOCUSED, Mode.QUICK),
+        (Mode.QUICK, Mode.QUICK, Mode.QUICK),
+        (Mode.RESUME, Mode.RESUME, Mode.RESUME),
+    ],
+)
+def test_a_mode_is_narrowed_and_never_raised(mode: Mode, elevated: Mode, high: Mode) -> None:
+    assert narrowed(mode, Pressure.ELEVATED) is elevated
+    assert narrowed(mode, Pressure.HIGH) is high
+    assert narrowed(mode, Pressure.NORMAL) is narrowed(mode, Pressure.UNKNOWN) is mode
+
+
+@pytest.mark.parametrize(
+    ("mode", "normal", "elevated", "high"),
+    [
+        (Mode.QUICK, 800, 800, 800),
+        (Mode.FOCUSED, 3000, 3000, 800),
+        (Mode.DEEP, 3500, 3000, 800),
+        (Mode.RESUME, 1200, 1200, 800),
+    ],
+)
+def test_budgets_under_pressure(mode: Mode, normal: int, elevated: int, high: int) -> None:
+    found = [budget(mode, pressure, CONTEXT) for pressure in (Pressure.NORMAL, Pressure.ELEVATED, Pressure.HIGH)]
+    assert found == [normal, elevated, high]
+    assert budget(mode, Pressure.UNKNOWN, CONTEXT) == normal
+
+
+@given(st.sampled_from(CHOSEN), SHARES, SHARES)
+def test_a_fuller_context_never_brings_more(mode: Mode, one: float | None, two: float | None) -> None:
+    emptier, fuller = sorted((one or 0.0, two or 0.0))
+    allowed = [budget(mode, level(share, THRESHOLDS), CONTEXT) for share in (emptier, fuller)]
+    assert allowed[0] >= allowed[1]
+
+
+@pytest.mark.parametrize(
+    ("argument", "reported", "expected"),
+    [
+        (0.3, 0.9, Usage(0.3, "argument")),
+        (0.0, 0.9, Usage(0.0, "argument")),
+        (1.0, None, Usage(1.0, "argument")),
+        (None, 0.9, Usage(0.9, "client")),
+        (None, 0.0, Usage(0.0, "client")),
+        (None, None, Usage(None, "unknown")),
+    ],
+)
+def test_the_argument_wins_then_the_client(argument: float | None, reported: float | None, expected: Usage) -> None:
+    assert usage(argument, reported) == expected
+
+
+@pytest.mark.parametrize("argument", [-0.01, 1.01, 85.0, math.nan, math.inf])
+def test_an_argument_that_is_no_share_is_refused(argument: float) -> None:
+    with pytest.raises(InvalidRequest, match="token_usage") as caught:
+        usage(argument, 0.5)
+    assert caught.value.details["parameter"] == "token_usage"
+
+
+@given(SHARES)
+def test_whoever_is_narrowed_is_told(share: float | None) -> None:
+    pressure = level(share, THRESHOLDS)
+    assert bool(warning(share, pressure)) is (pressure is not Pressure.NORMAL)
+
+
+def test_a_warning_says_how_full_and_what_follows() -> None:
+    assert warning(0.65, Pressure.ELEVATED) == "The context is 65% full: answers are focused at most."
+    assert warning(0.85, Pressure.HIGH) == "The context is 85% full: answers are quick at most."
+    assert "unknown" in warning(None, Pressure.UNKNOWN)
+    assert warning(0.1, Pressure.NORMAL) == ""
