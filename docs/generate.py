@@ -1,0 +1,107 @@
+"""Writes the reference pages from the code, or with --check fails when a page differs from it."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scrimshaw import config
+from scrimshaw.app.mcp.schema import ToolSpec, input_schema, output_schema
+from scrimshaw.app.mcp.tools import ALL_TOOLS, TOOLSETS
+
+HERE = Path(__file__).parent
+
+
+def tools_page() -> str:
+    """Every tool by toolset: what it does, what it takes, what it answers."""
+    lines = ["# Tools", "", "Made from the code by `make docs`. `scrimshaw serve --toolsets core,discovery` or `all`."]
+    for toolset in TOOLSETS:
+        chosen = [spec for spec in ALL_TOOLS if spec.toolset == toolset]
+        size = sum(len(msgspec.json.encode([input_schema(spec.call), output_schema(spec.reply)])) for spec in chosen)
+        lines += ["", f"## Toolset `{toolset}`", "", f"{len(chosen)} tools, {size:,} bytes of schema."]
+        for spec in chosen:
+            lines += _tool(spec)
+    return "\n".join(lines) + "\n"
+
+
+def config_page() -> str:
+    """Every configuration key."""
+    lines = [
+        "# Configuration",
+        "",
+        "Made from the code by `make docs`. Keys go into `.scrimshaw/config.toml` (the project's) or",
+        "`~/.scrimshaw/config.toml` (yours); the environment wins over both. A value that is not allowed stops the",
+        "start and is named with its file, key and range.",
+    ]
+    section = ""
+    for info in config.keys():
+        if info.section != section:
+            section = info.section
+            lines += ["", f"## [{section}]", "", "| key | default | allowed | unit | meaning | source | environment |"]
+            lines += ["|---|---|---|---|---|---|---|"]
+        cells = (info.key, _shown(info.default), info.allowed, info.unit, info.description, info.source)
+        lines.append("| " + " | ".join((*cells, ", ".join(info.environment))) + " |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {"tools.md": tools_page, "config.md": config_page}
+
+
+def main() -> int:
+    """Write the pages, or compare them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="change nothing, fail when a page is out of date")
+    check = parser.parse_args().check
+    stale = [name for name, make in PAGES.items() if _current(name) != make()]
+    if check and stale:
+        sys.stderr.write(f"Out of date: {', '.join(stale)}. Run `make docs` and commit.\n")
+        return 1
+    for name in stale:
+        (HERE / name).write_text(PAGES[name](), encoding="utf-8")
+    return 0
+
+
+def _tool(spec: ToolSpec) -> Iterable[str]:
+    yield from (
+        "",
+        f"### {spec.name}",
+        "",
+        spec.description,
+        "",
+        "| parameter | takes | default | |",
+        "|---|---|---|---|",
+    )
+    schema = input_schema(spec.call)
+    required = schema.get("required", [])
+    for name, kind in schema["properties"].items():
+        default = "required" if name in required else _shown(kind.get("default", ""))
+        yield f"| {name} | {_takes(kind)} | {default} | {kind.get('description', '')} |"
+    yield from ("", "Answers: " + ", ".join(f"`{name}`" for name in output_schema(spec.reply)["properties"]) + ".")
+
+
+def _takes(kind: Mapping[str, Any]) -> str:
+    if "enum" in kind:
+        return ", ".join(map(str, kind["enum"]))
+    bounds = [f"{word} {kind[key]}" for key, word in _BOUNDS.items() if key in kind]
+    return " ".join([str(kind.get("type", "any")), *bounds])
+
+
+_BOUNDS = {"minimum": "from", "maximum": "to", "minLength": "at least", "maxLength": "at most"}
+
+
+def _shown(value: Any) -> str:
+    return msgspec.json.encode(value).decode() if value != "" else ""
+
+
+def _current(name: str) -> str:
+    page = HERE / name
+    return page.read_text(encoding="utf-8") if page.exists() else ""
+
+
+if __name__ == "__main__":
+    sys.exit(main())

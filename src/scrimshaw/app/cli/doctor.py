@@ -1,0 +1,160 @@
+"""The command that looks at everything and says what to do: doctor."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryFile
+
+import typer
+from msgspec import Struct
+
+from scrimshaw.app.cli import options, project_files, render
+from scrimshaw.app.cli.memory import existing
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import show
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine, indexing, inspecting, open_engine
+from scrimshaw.errors import StorageFailure
+from scrimshaw.models import Degradation
+from scrimshaw.search.embed import EmbedderUnavailable
+from scrimshaw.storage.sync import SyncReport
+
+app = typer.Typer()
+
+GIT_PATIENCE_S = 10.0
+
+
+class Verdict(StrEnum):
+    """Fine, worth knowing, or in need of repair."""
+
+    OK = "ok"
+    NOTE = "note"
+    PROBLEM = "problem"
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing looked at; `fix` says what to do about a problem."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    fix: str = ""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """All findings; healthy when none is a problem."""
+
+    healthy: bool
+    findings: tuple[Finding, ...]
+
+
+@app.command(epilog=example("scrimshaw doctor"))
+def doctor(project: options.Project = None, as_json: options.AsJson = False) -> None:
+    """Examine the memory thoroughly; exit code 0 when it is healthy, 1 when something needs repair."""
+    findings = tuple(examine(existing(project)))
+    healthy = all(finding.verdict != Verdict.PROBLEM for finding in findings)
+    show(Diagnosis(healthy=healthy, findings=findings), as_json, render.diagnosis)
+    if not healthy:
+        raise typer.Exit(1)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """The findings on a project's memory, files first, then databases."""
+    yield Finding(name="project", verdict=Verdict.OK, detail=str(settings.project))
+    yield _writable(settings.folder / "memories")
+    yield _hidden_from_git(settings)
+    try:
+        with open_engine(settings) as engine:
+            report = indexing.scan(engine)
+            yield from _databases(engine)
+            yield _skipped(report)
+            yield _model(engine)
+    except StorageFailure as error:
+        yield _problem("databases", error.message, error.hint)
+
+
+def _problem(name: str, detail: str, fix: str) -> Finding:
+    return Finding(name=name, verdict=Verdict.PROBLEM, detail=detail, fix=fix)
+
+
+def _writable(vault: Path) -> Finding:
+    try:
+        with TemporaryFile(dir=vault):
+            return Finding(name="vault", verdict=Verdict.OK, detail=f"{vault} can be written")
+    except OSError as error:
+        return _problem(
+            "vault", f"{vault} cannot be written: {error.strerror}", "Run `scrimshaw init`, check permissions."
+        )
+
+
+def _hidden_from_git(settings: Settings) -> Finding:
+    """Whether git would commit what is derived or private."""
+    names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
+    try:
+        tracked = _git(settings.project, "ls-files", "--", *names)
+        ignored = _git(settings.project, "check-ignore", "--no-index", "--", *names)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return Finding(name="git", verdict=Verdict.NOTE, detail=f"git could not be asked: {error}")
+    if tracked is None or ignored is None:
+        return Finding(name="git", verdict=Verdict.NOTE, detail="the project is in no git repository")
+    if tracked:
+        return _problem("git", f"git holds {', '.join(tracked)}", f"Run `git rm --cached {' '.join(tracked)}`.")
+    shown = [name for name in names if name not in ignored]
+    if shown:
+        lines = " ".join(project_files.GITIGNORE.splitlines()[1:])
+        return _problem("git", f"git would add {', '.join(shown)}", f"Put into .scrimshaw/.gitignore: {lines}")
+    return Finding(name="git", verdict=Verdict.OK, detail="the databases are hidden from git")
+
+
+def _git(folder: Path, *arguments: str) -> list[str] | None:
+    """The lines that git prints; None where there is no repository."""
+    command = ["git", "-C", str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=False)
+    return None if done.returncode not in (0, 1) else done.stdout.splitlines()
+
+
+def _databases(engine: Engine) -> Iterator[Finding]:
+    health = inspecting.health(engine, thorough=True)
+    for capability in health.capabilities:
+        verdict = Verdict.OK if capability.available else Verdict.PROBLEM
+        yield Finding(name=capability.name, verdict=verdict, detail=capability.detail)
+    for problem in health.problems:
+        what, _, fix = problem.partition("; ")
+        yield _problem("databases", what, fix or "Restore journal.db from a backup.")
+    if not health.problems:
+        rows = engine.journal.verify()[0]
+        detail = f"sound; {health.memories} memories, {rows} entries in the ledger"
+        yield Finding(name="databases", verdict=Verdict.OK, detail=detail)
+    yield _vectors(engine, *health.vectors)
+
+
+def _vectors(engine: Engine, ready: int, total: int) -> Finding:
+    if isinstance(engine.embedder, Degradation) or ready == total:
+        return Finding(name="vector_coverage", verdict=Verdict.OK, detail=f"{ready} of {total} pieces have one")
+    return _problem(
+        "vector_coverage", f"{ready} of {total} pieces have one", "Run `scrimshaw scan`, or wait for the server."
+    )
+
+
+def _skipped(report: SyncReport) -> Finding:
+    if not report.skipped:
+        return Finding(name="files", verdict=Verdict.OK, detail=f"all {report.files} can be read")
+    named = "; ".join(map(render.skipped, report.skipped))
+    return Finding(name="files", verdict=Verdict.NOTE, detail=f"{len(report.skipped)} passed over: {named}")
+
+
+def _model(engine: Engine) -> Finding:
+    """Whether the model gives a vector, here and now."""
+    if isinstance(engine.embedder, Degradation):
+        off = engine.settings.embedding.provider == "none"
+        verdict = Verdict.NOTE if off else Verdict.PROBLEM
+        fault = engine.embedder
+        return Finding(name="model", verdict=verdict, detail=fault.failure_mode, fix=fault.retry_recommendation)
+    try:
+        vector = engine.embedder.embed(["a sentence to test the model with"])[0]
+    except EmbedderUnavailable as error:
+        return _problem("model", error.message, error.hint)
+    return Finding(name="model", verdict=Verdict.OK, detail=f"{engine.embedder.model}, {len(vector)} numbers")

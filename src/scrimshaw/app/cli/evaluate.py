@@ -1,0 +1,58 @@
+"""The commands that measure on the user's own memory: eval search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from scrimshaw.app.cli import options, render
+from scrimshaw.app.cli.memory import settings_of
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import note_degradations, progress, show, show_json
+from scrimshaw.evaluation.search_quality import SearchEvaluation, evaluate
+
+app = typer.Typer(help="Measure on your own memory.", no_args_is_help=True)
+
+STEPS = {"scan": "Reading files", "embed": "Making vectors", "search": "Searching"}
+
+
+@app.callback()
+def group() -> None:
+    """Measure on your own memory."""
+
+
+@app.command(
+    "search", epilog=example("scrimshaw eval search --vault notes --queries judged.jsonl --exclude 'drafts/*'")
+)
+def search(
+    vault: Annotated[Path, typer.Option(exists=True, file_okay=False, help="The folder of memories.")],
+    queries: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Judged queries, a JSON object a line.")],
+    exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Leave these out (repeatable).")] = None,
+    channels: Annotated[str, typer.Option(help="Channels to measure by themselves as well.")] = "text,vector",
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Search a vault for judged queries, and measure how well the answers stand."""
+    wanted = options.channels_of(channels)
+    with progress("", as_json) as advance:
+        result = evaluate(
+            vault,
+            queries,
+            exclude=exclude or (),
+            channels=wanted,
+            progress=lambda step, done, total: advance(done, total),
+            settings=settings_of(project),
+        )
+    if as_json:
+        show_json(_figures(result))
+        return
+    show(result, False, render.evaluation)
+    note_degradations(result.degradations)
+
+
+def _figures(result: SearchEvaluation) -> dict[str, object]:
+    """The figures, and what to know about them."""
+    more = ("memories", "missed", "unknown", "degradations")
+    return result.as_json() | {name: getattr(result, name) for name in more}

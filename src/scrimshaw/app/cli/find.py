@@ -1,0 +1,144 @@
+"""The commands that read: search, get, list, stats."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import partial
+from typing import Annotated
+
+import typer
+
+from scrimshaw.app.cli import options, render
+from scrimshaw.app.cli.memory import fill_few, open_memory
+from scrimshaw.app.cli.options import example, matching
+from scrimshaw.app.cli.output import note_degradations, show
+from scrimshaw.engine import inspecting, reading
+from scrimshaw.models import Intent
+from scrimshaw.search.results import SearchRequest
+
+app = typer.Typer()
+
+
+class Sort(StrEnum):
+    """The orders of a list; dates newest first."""
+
+    ID = "id"
+    TITLE = "title"
+    CREATED = "created"
+    UPDATED = "updated"
+
+
+class Group(StrEnum):
+    """What memories can be counted by."""
+
+    TIER = "tier"
+    TYPE = "type"
+    ARTIFACT = "artifact"
+    SOURCE = "source"
+    FOLDER = "folder"
+
+
+@app.command(epilog=example('scrimshaw search "why not the standard sqlite3" --tier important --limit 5'))
+def search(
+    query: Annotated[str, typer.Argument(help="A question, some words, an error message.")],
+    limit: Annotated[int | None, typer.Option(min=1, max=100, help="Most hits.")] = None,
+    tier: options.Tiers = None,
+    type_: options.Types = None,
+    topic: options.Topics = None,
+    folder: options.Folder = "",
+    source: options.FromSource = "",
+    since: options.Since = "",
+    until: options.Until = "",
+    include_deprecated: options.Deprecated = False,
+    min_quality: options.MinQuality = None,
+    intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
+    channels: Annotated[str, typer.Option(help="Only these ways of finding: text,vector,trigger.")] = "",
+    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits.")] = None,
+    content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
+    no_scan: options.NoScan = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Find memories by words, by meaning and by trigger phrases."""
+    filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated, min_quality)
+    with open_memory(project, fresh=not no_scan) as engine:
+        if not no_scan:
+            fill_few(engine)
+        request = SearchRequest(
+            query=query,
+            filters=filters,
+            limit=limit or engine.settings.search.limit,
+            channels=options.channels_of(channels),
+            intent=intent,
+            include_content=content,
+            token_budget=budget,
+        )
+        result = reading.search(engine, request)
+    show(result, as_json, partial(render.search, explain=explain, trace=trace))
+    if not as_json:
+        note_degradations(result.degradations)
+
+
+@app.command(epilog=example("scrimshaw get storage/wal-reset --anchor decision"))
+def get(
+    memory_id: options.MemoryId,
+    anchor: Annotated[str, typer.Option(help="Only the section with this anchor.")] = "",
+    no_scan: options.NoScan = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Print the text of a memory; in a pipe the text alone."""
+    with open_memory(project, fresh=not no_scan) as engine:
+        found = reading.get(engine, memory_id, anchor)
+    show(found, as_json, render.text)
+
+
+@app.command("list", epilog=example("scrimshaw list --type decision --sort updated --limit 50"))
+def list_(
+    tier: options.Tiers = None,
+    type_: options.Types = None,
+    topic: options.Topics = None,
+    folder: options.Folder = "",
+    source: options.FromSource = "",
+    since: options.Since = "",
+    until: options.Until = "",
+    include_deprecated: options.Deprecated = False,
+    min_quality: options.MinQuality = None,
+    sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = Sort.UPDATED,
+    limit: Annotated[int, typer.Option(min=1, max=inspecting.LARGEST_PAGE, help="Most memories.")] = 20,
+    offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
+    no_scan: options.NoScan = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """List memories in an exact order; in a pipe one line each, fields separated by tabs."""
+    filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated, min_quality)
+    with open_memory(project, fresh=not no_scan) as engine:
+        page = inspecting.page(engine, filters, sort=sort, limit=limit, offset=offset)
+    show(page, as_json, render.page)
+
+
+@app.command(epilog=example("scrimshaw stats --by folder --type decision"))
+def stats(
+    by: Annotated[list[Group] | None, typer.Option(help="Show counts by this (repeatable).")] = None,
+    tier: options.Tiers = None,
+    type_: options.Types = None,
+    topic: options.Topics = None,
+    folder: options.Folder = "",
+    source: options.FromSource = "",
+    since: options.Since = "",
+    until: options.Until = "",
+    include_deprecated: options.Deprecated = False,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
+    no_scan: options.NoScan = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Count memories exactly, and say how large and how complete the index is."""
+    filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated)
+    groups = by or [Group.SOURCE, Group.TIER, Group.TYPE]
+    with open_memory(project, fresh=not no_scan) as engine:
+        counted = inspecting.stats(engine, filters, exclude=exclude or ())
+    show(counted, as_json, partial(render.stats, by=groups))

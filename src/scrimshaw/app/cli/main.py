@@ -1,0 +1,87 @@
+"""The command line: parses, makes one call, prints."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+from typer.main import get_command
+
+from scrimshaw import __version__
+from scrimshaw.app.cli import change, doctor, evaluate, find, options, start, upkeep
+from scrimshaw.app.cli.output import complain
+from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
+
+USAGE = 2
+
+app = typer.Typer(
+    name="scrimshaw",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for part in (start, find, change, upkeep, doctor):
+    app.add_typer(part.app)
+app.add_typer(evaluate.app, name="eval")
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"scrimshaw {__version__}")
+        raise typer.Exit
+
+
+@app.callback(epilog=options.example('scrimshaw init && scrimshaw search "why apsw"'))
+def program(
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Memory for coding agents: Markdown files in your repository, and an index that finds them."""
+
+
+COMMAND = get_command(app)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a command line; the exit code: 0 ok, 1 logic or validation, 2 usage or configuration, 3 external."""
+    as_json = "--json" in arguments
+    try:
+        _demand_text(arguments)
+        return int(COMMAND.main(list(arguments), prog_name="scrimshaw", standalone_mode=False) or 0)
+    except ScrimshawError as error:
+        complain(error, as_json)
+        return error.exit_code
+    except typer.TyperException as error:
+        return _misused(error, as_json)
+    except typer.Abort:
+        complain(InvalidRequest("Nothing was done."), as_json)
+        return InvalidRequest.exit_code
+
+
+def run() -> None:
+    """The console entry point."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    sys.exit(main(sys.argv[1:]))
+
+
+def _demand_text(arguments: Sequence[str]) -> None:
+    """Bytes that are not UTF-8 come as lone surrogates, which no file and no database takes."""
+    try:
+        "".join(arguments).encode()
+    except UnicodeEncodeError as error:
+        raise ConfigError("An argument is not UTF-8.", "Give text in UTF-8.") from error
+
+
+def _misused(error: typer.TyperException, as_json: bool) -> int:
+    message = error.format_message()
+    if message:
+        complain(ConfigError(message, "See `scrimshaw --help`."), as_json)
+    return USAGE

@@ -1,0 +1,94 @@
+"""Opening the memory of a project, and keeping it fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrimshaw.app.cli.output import Advance, progress
+from scrimshaw.config import Settings, find_project, load
+from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.engine.indexing import EMBED, EMBED_BATCH
+from scrimshaw.errors import ConfigError
+from scrimshaw.models import Degradation, JobState
+from scrimshaw.search.embed import EmbedderUnavailable
+
+# Long enough for a few batches on a slow machine; another process may take over a silent job after it.
+LEASE_S = 60.0
+
+
+class Vectors(Struct, frozen=True, kw_only=True):
+    """Vectors made now, chunks that have one, all chunks, and why some are missing."""
+
+    made: int
+    ready: int
+    total: int
+    degradation: Degradation | None = None
+
+
+def settings_of(project: Path | None) -> Settings:
+    """The settings of the named project, or of the one around the working folder."""
+    return load(project.absolute() if project else find_project(Path.cwd()))
+
+
+def existing(project: Path | None) -> Settings:
+    """The settings of a project that has a memory; raises ConfigError for one that has none."""
+    settings = settings_of(project)
+    if not settings.folder.is_dir():
+        raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
+    return settings
+
+
+@contextmanager
+def open_memory(project: Path | None, *, fresh: bool = True) -> Iterator[Engine]:
+    """The memory of a project, with what changed in its files since the last look when `fresh`."""
+    with open_engine(existing(project)) as engine:
+        if fresh:
+            indexing.scan(engine)
+        yield engine
+
+
+def fill_few(engine: Engine) -> None:
+    """Make the vectors of a handful of new chunks, so that a note of a minute ago is found by its meaning.
+
+    A model that refuses is not reported here: the search that follows says so with its answer.
+    """
+    ready, total = indexing.vectors_ready(engine)
+    if 0 < total - ready <= EMBED_BATCH:
+        _fill(engine, lambda done, total: None)
+
+
+def fill_vectors(engine: Engine, as_json: bool) -> Vectors:
+    """Make all missing vectors, with a progress bar; what the model refuses is reported, not raised."""
+    if isinstance(engine.embedder, Degradation):
+        return vectors_of(engine, 0, engine.embedder)
+    with progress("Making vectors", as_json) as advance:
+        return _fill(engine, advance)
+
+
+def _fill(engine: Engine, advance: Advance) -> Vectors:
+    """Make all missing vectors in place of the job that waits for it, if one does."""
+    job = engine.journal.claim((EMBED,), LEASE_S)
+
+    def keep_going(done: int, total: int) -> bool:
+        advance(done, total)
+        return job is None or engine.journal.heartbeat(job, done, total, LEASE_S)
+
+    try:
+        made = indexing.embed_pending(engine, keep_going)
+    except EmbedderUnavailable as error:
+        if job:
+            engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
+        return vectors_of(engine, 0, error.degradation)
+    if job:
+        engine.journal.finish(job, JobState.DONE)
+    return vectors_of(engine, made)
+
+
+def vectors_of(engine: Engine, made: int = 0, degradation: Degradation | None = None) -> Vectors:
+    """How far the vectors are."""
+    ready, total = indexing.vectors_ready(engine)
+    return Vectors(made=made, ready=ready, total=total, degradation=degradation)

@@ -1,0 +1,122 @@
+"""Where words go: results to standard output, everything else to standard error."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from scrimshaw.errors import InvalidRequest, ScrimshawError
+from scrimshaw.models import Degradation
+
+_Value = TypeVar("_Value")
+Advance = Callable[[int, int], None]
+
+# A terminal would obey them, and a memory's text may come from anywhere.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+class _Console(Console):
+    """A console that leaves the ending of the process to the program."""
+
+    def on_broken_pipe(self) -> None:
+        """The reader has gone."""
+        raise BrokenPipeError
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console without guesses: no markup, no highlighting, lines of any length where nobody looks."""
+    made = _Console(stderr=stderr, markup=False, highlight=False, emoji=False)
+    made.soft_wrap = not made.is_terminal
+    return made
+
+
+def plain(text: str) -> str:
+    """The text with control characters made visible."""
+    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+
+
+def line(*parts: str | tuple[str, str]) -> Text:
+    """Parts of a line, each a text or a text with its style, safe for a terminal."""
+    return Text.assemble(*(plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts))
+
+
+def show(value: _Value, as_json: bool, render: Callable[[Console, _Value], None]) -> None:
+    """The result on standard output, as JSON on one line or as `render` writes it for people."""
+    if as_json:
+        show_json(value)
+        return
+    with _reader_may_leave():
+        render(console(), value)
+
+
+def show_json(value: object) -> None:
+    """The value on standard output as JSON on one line."""
+    with _reader_may_leave():
+        typer.echo(msgspec.json.encode(value))
+
+
+@contextmanager
+def _reader_may_leave() -> Iterator[None]:
+    """A reader that has seen enough, as in `scrimshaw list | head`, is no error."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def note(text: str) -> None:
+    """A remark beside the result."""
+    console(stderr=True).print(line((text, "yellow")))
+
+
+def note_degradations(degradations: tuple[Degradation, ...]) -> None:
+    """What could not be done, on standard error."""
+    for item in degradations:
+        note(f"Note: {item.failure_mode} Instead: {item.fallback_mode}. {item.retry_recommendation}")
+
+
+def complain(error: ScrimshawError, as_json: bool) -> None:
+    """An expected error on standard error: a sentence and what to do, or a JSON object."""
+    if as_json:
+        fault = {"code": error.code, "message": error.message, "hint": error.hint, "details": error.details}
+        typer.echo(msgspec.json.encode({"error": fault}, enc_hook=str), err=True)
+        return
+    target = console(stderr=True)
+    target.print(line(("Error: ", "bold red"), error.message))
+    if error.hint:
+        target.print(line((error.hint, "dim")))
+
+
+@contextmanager
+def progress(what: str, as_json: bool) -> Iterator[Advance]:
+    """A progress bar on a terminal, nothing elsewhere; call what it gives with (done, total)."""
+    target = console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=target, transient=True, disable=as_json or not target.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask before something that cannot be undone; raises InvalidRequest where nobody can answer, Abort on a no."""
+    if yes:
+        return
+    if not is_interactive():
+        raise InvalidRequest(f"{question} Nobody is there to answer.", "Add --yes to go ahead.", parameter="yes")
+    typer.confirm(question, abort=True, err=True)
+
+
+def is_interactive() -> bool:
+    """Whether a person sits at the other end."""
+    return sys.stdin.isatty()

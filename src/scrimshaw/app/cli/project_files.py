@@ -1,0 +1,71 @@
+"""The files of a new project folder: vault, configuration, and what git should not see."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from scrimshaw.config import CONFIG_FILE, KeyInfo, keys
+from scrimshaw.engine.core import MEMORIES
+
+GITIGNORE = """\
+# Made from the files, or private to this machine: never committed.
+index.db*
+journal.db*
+*.lock
+.scrimshaw-tmp-*
+"""
+HIDDEN = ("index.db", "journal.db", "vault.lock")
+
+_SECTIONS = ("search", "context", "embedding", "index", "features")
+_HEAD = """\
+# Settings of this project. Every line that begins with # shows a default; remove the # to change it.
+# A key such as search.limit is SCRIMSHAW_SEARCH_LIMIT in the environment, which wins.
+"""
+_SOURCES = """
+# What to read besides the vault. Without an entry, specs, decision records, docs and Serena's memories are found
+# by their usual folders; with one, only the entries count.
+# [[sources]]
+# name = "docs"
+# include = ["docs/**/*.md", "README.md"]
+# exclude = ["docs/generated/**"]
+"""
+
+
+def create(folder: Path) -> tuple[list[str], list[str]]:
+    """Make what is missing in a project's Scrimshaw folder: (names made, names that were there)."""
+    vault = folder / MEMORIES
+    made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
+    vault.mkdir(parents=True, exist_ok=True)
+    for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
+        (made if _write_new(folder / name, text) else kept).append(name)
+    return made, kept
+
+
+def config_text() -> str:
+    """A configuration that changes nothing: each key with its default, meaning and range, commented out."""
+    parts = [_HEAD]
+    for section in _SECTIONS:
+        rows = [_row(info) for info in keys() if info.section == section]
+        parts.append("\n".join([f"\n# [{section}]", *rows, ""]))
+    return "".join([*parts, _SOURCES])
+
+
+def _row(info: KeyInfo) -> str:
+    return f"# {info.key} = {_toml(info.default)}  # {info.description} ({info.allowed})"
+
+
+def _toml(value: Any) -> str:
+    """A default in TOML, whose strings, numbers, lists and booleans are written as those of JSON."""
+    return json.dumps(value)
+
+
+def _write_new(path: Path, text: str) -> bool:
+    """Write a file that is not there yet; False when it is."""
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except FileExistsError:
+        return False
+    return True

@@ -1,0 +1,105 @@
+"""The commands that begin: init, serve."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+
+from scrimshaw.app.cli import options, project_files, render
+from scrimshaw.app.cli.memory import Vectors, existing, fill_vectors, settings_of, vectors_of
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import progress, show
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.errors import ConfigError, StorageFailure
+from scrimshaw.models import Filters, Skip
+
+app = typer.Typer()
+
+CLIENT_COMMAND = "claude mcp add scrimshaw -- scrimshaw serve"
+CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
+
+
+class SourceCount(Struct, frozen=True, kw_only=True):
+    """A source that is read, and how many memories it gave."""
+
+    name: str
+    root: str
+    include: tuple[str, ...]
+    writable: bool
+    memories: int
+
+
+class Initialized(Struct, frozen=True, kw_only=True):
+    """What init made and found. `made` and `kept` are names in the project's Scrimshaw folder."""
+
+    project: str
+    made: tuple[str, ...]
+    kept: tuple[str, ...]
+    sources: tuple[SourceCount, ...]
+    skipped: tuple[Skip, ...]
+    vectors: Vectors
+    client_config: dict[str, object]
+
+
+@app.command(epilog=example("cd my-project && scrimshaw init"))
+def init(
+    no_vectors: options.NoVectors = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Give a project its memory, and index what it already has; safe to repeat."""
+    settings = settings_of(project)
+    made, kept = _create(settings)
+    with open_engine(settings) as engine:
+        with progress("Reading files", as_json) as advance:
+            report = indexing.scan(engine, progress=advance)
+        vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+        result = Initialized(
+            project=str(settings.project),
+            made=tuple(made),
+            kept=tuple(kept),
+            sources=_counted(engine),
+            skipped=report.skipped,
+            vectors=vectors,
+            client_config=dict(CLIENT_CONFIG),
+        )
+    show(result, as_json, render.initialized)
+
+
+@app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
+def serve(
+    toolsets: Annotated[str, typer.Option(help="Groups of tools to offer, separated by commas, or all.")] = "core",
+    project: options.Project = None,
+) -> None:
+    """Serve the memory to an agent over MCP on standard input and output."""
+    from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
+
+    run_server(existing(project).project, toolsets)
+
+
+def _create(settings: Settings) -> tuple[list[str], list[str]]:
+    if settings.folder == settings.home:
+        raise ConfigError(
+            f"{settings.folder} is your own vault, which every project reads.", "Run init in a project's folder."
+        )
+    try:
+        return project_files.create(settings.folder)
+    except OSError as error:
+        raise StorageFailure(f"{settings.folder} cannot be made: {error}.", "Check permissions and space.") from error
+
+
+def _counted(engine: Engine) -> tuple[SourceCount, ...]:
+    counts = engine.index.count(Filters(include_deprecated=True), by="source")
+    return tuple(
+        SourceCount(
+            name=source.name,
+            root=str(source.root),
+            include=source.include,
+            writable=source.writable,
+            memories=counts.get(source.name, 0),
+        )
+        for source in engine.sources
+    )

@@ -1,0 +1,108 @@
+"""The commands that keep the index in step with the files: scan, rebuild."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+
+from scrimshaw.app.cli import options, render
+from scrimshaw.app.cli.memory import Vectors, existing, fill_vectors, open_memory, vectors_of
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import confirm, note, progress, show
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.errors import DamagedDatabase, StorageFailure
+from scrimshaw.models import Skip
+from scrimshaw.storage.sync import Change, SyncReport
+
+app = typer.Typer()
+
+
+class Scanned(Struct, frozen=True, kw_only=True):
+    """What a scan did; counts are memories, `changes` names them."""
+
+    files: int
+    unchanged: int
+    added: int
+    updated: int
+    removed: int
+    changes: tuple[Change, ...]
+    skipped: tuple[Skip, ...]
+    vectors: Vectors
+
+
+@app.command(epilog=example("scrimshaw scan"))
+def scan(
+    force: Annotated[bool, typer.Option("--force", help="Read every file again.")] = False,
+    no_vectors: options.NoVectors = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Bring the index up to date with the files, and make missing vectors."""
+    with open_memory(project, fresh=False) as engine:
+        with progress("Reading files", as_json) as advance:
+            report = indexing.scan(engine, force=force, progress=advance)
+        scanned = _scanned(engine, report, no_vectors, as_json)
+    show(scanned, as_json, render.scanned)
+
+
+@app.command(epilog=example("scrimshaw rebuild --yes"))
+def rebuild(
+    no_vectors: options.NoVectors = False,
+    yes: options.Yes = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make the index anew from the files, even if it is damaged; the journal stays."""
+    settings = existing(project)
+    confirm("Read every file again and make all vectors anew?", yes)
+    with _sound_index(settings) as engine:
+        with progress("Reading files", as_json) as advance:
+            report = indexing.rebuild(engine, progress=advance)
+        scanned = _scanned(engine, report, no_vectors, as_json)
+    show(scanned, as_json, render.scanned)
+
+
+def _scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json: bool) -> Scanned:
+    vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+    return Scanned(
+        files=report.files,
+        unchanged=report.unchanged,
+        added=report.added,
+        updated=report.updated,
+        removed=report.removed,
+        changes=report.changes,
+        skipped=report.skipped,
+        vectors=vectors,
+    )
+
+
+@contextmanager
+def _sound_index(settings: Settings) -> Iterator[Engine]:
+    """The memory, its index set aside and begun anew if it is damaged."""
+    if _is_damaged(settings):
+        for file in settings.folder.glob("index.db*"):
+            file.unlink()
+        note("The index was damaged; it is made from nothing.")
+    with open_engine(settings) as engine:
+        yield engine
+
+
+def _is_damaged(settings: Settings) -> bool:
+    try:
+        with open_engine(settings) as engine:
+            return bool(engine.index.check())
+    except StorageFailure as error:
+        if _damaged_file(error) != settings.folder / "index.db":
+            raise
+        return True
+
+
+def _damaged_file(error: StorageFailure) -> Path | None:
+    """The database that is damaged; None where it was merely busy, full or not permitted."""
+    return Path(error.details["path"]) if isinstance(error, DamagedDatabase) else None

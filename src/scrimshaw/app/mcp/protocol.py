@@ -1,0 +1,436 @@
+"""The one place that knows the MCP SDK: tools, resources and prompts in, a server of both protocol eras out.
+
+The era is chosen by the client's first request (`server/discover` or `initialize`); nothing here depends on it.
+Tools are synchronous and run in worker threads, so that a slow one does not hold up the others.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import queue
+import signal
+import threading
+import traceback
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from functools import partial
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote, unquote
+
+import anyio
+import anyio.to_thread
+import msgspec
+from mcp import types as wire
+from mcp.server.context import ServerRequestContext
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
+from mcp.shared.exceptions import MCPError
+
+from scrimshaw.app.mcp.schema import PromptSpec, ToolSpec, decode, input_schema, output_schema
+from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
+
+MEMORY_SCHEME = "memory://"
+WORKER_THREADS = 4
+"""Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time."""
+CALLBACK_DRAIN_SECONDS = 2.0
+"""How long a stopping server waits for after-tool callbacks."""
+
+_MARKDOWN = "text/markdown"
+_NOT_READY = "afterToolCallbacks not available; ensure the server's hook pipeline is initialised first"
+
+_TEMPLATE = wire.ResourceTemplate(
+    name="memory",
+    uri_template=MEMORY_SCHEME + "{id}",
+    description="One memory as Markdown; the slashes of its id may stand as they are.",
+    mime_type=_MARKDOWN,
+)
+
+_log = logging.getLogger(__name__)
+_T = TypeVar("_T")
+_Context = ServerRequestContext[Any, Any]
+_Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager[None]]
+
+
+class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """Who the server says it is."""
+
+    name: str
+    version: str
+    title: str = ""
+
+
+class ResourceEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of the resource list; `id` is a memory id."""
+
+    id: str
+    title: str
+    description: str = ""
+
+
+class ResourcePage(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the resource list; an empty `next_cursor` means that it is the last."""
+
+    entries: Sequence[ResourceEntry]
+    next_cursor: str = ""
+
+
+class ResourceReader(Protocol):
+    """Where `memory://` resources come from. Both methods may raise any ScrimshawError."""
+
+    def page(self, cursor: str) -> ResourcePage:
+        """The page that a former page's `next_cursor` names; the first page for an empty one."""
+        ...
+
+    def read(self, memory_id: str) -> str:
+        """One memory as Markdown."""
+        ...
+
+
+class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool call as after-tool callbacks see it; `error` is the error's code, empty when the call succeeded."""
+
+    call_id: str
+    tool: str
+    arguments: Mapping[str, Any]
+    reply: Mapping[str, Any]
+    error: str = ""
+
+
+AfterTool = Callable[[FinishedCall], None]
+Ready = Callable[[], object]
+"""Called in the worker thread before a request is answered; it may wait."""
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """A call's answer: `body` is the structured content, `text` the same as compact JSON, `error` the error's code."""
+
+    body: dict[str, Any]
+    text: str
+    error: str = ""
+
+
+class InternalError(ScrimshawError):
+    """A bug: something was raised that is no ScrimshawError. Its text is withheld, since it may quote anything."""
+
+    code = "internal"
+
+
+class AfterToolCallbacks:
+    """Callbacks run after each tool call, in order, on one background thread; no answer ever waits for them."""
+
+    def __init__(self) -> None:
+        self._callbacks: tuple[AfterTool, ...] = ()
+        self._finished: queue.SimpleQueue[FinishedCall | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin to work; from now on callbacks can be registered."""
+        self._thread = threading.Thread(target=self._work, name="after-tool", daemon=True)
+        self._thread.start()
+
+    def register(self, callback: AfterTool) -> None:
+        """Add a callback for every later call; raises RuntimeError before `start` and after `stop`."""
+        if self._thread is None:
+            raise RuntimeError(_NOT_READY)
+        self._callbacks = (*self._callbacks, callback)
+
+    def fire(self, call: FinishedCall) -> None:
+        """Queue a finished call and return at once."""
+        if self._callbacks:
+            self._finished.put(call)
+
+    def stop(self) -> None:
+        """Forget the callbacks once the queued calls are worked off, at the latest after CALLBACK_DRAIN_SECONDS."""
+        if self._thread is not None:
+            self._finished.put(None)
+            self._thread.join(CALLBACK_DRAIN_SECONDS)
+        self._thread, self._callbacks = None, ()
+
+    def _work(self) -> None:
+        while (call := self._finished.get()) is not None:
+            for callback in self._callbacks:
+                self._run(callback, call)
+
+    def _run(self, callback: AfterTool, call: FinishedCall) -> None:
+        try:
+            _contained(partial(callback, call), f"after-tool callback of {call.tool}")
+        except ScrimshawError as error:
+            _log.warning("An after-tool callback of %s gave up: %s", call.tool, error.code)
+
+
+class Dispatcher:
+    """Runs tools by name: checks the arguments, calls the function, turns every failure into an answer."""
+
+    def __init__(self, tools: Sequence[ToolSpec], engine: Any, ready: Ready = bool) -> None:
+        self.after_tool = AfterToolCallbacks()
+        self._tools = {spec.name: spec for spec in tools}
+        self._engine = engine
+        self.ready = ready
+
+    def dispatch(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        """Run one call in the calling thread. A failure is an outcome too; nothing is raised."""
+        self.ready()
+        try:
+            outcome = _contained(partial(self._run, name, arguments), f"tool {name}")
+        except ScrimshawError as error:
+            outcome = _outcome({"error": error_body(error)}, error.code)
+        self.after_tool.fire(_finished(name, arguments, outcome))
+        return outcome
+
+    def _run(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
+        spec = self._tools.get(name)
+        if spec is None:
+            raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self._tools)}.", parameter="name")
+        return _outcome(spec.run(self._engine, decode(name, spec.call, arguments)))
+
+
+def error_body(error: ScrimshawError) -> dict[str, Any]:
+    """An error as clients see it: `code` and `message`, and where they say anything `parameter`, `hint`, `details`."""
+    details = dict(error.details)
+    parameter = details.pop("parameter", "")
+    body = {"code": error.code, "message": error.message, "parameter": parameter, "hint": error.hint}
+    body["details"] = msgspec.to_builtins(details, str_keys=True, enc_hook=str)
+    return {word: value for word, value in body.items() if value or word in ("code", "message")}
+
+
+def build_server(
+    server_info: ServerInfo,
+    tools: Sequence[ToolSpec],
+    engine: Any,
+    *,
+    resources: ResourceReader,
+    prompts: Sequence[PromptSpec] = (),
+    instructions: str = "",
+    after_tool: Sequence[AfterTool] = (),
+    ready: Ready = bool,
+) -> Server[Any]:
+    """The SDK server that serves these tools; `engine` is handed to every tool and prompt as it is.
+
+    One connection at a time: each one starts the after-tool callbacks and stops them at its end.
+    """
+    dispatcher = Dispatcher(tools, engine, ready)
+    handlers = _Handlers(dispatcher, tools, engine, resources, prompts)
+    return Server(
+        server_info.name,
+        version=server_info.version,
+        title=server_info.title or None,
+        instructions=instructions or None,
+        lifespan=_with_callbacks(dispatcher.after_tool, after_tool),
+        on_list_tools=handlers.list_tools,
+        on_call_tool=handlers.call_tool,
+        on_list_resources=handlers.list_resources,
+        on_list_resource_templates=handlers.list_templates,
+        on_read_resource=handlers.read_resource,
+        on_list_prompts=handlers.list_prompts,
+        on_get_prompt=handlers.get_prompt,
+    )
+
+
+def serve_stdio(
+    server_info: ServerInfo,
+    tools: Sequence[ToolSpec],
+    engine: Any,
+    *,
+    resources: ResourceReader,
+    prompts: Sequence[PromptSpec] = (),
+    instructions: str = "",
+    after_tool: Sequence[AfterTool] = (),
+    ready: Ready = bool,
+) -> None:
+    """Serve one client on standard input and output until it hangs up; running calls are finished first.
+
+    Must be called in the main thread. An interrupt ends the process at once, as a termination does.
+    While it runs, the SDK points file descriptor 1 at standard error, so that a stray print cannot break the wire.
+    """
+    server = build_server(
+        server_info,
+        tools,
+        engine,
+        resources=resources,
+        prompts=prompts,
+        instructions=instructions,
+        after_tool=after_tool,
+        ready=ready,
+    )
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # else the stop would wait for a last line on standard input
+    gc.freeze()  # what is imported by now lives forever; walking it again costs up to 60 ms in the midst of a call
+    anyio.run(_serve, server)
+
+
+async def _serve(server: Server[Any]) -> None:
+    async with stdio_server() as (reader, writer):
+        await server.run(reader, writer, server.create_initialization_options())
+
+
+class _Handlers:
+    """The SDK's request handlers; each one is translation around a single call."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        tools: Sequence[ToolSpec],
+        engine: Any,
+        resources: ResourceReader,
+        prompts: Sequence[PromptSpec],
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._engine = engine
+        self._resources = resources
+        self._prompts = {spec.name: spec for spec in prompts}
+        self._tool_list = wire.ListToolsResult(tools=[_wire_tool(spec) for spec in tools])
+        self._prompt_list = wire.ListPromptsResult(prompts=[_wire_prompt(spec) for spec in prompts])
+        self._workers = anyio.CapacityLimiter(WORKER_THREADS)
+
+    async def list_tools(self, _: _Context, _params: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+        return self._tool_list
+
+    async def call_tool(self, _: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
+        work = partial(self._dispatcher.dispatch, params.name, params.arguments or {})
+        outcome = await anyio.to_thread.run_sync(work, limiter=self._workers)
+        return wire.CallToolResult(
+            content=[wire.TextContent(text=outcome.text)],
+            structured_content=outcome.body,
+            is_error=bool(outcome.error),
+        )
+
+    async def list_resources(self, _: _Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+        cursor = (params.cursor if params else None) or ""
+        return await self._in_worker(partial(self._page, cursor), "resources/list")
+
+    async def list_templates(
+        self, _: _Context, _params: wire.PaginatedRequestParams | None
+    ) -> wire.ListResourceTemplatesResult:
+        return wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
+
+    async def read_resource(self, _: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
+        return await self._in_worker(partial(self._read, params.uri), "resources/read")
+
+    async def list_prompts(self, _: _Context, _params: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
+        return self._prompt_list
+
+    async def get_prompt(self, _: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
+        work = partial(self._render, params.name, params.arguments or {})
+        return await self._in_worker(work, f"prompt {params.name}")
+
+    def _page(self, cursor: str) -> wire.ListResourcesResult:
+        page = self._resources.page(cursor)
+        return wire.ListResourcesResult(
+            resources=[_wire_resource(entry) for entry in page.entries], next_cursor=page.next_cursor or None
+        )
+
+    def _read(self, uri: str) -> wire.ReadResourceResult:
+        if not uri.startswith(MEMORY_SCHEME):
+            raise InvalidRequest(f"`{uri}` is no memory.", f"Use {MEMORY_SCHEME} and a memory id.", parameter="uri")
+        text = self._resources.read(unquote(uri.removeprefix(MEMORY_SCHEME)))
+        contents = wire.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
+        return wire.ReadResourceResult(contents=[contents])
+
+    def _render(self, name: str, arguments: Mapping[str, str]) -> wire.GetPromptResult:
+        spec = self._prompts.get(name)
+        if spec is None:
+            known = ", ".join(self._prompts) or "none"
+            raise NotFound(f"There is no prompt `{name}`.", f"Prompts: {known}.", parameter="name")
+        text = spec.run(self._engine, decode(name, spec.call, arguments, strict=False))
+        message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
+        return wire.GetPromptResult(description=spec.description, messages=[message])
+
+    def _when_ready(self, work: Callable[[], _T], doing: str) -> _T:
+        self._dispatcher.ready()
+        return _contained(work, doing)
+
+    async def _in_worker(self, work: Callable[[], _T], doing: str) -> _T:
+        """Run `work` in a worker thread; its failure becomes the protocol's own error."""
+        try:
+            return await anyio.to_thread.run_sync(partial(self._when_ready, work, doing), limiter=self._workers)
+        except ScrimshawError as error:
+            code = wire.INVALID_PARAMS if isinstance(error, InvalidRequest | NotFound) else wire.INTERNAL_ERROR
+            raise MCPError(code, str(error), {"error": error_body(error)}) from None
+
+
+def _contained(work: Callable[[], _T], doing: str) -> _T:
+    """Run `work`; whatever it raises is a ScrimshawError afterwards.
+
+    A foreign exception is logged by type and place only: its text may quote memory content.
+    """
+    try:
+        return work()
+    except ScrimshawError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the edge of the process: a bug must not end the session
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("%s failed with %s\n%s", doing, type(error).__name__, frames)
+        hint = "Try again; if it stays, run `scrimshaw doctor` and see the server's log on standard error."
+        raise InternalError(f"A bug in Scrimshaw stopped {doing}.", hint) from None
+
+
+def _outcome(reply: Any, error: str = "") -> Outcome:
+    encoded = msgspec.json.encode(reply)
+    return Outcome(msgspec.json.decode(encoded), encoded.decode(), error)
+
+
+def _finished(name: str, arguments: Mapping[str, Any], outcome: Outcome) -> FinishedCall:
+    return FinishedCall(
+        call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=outcome.body, error=outcome.error
+    )
+
+
+def _with_callbacks(pipeline: AfterToolCallbacks, callbacks: Sequence[AfterTool]) -> _Lifespan:
+    """The server's life: the callbacks are ready before the first request and done after the last."""
+
+    @asynccontextmanager
+    async def lifespan(_: Server[Any]) -> AsyncIterator[None]:
+        pipeline.start()
+        for callback in callbacks:
+            pipeline.register(callback)
+        try:
+            yield
+        finally:
+            pipeline.stop()
+
+    return lifespan
+
+
+def _wire_tool(spec: ToolSpec) -> wire.Tool:
+    return wire.Tool(
+        name=spec.name,
+        title=spec.title or None,
+        description=spec.description,
+        input_schema=input_schema(spec.call),
+        output_schema=output_schema(spec.reply),
+        annotations=_wire_hints(spec),
+    )
+
+
+def _wire_hints(spec: ToolSpec) -> wire.ToolAnnotations:
+    """The hints that mean something: the protocol ignores the other two for a tool that only reads."""
+    if spec.read_only:
+        return wire.ToolAnnotations(read_only_hint=True, open_world_hint=False)
+    return wire.ToolAnnotations(
+        read_only_hint=False,
+        destructive_hint=spec.destructive,
+        idempotent_hint=spec.idempotent,
+        open_world_hint=False,
+    )
+
+
+def _wire_prompt(spec: PromptSpec) -> wire.Prompt:
+    schema = input_schema(spec.call)
+    arguments = [
+        wire.PromptArgument(
+            name=name, description=parameter.get("description"), required=name in schema.get("required", ())
+        )
+        for name, parameter in schema["properties"].items()
+    ]
+    return wire.Prompt(name=spec.name, title=spec.title or None, description=spec.description, arguments=arguments)
+
+
+def _wire_resource(entry: ResourceEntry) -> wire.Resource:
+    return wire.Resource(
+        uri=MEMORY_SCHEME + quote(entry.id),
+        name=entry.id,
+        title=entry.title,
+        description=entry.description or None,
+        mime_type=_MARKDOWN,
+    )

@@ -1,0 +1,269 @@
+"""What a tool is, free of any protocol: a plain function, the struct it takes, the struct it answers.
+
+    class EchoCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+        text: Annotated[str, msgspec.Meta(description="What to repeat.", max_length=200)]
+
+    @tool(toolset="core", layer="L1", read_only=True)
+    def echo(engine: Engine, call: EchoCall) -> EchoReply:
+        "Repeat a text."
+
+    TOOLS = (echo,)
+
+The JSON Schemas are made from the structs and kept short, since a client pays for them in every session:
+references are written out, and what a reader cannot use is dropped.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+
+from scrimshaw.errors import InvalidRequest
+
+_StructT = TypeVar("_StructT", bound=msgspec.Struct)
+Schema = dict[str, Any]
+Run = Callable[[Any, Any], Any]
+
+_SILENT: tuple[Any, ...] = (None, "", [], (), {})
+"""Defaults and requirements that say nothing."""
+
+_OUTPUT_WORDS = ("type", "description", "properties", "items", "prefixItems", "additionalProperties", "anyOf")
+_OUTPUT_LEVELS = 0
+"""Objects nested deeper than this below the reply are described as `object` only."""
+
+_PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
+
+
+class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One tool. `call` and `reply` are the struct types that `run(engine, call)` takes and returns.
+
+    `title` is for people, empty where the name says enough. `toolset` is the group a user switches on or off,
+    `layer` the tool's place in the order from L1 to L7.
+    `read_only`, `destructive` and `idempotent` are the hints of the same names in MCP.
+    """
+
+    name: str
+    toolset: str
+    layer: str
+    title: str
+    description: str
+    call: type[msgspec.Struct]
+    reply: type[msgspec.Struct]
+    run: Run
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+
+    def __call__(self, engine: Any, call: Any) -> Any:
+        """Run the tool as the plain function it is."""
+        return self.run(engine, call)
+
+
+class PromptSpec(msgspec.Struct, frozen=True, kw_only=True):
+    """One prompt: `run(engine, call)` returns the text of a single user message."""
+
+    name: str
+    title: str
+    description: str
+    call: type[msgspec.Struct]
+    run: Run
+
+
+def tool(
+    *,
+    toolset: str,
+    layer: str,
+    title: str = "",
+    read_only: bool = False,
+    destructive: bool = False,
+    idempotent: bool = False,
+) -> Callable[[Run], ToolSpec]:
+    """Make a `ToolSpec` of a function: name, parameters, reply and description are read off it.
+
+    Raises TypeError when the function is not of the shape `(engine, call: Struct) -> Struct` with a docstring.
+    The types named in its signature must be importable at run time.
+    """
+
+    def build(run: Run) -> ToolSpec:
+        call, reply = _signature(run)
+        return ToolSpec(
+            name=run.__name__,
+            toolset=toolset,
+            layer=layer,
+            title=title,
+            description=_description(run),
+            call=call,
+            reply=_struct(reply, run),
+            run=run,
+            read_only=read_only,
+            destructive=destructive,
+            idempotent=idempotent,
+        )
+
+    return build
+
+
+def prompt(*, title: str = "") -> Callable[[Run], PromptSpec]:
+    """Make a `PromptSpec` of a function `(engine, call: Struct) -> str`; raises TypeError like `tool`."""
+
+    def build(run: Run) -> PromptSpec:
+        call, reply = _signature(run)
+        if reply is not str:
+            raise TypeError(f"prompt {run.__name__} must return str")
+        return PromptSpec(name=run.__name__, title=title, description=_description(run), call=call, run=run)
+
+    return build
+
+
+def input_schema(call: type[msgspec.Struct]) -> Schema:
+    """JSON Schema of a tool's parameters.
+
+    Nothing but the named parameters is allowed. An optional parameter is described by what it takes when given:
+    `null` is accepted but not advertised, since some model APIs refuse unions in parameters.
+    """
+    root, definitions = _components(call)
+    return {"properties": {}, **_as_input(root, definitions), "additionalProperties": False}
+
+
+def output_schema(reply: type[msgspec.Struct]) -> Schema:
+    """JSON Schema of a tool's reply: field names and types, nested objects one level deep.
+
+    It tells what to expect and is no contract: limits, enums and which fields always stand are left out.
+    """
+    root, definitions = _components(reply)
+    return _as_output(root, definitions, 0)
+
+
+def decode(name: str, call: type[_StructT], arguments: Mapping[str, Any], *, strict: bool = True) -> _StructT:
+    """The arguments of tool or prompt `name` as its parameter struct; not strict reads numbers out of strings.
+
+    Raises InvalidRequest that names the parameter and says what it takes.
+    """
+    try:
+        return msgspec.convert(arguments, call, strict=strict)
+    except msgspec.ValidationError as error:
+        raise _refusal(name, call, str(error)) from None
+
+
+def _refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:
+    place = _PLACE.search(text)
+    what, path = (text[: place.start()], place["path"]) if place else (text, "")
+    message = f"{name} cannot use `{path}`: {what}." if path else f"{name} cannot use its parameters: {what}."
+    if field := _FIELD.match(what):
+        path = f"{path}.{field['field']}" if path else field["field"]
+        verb = "has no" if field["fault"] == "contains unknown" else "needs the"
+        message = f"{name} {verb} parameter `{path}`."
+    return InvalidRequest(message, _parameter_hint(name, call, path), parameter=path)
+
+
+def _parameter_hint(name: str, call: type[msgspec.Struct], path: str) -> str:
+    """What the top-level parameter of the path takes, or else which parameters there are."""
+    known = input_schema(call)["properties"]
+    parameter = re.split(r"[.\[]", path)[0]
+    if parameter in known:
+        return f"`{parameter}` takes {msgspec.json.encode(known[parameter]).decode()}"
+    return f"{name} takes: {', '.join(known) or 'no parameters'}."
+
+
+def _signature(run: Run) -> tuple[type[msgspec.Struct], Any]:
+    """The type of the second parameter, checked, and the return type."""
+    parameters = list(inspect.signature(run).parameters)
+    hints = get_type_hints(run)
+    if len(parameters) != 2 or parameters[1] not in hints or "return" not in hints:
+        raise TypeError(f"{run.__name__} must be annotated as (engine, call: Struct) -> reply")
+    call = _struct(hints[parameters[1]], run)
+    if not (call.__struct_config__.frozen and call.__struct_config__.forbid_unknown_fields):
+        raise TypeError(f"{call.__name__} must be frozen and forbid unknown fields")
+    return call, hints["return"]
+
+
+def _struct(annotation: Any, run: Run) -> type[msgspec.Struct]:
+    if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
+        raise TypeError(f"{run.__name__} must take and return a msgspec.Struct, not {annotation!r}")
+    return annotation
+
+
+def _description(run: Run) -> str:
+    text = inspect.getdoc(run)
+    if not text:
+        raise TypeError(f"{run.__name__} needs a docstring: it is what the agent reads")
+    return text
+
+
+def _components(struct: type[msgspec.Struct]) -> tuple[Schema, Schema]:
+    """The schema as plain JSON values, and the definitions its references name."""
+    roots, definitions = msgspec.json.schema_components([struct])
+    return msgspec.to_builtins(roots[0]), msgspec.to_builtins(definitions)
+
+
+def _as_input(node: Schema, definitions: Schema) -> Schema:
+    node, _ = _without_null(_resolve(node, definitions), definitions)
+    kept = {word: value for word, value in node.items() if value not in _SILENT}
+    if not kept.get("default") or isinstance(kept["default"], dict):
+        kept.pop("default", None)
+    return _map_children(_with_enum_type(kept), lambda child: _as_input(child, definitions))
+
+
+def _as_output(node: Schema, definitions: Schema, level: int) -> Schema:
+    node, nullable = _without_null(_resolve(node, definitions), definitions)
+    node = _with_enum_type(node)
+    kept = {word: node[word] for word in _OUTPUT_WORDS if node.get(word) not in _SILENT}
+    if "properties" in kept:
+        kept, level = (kept if level <= _OUTPUT_LEVELS else {"type": "object"}), level + 1
+    described = _map_children(kept, lambda child: _as_output(child, definitions, level))
+    return _with_null(described) if nullable else described
+
+
+def _resolve(node: Schema, definitions: Schema) -> Schema:
+    """What the node refers to, under the node's own words; class names and class docstrings are not for clients."""
+    target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
+    merged = {word: value for word, value in target.items() if word != "description"} | node
+    return {word: value for word, value in merged.items() if word not in ("title", "$ref")}
+
+
+def _without_null(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
+    """The node without its `null` branch, and whether it had one; a union left with one branch is that branch."""
+    branches = node.get("anyOf", [])
+    rest = [branch for branch in branches if branch != {"type": "null"}]
+    if len(rest) == len(branches):
+        return node, False
+    if len(rest) > 1:
+        return {**node, "anyOf": rest}, True
+    own = {word: value for word, value in node.items() if word != "anyOf"}
+    return _resolve(rest[0], definitions) | own, True
+
+
+def _with_null(node: Schema) -> Schema:
+    if "anyOf" in node:
+        return {**node, "anyOf": [*node["anyOf"], {"type": "null"}]}
+    return {**node, "type": [node["type"], "null"]} if "type" in node else node
+
+
+def _with_enum_type(node: Schema) -> Schema:
+    """Say that names are strings: some model APIs want the type beside the enum."""
+    if "enum" in node and all(isinstance(value, str) for value in node["enum"]):
+        return {"type": "string", **node}
+    return node
+
+
+def _map_children(node: Schema, convert: Callable[[Schema], Schema]) -> Schema:
+    """The node with `convert` applied to every schema inside it."""
+    changed = dict(node)
+    if "properties" in node:
+        changed["properties"] = _map_values(node["properties"], convert)
+    for word in ("items", "additionalProperties"):
+        if isinstance(node.get(word), dict):
+            changed[word] = convert(node[word])
+    for word in ("anyOf", "prefixItems"):
+        if word in node:
+            changed[word] = [convert(branch) for branch in node[word]]
+    return changed
+
+
+def _map_values(nodes: Mapping[str, Schema], convert: Callable[[Schema], Schema]) -> Schema:
+    return {name: convert(node) for name, node in nodes.items()}

@@ -1,0 +1,451 @@
+"""The toolset `core`: what an agent needs in every session."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from scrimshaw.app.mcp.replies import MemoryView, SearchReply, memory_view, search_reply, skip_view
+from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.processes import ancestors
+from scrimshaw.engine import Engine, importing, inspecting, reading, sessions, writing
+from scrimshaw.engine.context import Context, ContextRequest, context
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import (
+    Capability,
+    Degradation,
+    Filters,
+    Intent,
+    MemoryType,
+    Mode,
+    Retention,
+    Tier,
+)
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.search.tokens import count_tokens
+from scrimshaw.session.resume import StateLine
+
+Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
+Folder = Annotated[str, Meta(description="Only ids below this folder.", max_length=240)]
+Date = Annotated[str, Meta(description="ISO date.", pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
+MemoryId = Annotated[str, Meta(description="Memory id.", min_length=1, max_length=400)]
+Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
+
+
+class SearchCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Parameters of memory_search."""
+
+    query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
+    concepts: Annotated[tuple[str, ...], Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
+    cursor: Annotated[str, Meta(description="Instead: next_cursor of the page before.")] = ""
+    limit: Limit = 10
+    spec_folder: Folder = ""
+    source: Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")] = ""
+    tier: Tier | None = None
+    context_type: MemoryType | None = None
+    topic: str = ""
+    since: Date = ""
+    until: Date = ""
+    intent: Annotated[Intent, Meta(description="Found from the query when absent.")] | None = None
+    include_content: Annotated[bool, Meta(description="Whole texts, not excerpts.")] = False
+    include_constitutional: bool = True
+    include_deprecated: bool = False
+    min_quality_score: Annotated[float, Meta(ge=0, le=1)] | None = None
+    rerank: bool = True
+    apply_length_penalty: bool = True
+    use_decay: bool = True
+    include_archived: bool = False
+    min_state: Retention | None = None
+    apply_state_limits: bool = False
+    session_id: str = ""
+    enable_dedup: Annotated[bool, Meta(description="Leave out what the session was shown.")] = True
+    track_access: Annotated[bool, Meta(description="Hits count as read.")] = False
+    token_budget: Annotated[int, Meta(ge=50, description="Most tokens of all hits.")] | None = None
+    include_trace: Annotated[bool, Meta(description="Why each hit stands where it stands.")] = False
+
+
+class ContextCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_context."""
+
+    input: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)]
+    mode: Annotated[
+        Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
+    ] = "auto"
+    intent: Intent | None = None
+    spec_folder: Folder = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] | None = None
+    session_id: str = ""
+    enable_dedup: bool = True
+    token_usage: Annotated[float, Meta(ge=0, le=1, description="Share of your context in use.")] | None = None
+    include_content: bool = False
+    include_trace: bool = False
+
+
+class ContextReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Context for a task; the whole reply has at most `token_budget` tokens, always-on memories apart."""
+
+    mode: str
+    requested_mode: str
+    token_budget: int
+    result: SearchReply
+    tokens: int = 0
+    pressure_level: str = "unknown"
+    pressure: Mapping[str, Any] = {}
+    session: Mapping[str, Any] = {}
+    state: Sequence[StateLine] = ()
+    state_omitted: int = 0
+
+
+class GetCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_get."""
+
+    id: MemoryId
+    anchor: Annotated[str, Meta(description="Only the section of this heading.")] = ""
+
+
+class GetReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A memory with its text; `redacted` names classes of secrets taken out of it."""
+
+    memory: MemoryView
+    content: str
+    content_hash: str
+    redacted: Sequence[str] = ()
+
+
+class SaveCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_save."""
+
+    content: Content = ""
+    file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = ""
+    id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = ""
+    title: Annotated[str, Meta(max_length=300)] = ""
+    context_type: MemoryType = MemoryType.GENERAL
+    importance_tier: Tier = Tier.NORMAL
+    trigger_phrases: Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")] = ()
+    topics: tuple[str, ...] = ()
+    session_id: str = ""
+    force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False
+    dry_run: bool = False
+
+
+class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`status`: saved, updated, indexed, duplicate or dry_run. `spans` are [start, end, class] of what was redacted."""
+
+    id: str
+    status: str
+    content_hash: str
+    path: str = ""
+    redacted: Sequence[str] = ()
+    spans: Sequence[Sequence[Any]] = ()
+    similar: Sequence[Mapping[str, Any]] = ()
+    proposals: Sequence[Mapping[str, Any]] = ()
+
+
+class UpdateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_update."""
+
+    id: MemoryId
+    content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None
+    title: str | None = None
+    context_type: MemoryType | None = None
+    importance_tier: Tier | None = None
+    trigger_phrases: tuple[str, ...] | None = None
+    topics: tuple[str, ...] | None = None
+    expected_hash: Annotated[str, Meta(description="content_hash you read; refused if changed since.")] | None = None
+
+
+class TriggersCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_match_triggers."""
+
+    prompt: Annotated[str, Meta(min_length=1, max_length=100_000)]
+    limit: Annotated[int, Meta(ge=1, le=50)] = 3
+    spec_folder: Folder = ""
+    session_id: str = ""
+    turn_number: Annotated[int, Meta(ge=1)] | None = None
+    include_cognitive: Annotated[bool, Meta(description="Text by attention: whole, a start, or none.")] = True
+
+
+class TriggerView(Struct, frozen=True, kw_only=True):
+    """A memory whose phrases stand in the prompt."""
+
+    id: str
+    title: str
+    matched_phrases: Sequence[str]
+    tier: str
+    content: str
+    attention: float
+    state: str
+
+
+class TriggersReply(Struct, frozen=True, kw_only=True):
+    """Matches, strongest first."""
+
+    matches: Sequence[TriggerView]
+
+
+class HealthCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_health."""
+
+    thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
+
+
+class HealthReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """`status`: healthy, degraded or broken."""
+
+    status: str
+    memories: int
+    vectors: Mapping[str, int]
+    capabilities: Sequence[Capability]
+    degraded: Sequence[Degradation] = ()
+    problems: Sequence[str] = ()
+    skipped: Sequence[Mapping[str, str]] = ()
+
+
+@tool(toolset="core", layer="L2", read_only=True, idempotent=True)
+def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
+    """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
+    call, offset = _continued(call)
+    if bool(call.query.strip()) == bool(call.concepts):
+        raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
+    if call.concepts and not 2 <= len(call.concepts) <= 5:
+        raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
+    session = sessions.bind(engine, call.session_id, ancestors())
+    result = reading.search(
+        engine,
+        _request(call, offset),
+        session,
+        deduplicate=call.enable_dedup and not offset,
+        track_access=call.track_access,
+    )
+    cursor = _cursor(call, offset + call.limit) if result.more else ""
+    return search_reply(result, trace=call.include_trace, cursor=cursor)
+
+
+@tool(toolset="core", layer="L1", read_only=True, idempotent=True)
+def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
+    """Bring what is known for a task, within a token budget. Call it first when a task begins."""
+    asked = ContextRequest(
+        query=call.input,
+        mode=Mode(call.mode),
+        intent=call.intent,
+        filters=Filters(folder=call.spec_folder),
+        limit=call.limit,
+        include_content=call.include_content,
+        token_usage=call.token_usage,
+        deduplicate=call.enable_dedup,
+    )
+    found = context(engine, asked, sessions.bind(engine, call.session_id, ancestors()))
+    return _within_budget(_context_reply(found, call.include_trace))
+
+
+@tool(toolset="core", layer="L2", read_only=True, idempotent=True)
+def memory_get(engine: Engine, call: GetCall) -> GetReply:
+    """Read a memory, or one section of it."""
+    found = reading.get(engine, call.id, call.anchor)
+    return GetReply(
+        memory=memory_view(found.memory),
+        content=found.body,
+        content_hash=found.content_hash,
+        redacted=found.redacted,
+    )
+
+
+@tool(toolset="core", layer="L2")
+def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
+    """Keep a decision, finding or fix as Markdown for later sessions. Secrets are taken out; duplicates reported."""
+    if bool(call.content) == bool(call.file_path):
+        raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
+    if call.file_path:
+        saved = importing.save_file(engine, Path(call.file_path), force=call.force, dry_run=call.dry_run)
+    else:
+        saved = writing.save(engine, _new_text(call), force=call.force, dry_run=call.dry_run)
+    return _save_reply(saved)
+
+
+@tool(toolset="core", layer="L4", idempotent=True)
+def memory_update(engine: Engine, call: UpdateCall) -> SaveReply:
+    """Change a memory's text or its front matter; what is not named stays as it is."""
+    given = {
+        "title": call.title,
+        "type": call.context_type,
+        "tier": call.importance_tier,
+        "trigger_phrases": call.trigger_phrases,
+        "topics": call.topics,
+    }
+    changes = {name: _plain(value) for name, value in given.items() if value is not None}
+    if not changes and call.content is None:
+        raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
+    saved = writing.update(engine, call.id, changes, content=call.content, expected_hash=call.expected_hash)
+    return _save_reply(saved)
+
+
+@tool(toolset="core", layer="L2", read_only=True, idempotent=True)
+def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
+    """Memories whose trigger phrases stand in a prompt, without a model."""
+    found = reading.match_triggers(
+        engine,
+        call.prompt,
+        call.limit,
+        folder=call.spec_folder,
+        session=sessions.bind(engine, call.session_id, ancestors()),
+        turn=call.turn_number,
+        cognitive=call.include_cognitive,
+    )
+    return TriggersReply(
+        matches=[
+            TriggerView(
+                id=match.memory.id,
+                title=match.memory.title,
+                matched_phrases=match.phrases,
+                tier=match.memory.tier,
+                content=match.body,
+                attention=round(match.attention, 3),
+                state=match.state,
+            )
+            for match in found
+        ]
+    )
+
+
+@tool(toolset="core", layer="L3", read_only=True, idempotent=True)
+def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
+    """What works, what does not, and what to do about it."""
+    found = inspecting.health(engine, thorough=call.thorough)
+    done, total = found.vectors
+    return HealthReply(
+        status=found.status,
+        memories=found.memories,
+        vectors={"done": done, "total": total},
+        capabilities=found.capabilities,
+        degraded=found.degradations,
+        problems=found.problems,
+        skipped=skip_view(engine.index.skips()),
+    )
+
+
+TOOLS = (
+    memory_context,
+    memory_search,
+    memory_get,
+    memory_save,
+    memory_update,
+    memory_match_triggers,
+    memory_health,
+)
+
+
+def _request(call: SearchCall, offset: int) -> SearchRequest:
+    return SearchRequest(
+        query=call.query or " ".join(call.concepts),
+        all_of=call.concepts,
+        filters=Filters(
+            tiers=(call.tier,) if call.tier else (),
+            types=(call.context_type,) if call.context_type else (),
+            topics=(call.topic,) if call.topic else (),
+            folder=call.spec_folder,
+            source=call.source,
+            since=call.since,
+            until=call.until,
+            include_deprecated=call.include_deprecated,
+            min_quality_score=call.min_quality_score,
+        ),
+        limit=call.limit,
+        offset=offset,
+        intent=call.intent,
+        constitutional=call.include_constitutional and not offset,
+        rerank=call.rerank,
+        length_penalty=call.apply_length_penalty,
+        include_content=call.include_content,
+        token_budget=call.token_budget,
+        decay=call.use_decay,
+        include_archived=call.include_archived,
+        min_state=call.min_state,
+        state_limits=call.apply_state_limits,
+    )
+
+
+def _context_reply(found: Context, trace: bool) -> ContextReply:
+    session = found.session
+    view = msgspec.to_builtins(found.pressure)
+    return ContextReply(
+        mode=found.mode,
+        requested_mode=found.requested_mode,
+        token_budget=found.token_budget,
+        result=search_reply(found.result, trace=trace),
+        pressure_level=found.pressure.level.upper(),
+        pressure={name: value for name, value in view.items() if name != "level" and value not in (None, "")},
+        session={"id": session.id, "events": session.counter, "continues": session.continues} if session else {},
+        state=found.state,
+        state_omitted=found.state_omitted,
+    )
+
+
+def _within_budget(reply: ContextReply) -> ContextReply:
+    """The reply with its last hits left out until the whole of it, as sent, fits the budget it states.
+
+    Always-on memories have their own room and are not counted.
+    """
+    hits = list(reply.result.hits)
+    while True:
+        result = replace(
+            reply.result, hits=hits, count=len(hits), omitted=reply.result.omitted + len(reply.result.hits) - len(hits)
+        )
+        sized = replace(reply, result=result)
+        counted = replace(sized, result=replace(result, hits=[hit for hit in hits if not hit.always_on]))
+        sized = replace(sized, tokens=count_tokens(msgspec.json.encode(counted).decode()))
+        if sized.tokens <= reply.token_budget or not hits or hits[-1].always_on:
+            return sized
+        hits.pop()
+
+
+def _cursor(call: SearchCall, offset: int) -> str:
+    """The whole call and where it continues, so that a page belongs to its search and to nothing else."""
+    return base64.urlsafe_b64encode(msgspec.json.encode([offset, call])).decode()
+
+
+def _continued(call: SearchCall) -> tuple[SearchCall, int]:
+    """The call that a cursor continues, and from where; a call without a cursor starts at 0."""
+    if not call.cursor:
+        return call, 0
+    try:
+        offset, first = msgspec.json.decode(base64.urlsafe_b64decode(call.cursor), type=tuple[int, SearchCall])
+    except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
+        raise InvalidRequest("The cursor is none of ours.", "Search again.", parameter="cursor") from error
+    return first, max(0, offset)
+
+
+def _new_text(call: SaveCall) -> writing.NewText:
+    return writing.NewText(
+        content=call.content,
+        id=call.id,
+        title=call.title,
+        type=call.context_type,
+        tier=call.importance_tier,
+        triggers=call.trigger_phrases,
+        topics=call.topics,
+        session=call.session_id,
+    )
+
+
+def _plain(value: Any) -> object:
+    return list(value) if isinstance(value, tuple) else str(value)
+
+
+def _save_reply(saved: writing.Saved) -> SaveReply:
+    return SaveReply(
+        id=saved.id,
+        status=saved.status,
+        content_hash=saved.content_hash,
+        path=saved.path,
+        redacted=saved.redacted,
+        spans=[(span.start, span.end, span.secret_class) for span in saved.spans],
+        similar=[msgspec.to_builtins(each) for each in saved.similar],
+        proposals=[msgspec.to_builtins(each) for each in saved.proposals],
+    )

@@ -1,0 +1,121 @@
+"""The toolset `discovery`: exact lists, counts and edges, never by search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scrimshaw.app.mcp.replies import MemoryView, memory_view, skip_view
+from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.tools.core import Folder, MemoryId
+from scrimshaw.engine import Engine, inspecting, reading
+from scrimshaw.models import Filters, MemoryType, Tier
+
+
+class ListCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_list."""
+
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    offset: Annotated[int, Meta(ge=0)] = 0
+    spec_folder: Folder = ""
+    tier: Tier | None = None
+    context_type: MemoryType | None = None
+    sort_by: Literal["id", "title", "created", "updated"] = "updated"
+    include_deprecated: bool = False
+
+
+class ListReply(Struct, frozen=True, kw_only=True):
+    """A page; `total` counts all that satisfy the filters."""
+
+    memories: Sequence[MemoryView]
+    total: int
+    offset: int
+
+
+class StatsCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_stats."""
+
+    spec_folder: Folder = ""
+    folder_ranking: Literal["count", "recency", "importance"] = "count"
+    exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs on ids to leave out.")] = ()
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
+
+
+class StatsReply(Struct, frozen=True, kw_only=True):
+    """Exact counts; `folders` are ranked as asked."""
+
+    total: int
+    by_tier: Mapping[str, int]
+    by_type: Mapping[str, int]
+    by_artifact: Mapping[str, int]
+    by_source: Mapping[str, int]
+    folders: Sequence[Mapping[str, Any]]
+    oldest: str
+    newest: str
+    vectors: Mapping[str, int]
+    waiting_jobs: int
+    bytes: Mapping[str, int]
+    skipped: Sequence[Mapping[str, str]]
+
+
+class DependenciesCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_dependencies."""
+
+    id: MemoryId
+    max_depth: Annotated[int, Meta(ge=1, le=10)] = 1
+    direction: Literal["outgoing", "incoming", "both"] = "both"
+
+
+class DependenciesReply(Struct, frozen=True, kw_only=True):
+    """Edges as the files state them."""
+
+    id: str
+    edges: Sequence[Mapping[str, Any]]
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_list(engine: Engine, call: ListCall) -> ListReply:
+    """Page through memories in a fixed order."""
+    filters = Filters(
+        folder=call.spec_folder,
+        tiers=(call.tier,) if call.tier else (),
+        types=(call.context_type,) if call.context_type else (),
+        include_deprecated=call.include_deprecated,
+    )
+    page = inspecting.page(engine, filters, sort=call.sort_by, limit=call.limit, offset=call.offset)
+    return ListReply(memories=[memory_view(m) for m in page.memories], total=page.total, offset=page.offset)
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
+    """Count memories exactly."""
+    found = inspecting.stats(engine, Filters(folder=call.spec_folder), exclude=call.exclude_patterns)
+    folders = inspecting.ranked_folders(found.folders, call.folder_ranking)
+    done, total = found.vectors
+    return StatsReply(
+        total=found.total,
+        by_tier=found.by_tier,
+        by_type=found.by_type,
+        by_artifact=found.by_artifact,
+        by_source=found.by_source,
+        folders=[msgspec.to_builtins(folder) for folder in folders[: call.limit]],
+        oldest=found.oldest,
+        newest=found.newest,
+        vectors={"done": done, "total": total},
+        waiting_jobs=found.waiting_jobs,
+        bytes={"index": found.index_bytes, "journal": found.journal_bytes},
+        skipped=skip_view(found.skipped),
+    )
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_dependencies(engine: Engine, call: DependenciesCall) -> DependenciesReply:
+    """What a memory links to and what links to it."""
+    edges = reading.dependencies(engine, call.id, hops=call.max_depth, direction=call.direction)
+    return DependenciesReply(id=call.id, edges=[msgspec.to_builtins(edge) for edge in edges])
+
+
+TOOLS = (memory_list, memory_stats, memory_dependencies)

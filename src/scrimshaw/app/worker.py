@@ -1,0 +1,76 @@
+"""Runs durable jobs: claim, run, finish or try again later."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from scrimshaw.engine import Engine, importing, indexing
+from scrimshaw.errors import ScrimshawError
+from scrimshaw.models import Job, JobState
+
+# A worker that says nothing for this long is taken for dead; a batch of vectors takes about a second.
+LEASE_S = 60.0
+IDLE_S = 0.5
+FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
+
+_log = logging.getLogger(__name__)
+
+Handler = Callable[[Engine, Job, indexing.KeepGoing], str]
+
+HANDLERS: Mapping[str, Handler] = {
+    indexing.EMBED: indexing.run_embed_job,
+    importing.INGEST: importing.run_ingest_job,
+}
+
+
+class Worker:
+    """Runs the jobs of one engine until it is stopped. `run_once` suits a caller with a loop of its own."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._stop = threading.Event()
+
+    def run(self) -> None:
+        """Work until `stop` is called."""
+        while not self._stop.is_set():
+            if not self.run_once():
+                self._stop.wait(IDLE_S)
+
+    def stop(self) -> None:
+        """End `run`; the job at hand stops at its next report and is queued again."""
+        self._stop.set()
+
+    def run_once(self) -> bool:
+        """Run one job that is due; False when there is none."""
+        job = self._engine.journal.claim(tuple(HANDLERS), LEASE_S)
+        if job is None:
+            return False
+        try:
+            trouble = HANDLERS[job.kind](self._engine, job, partial(self._keep_going, job))
+        except ScrimshawError as error:
+            self._give_back(job, str(error))
+        else:
+            self._finish(job, trouble)
+        return True
+
+    def _keep_going(self, job: Job, done: int, total: int) -> bool:
+        """Report progress; whether the job is still ours and wanted."""
+        return self._engine.journal.heartbeat(job, done, total, LEASE_S) and not self._stop.is_set()
+
+    def _finish(self, job: Job, trouble: str) -> None:
+        if self._stop.is_set():
+            self._engine.journal.finish(job, JobState.QUEUED, "its worker was stopped", retry_in_s=0.0)
+        else:
+            self._engine.journal.finish(job, JobState.DONE, trouble)
+
+    def _give_back(self, job: Job, trouble: str) -> None:
+        """Queue a failed job again, later each time; after the last attempt it is kept as failed."""
+        _log.warning("Job %s (%s), attempt %s: %s", job.id, job.kind, job.attempts, trouble)
+        if job.attempts >= MOST_ATTEMPTS:
+            self._engine.journal.finish(job, JobState.FAILED, trouble)
+        else:
+            wait = FIRST_RETRY_S * 2 ** (job.attempts - 1)
+            self._engine.journal.finish(job, JobState.QUEUED, trouble, retry_in_s=wait)
