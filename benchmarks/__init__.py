@@ -1,0 +1,1 @@
+"""Measures Scrimshaw beside the least that could do the same. Not part of the package; see `run`."""

@@ -1,0 +1,1 @@
+"""Measuring on one's own memory: golden queries, metrics."""

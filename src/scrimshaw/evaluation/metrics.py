@@ -1,0 +1,48 @@
+"""How good a ranking is, against graded judgements. Pure.
+
+A ranking is a list of distinct ids, best first; judgements give a grade, a whole number from 0, to ids that matter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+ANSWERS = 2
+
+
+def ndcg_at(ranking: Sequence[str], grades: Mapping[str, int], cutoff: int) -> float:
+    """Normalised discounted cumulative gain, 0..1: a grade g gains 2**g - 1, the place r divides it by log2(r + 1).
+
+    0 where nothing has a grade above 0.
+    """
+    ideal = _discounted(sorted(grades.values(), reverse=True)[:cutoff])
+    return _discounted([grades.get(name, 0) for name in ranking[:cutoff]]) / ideal if ideal else 0.0
+
+
+def mrr_at(ranking: Sequence[str], answers: Collection[str], cutoff: int) -> float:
+    """1 divided by the place of the first answer, 0 where none stands among the first `cutoff`."""
+    places = (place for place, name in enumerate(ranking[:cutoff], start=1) if name in answers)
+    return 1 / next(places, math.inf)
+
+
+def hit_at(ranking: Sequence[str], answers: Collection[str], cutoff: int) -> float:
+    """1 where an answer stands among the first `cutoff`, else 0."""
+    return float(any(name in answers for name in ranking[:cutoff]))
+
+
+def answers_among(grades: Mapping[str, int]) -> frozenset[str]:
+    """What counts as an answer: grade 2 and above or, where no grade is that high, the highest one above 0."""
+    least = max(1, min(ANSWERS, max(grades.values(), default=0)))
+    return frozenset(name for name, grade in grades.items() if grade >= least)
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share (0..1) of the values do not exceed; ValueError for no values."""
+    if not values:
+        raise ValueError("no values")
+    return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def _discounted(grades: Sequence[int]) -> float:
+    return math.fsum((2**grade - 1) / math.log2(place + 1) for place, grade in enumerate(grades, start=1))

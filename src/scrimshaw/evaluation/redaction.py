@@ -1,0 +1,84 @@
+"""Measures the redaction gate on labelled lines: how much of what is secret it removes, and how much of the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from scrimshaw.models import Redacted
+
+PERSONAL_CLASSES = frozenset({"email", "phone", "ssn"})
+
+Redact = Callable[[str], Redacted]
+
+
+class Case(NamedTuple):
+    """A labelled text; `group` names its class or where it comes from, `secret` says what the label says."""
+
+    text: str
+    group: str
+    secret: bool
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """Of `total` texts, `hit` were touched by the gate."""
+
+    hit: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        """Hits per text, 0..1; 0 where there is no text."""
+        return self.hit / self.total if self.total else 0.0
+
+
+class RedactionReport(Struct, frozen=True, kw_only=True):
+    """Recall over the secret cases and the false positive rate over the benign ones, whole and per group."""
+
+    recall: Rate
+    false_positive_rate: Rate
+    recall_by_group: dict[str, Rate]
+    false_positive_rate_by_group: dict[str, Rate]
+
+
+def evaluate_redaction(cases: Iterable[Case], redact: Redact) -> RedactionReport:
+    """Run `redact` over every case; an e-mail address removed beside a secret does not count as finding the secret."""
+    outcomes: dict[bool, dict[str, list[bool]]] = {True: defaultdict(list), False: defaultdict(list)}
+    for case in cases:
+        outcomes[case.secret][case.group].append(_is_hit(redact(case.text)))
+    return RedactionReport(
+        recall=_overall(outcomes[True]),
+        false_positive_rate=_overall(outcomes[False]),
+        recall_by_group=_by_group(outcomes[True]),
+        false_positive_rate_by_group=_by_group(outcomes[False]),
+    )
+
+
+def removed_token_rate(texts: Iterable[str], redact: Redact) -> Rate:
+    """The share of white-space separated tokens that the gate touches in `texts`, taken to hold no secret."""
+    hit = total = 0
+    for text in texts:
+        spans = redact(text).spans
+        total += len(text.split())
+        hit += sum(max(1, len(text[span.start : span.end].split())) for span in spans)
+    return Rate(hit=hit, total=total)
+
+
+def _is_hit(redacted: Redacted) -> bool:
+    return any(span.secret_class not in PERSONAL_CLASSES for span in redacted.spans)
+
+
+def _rate(hits: Iterable[bool]) -> Rate:
+    found = list(hits)
+    return Rate(hit=sum(found), total=len(found))
+
+
+def _overall(groups: dict[str, list[bool]]) -> Rate:
+    return _rate(hit for hits in groups.values() for hit in hits)
+
+
+def _by_group(groups: dict[str, list[bool]]) -> dict[str, Rate]:
+    return {group: _rate(hits) for group, hits in sorted(groups.items())}
