@@ -1,0 +1,160 @@
+"""The agent clients: where they are installed, how they are configured, and how they are run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tests.e2e.model import PROMPT
+from tests.e2e.workspace import SERVER_ENVIRONMENT, Workspace
+
+SERVER = "scrimshaw"
+TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A configured client, ready to run."""
+
+    arguments: list[str]
+    environment: Mapping[str, str]
+
+
+class Configure(Protocol):
+    """Writes a client's configuration into a workspace, pointing at the model under `url`."""
+
+    def __call__(self, workspace: Workspace, url: str) -> Launch: ...
+
+
+@dataclass(frozen=True)
+class Client:
+    """An npm client; it lives in `<npm folder>/<name>/node_modules/.bin/<name>`."""
+
+    name: str
+    package: str
+    configure: Configure
+
+    def program(self, npm: Path) -> Path:
+        """Where the client is when it is installed."""
+        return _bin(npm, self.name) / self.name
+
+    def missing(self, npm: Path) -> str:
+        """Why the client cannot be run; empty when it can."""
+        if self.program(npm).exists() and shutil.which("node", path=_search_path(npm)):
+            return ""
+        if not shutil.which("npm"):
+            return "it is not installed, and there is no npm to install it with"
+        wanted = {self.name: self.package, "node24": "node@24"}
+        commands = [f"npm install --prefix {npm / folder} {package}" for folder, package in wanted.items()]
+        return f"it is not installed; run: {' && '.join(commands)}"
+
+
+@dataclass(frozen=True)
+class Finished:
+    """How a run ended: the exit code, None after a timeout, and what the client printed."""
+
+    exit_code: int | None
+    output: str
+
+
+def run(client: Client, npm: Path, workspace: Workspace, url: str) -> Finished:
+    """Run a client to its end, or for TIMEOUT_S, in an environment of its own."""
+    launch = client.configure(workspace, url)
+    environment = {
+        "PATH": _search_path(npm),
+        "HOME": str(workspace.home),
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        **launch.environment,
+    }
+    command = [str(client.program(npm)), *launch.arguments]
+    with subprocess.Popen(
+        command,
+        cwd=workspace.project,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        return _wait(process)
+
+
+def _wait(process: subprocess.Popen[str]) -> Finished:
+    try:
+        output, _ = process.communicate(timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        return Finished(None, process.communicate()[0])
+    return Finished(process.returncode, output)
+
+
+def _bin(npm: Path, folder: str) -> Path:
+    return npm / folder / "node_modules" / ".bin"
+
+
+def _search_path(npm: Path) -> str:
+    return os.pathsep.join([str(_bin(npm, "node24")), os.environ.get("PATH", os.defpath)])
+
+
+def _configure_claude(workspace: Workspace, url: str) -> Launch:
+    command, *arguments = workspace.recorded_serve()
+    server = {"command": command, "args": arguments, "env": SERVER_ENVIRONMENT}
+    config = workspace.root / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {SERVER: server}}))
+    allowed = ["Read", f"mcp__{SERVER}__memory_search", f"mcp__{SERVER}__memory_save"]
+    flags = ["--model", "claude-sonnet-4-5", "--output-format", "json", "--allowedTools", ",".join(allowed)]
+    return Launch(
+        ["-p", PROMPT, *flags, "--mcp-config", str(config), "--strict-mcp-config"],
+        {
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "none",
+            "DISABLE_AUTOUPDATER": "1",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "ENABLE_TOOL_SEARCH": "false",
+        },
+    )
+
+
+# Codex gives a server that is not `required` one second, and then begins without its tools and without a word.
+_CODEX_CONFIG = """\
+model = "scripted"
+model_provider = "scripted"
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
+[model_providers.scripted]
+name = "Scripted"
+base_url = "{url}/v1"
+wire_api = "responses"
+env_key = "SCRIPTED_KEY"
+[mcp_servers.{server}]
+command = {command}
+args = {arguments}
+required = true
+[mcp_servers.{server}.env]
+PYTHONPATH = {source}
+"""
+
+
+def _configure_codex(workspace: Workspace, url: str) -> Launch:
+    command, *arguments = workspace.recorded_serve()
+    folder = workspace.home / ".codex"
+    folder.mkdir()
+    quoted = {"command": command, "arguments": arguments, "source": SERVER_ENVIRONMENT["PYTHONPATH"]}
+    values = {name: json.dumps(value) for name, value in quoted.items()}  # JSON strings are TOML strings
+    (folder / "config.toml").write_text(_CODEX_CONFIG.format(url=url, server=SERVER, **values))
+    return Launch(["exec", "--json", PROMPT], {"CODEX_HOME": str(folder), "SCRIPTED_KEY": "none"})
+
+
+CLIENTS = (
+    Client("claude", "@anthropic-ai/claude-code", _configure_claude),
+    Client("codex", "@openai/codex", _configure_codex),
+)

@@ -1,0 +1,33 @@
+"""Processes of one run, told by the name of its folder in their command line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+
+GRACE_S = 5.0
+"""How long a server may take to end after its client."""
+
+
+def end_left_behind(folder: Path) -> list[str]:
+    """End what still runs with `folder` in its command line; the commands that had to be ended.
+
+    The folder's name must be random, so that nothing else can carry it.
+    """
+    deadline = time.monotonic() + GRACE_S
+    while (alive := _running(folder)) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    for pid in alive:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    return list(alive.values())
+
+
+def _running(folder: Path) -> dict[int, str]:
+    listing = subprocess.run(["ps", "-axww", "-o", "pid=,args="], capture_output=True, text=True, check=True).stdout
+    rows = (line.strip().partition(" ") for line in listing.splitlines())
+    return {int(pid): command for pid, _, command in rows if str(folder) in command}
