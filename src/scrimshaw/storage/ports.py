@@ -23,6 +23,8 @@ from scrimshaw.models import (
     Job,
     Memory,
     NewItem,
+    Observation,
+    RecordedEvent,
     Redacted,
     Session,
     SessionState,
@@ -264,6 +266,15 @@ class Sessions(Protocol):
 
     def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
         """Record an item at the counter; `admit` decides in one transaction what working memory holds."""
+
+    def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
+        """Open the session, keep the event and remember its item, all or nothing; calls and prompts are counted.
+
+        False for an event that was reported before: then nothing changes.
+        """
+
+    def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
+        """The events of a session behind a number, in order."""
 
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""

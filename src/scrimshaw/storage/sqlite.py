@@ -9,7 +9,6 @@ import queue
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ import apsw
 from scrimshaw.errors import DamagedDatabase, StorageFailure
 
 _RETRY_S = 0.01
+_SCHEMAS = Path(__file__).with_name("schema")
 
 
 class Database:
@@ -144,6 +144,5 @@ def _migrate(database: Database, schema: str) -> None:
 
 def _migrations(schema: str) -> list[tuple[int, str, str]]:
     """(number, name, SQL) of the numbered files of a schema, in order."""
-    folder = resources.files("scrimshaw.storage") / "schema" / schema
-    files = sorted((file for file in folder.iterdir() if file.name.endswith(".sql")), key=lambda file: file.name)
+    files = sorted((_SCHEMAS / schema).glob("*.sql"))
     return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import NotFound
-from scrimshaw.models import Item, ItemSource, NewItem, Session, SessionState
+from scrimshaw.models import EventKind, Item, ItemSource, NewItem, Observation, RecordedEvent, Session, SessionState
 from scrimshaw.storage.ports import Admit, Learning
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite import Database
@@ -20,6 +20,11 @@ _SESSION = Session.__struct_fields__
 _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
+_EVENT = RecordedEvent.__struct_fields__
+_DESCRIBE = "task = coalesce(?, task), context_used = coalesce(?, context_used)"
+# The task of a session is what was asked first; how full the context is changes.
+_FIRST_TOLD = "task = coalesce(nullif(task, ''), ?, ''), context_used = coalesce(?, context_used)"
+_COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 
 
@@ -37,13 +42,7 @@ class SqliteSessions:
     def open(self, session: str, *, client: str = "", process: int = 0, now: float) -> tuple[Session, bool]:
         """See Sessions. A client or process that is not given stays as it was."""
         with self._database.write() as write:
-            continues = write.execute(f"SELECT id FROM sessions {_NEWEST} LIMIT 1").get or ""
-            given = Session(
-                id=session, client=client, process=process, started=now, last_event=now, continues=continues
-            )
-            new = _insert(write, "INSERT OR IGNORE INTO sessions", asdict(given))
-            if not new:
-                _revive(write, given)
+            new = _opened(write, session, client, process, now)
             (found,) = _sessions(write, "id = ?", (session,), limit=1)
         return found, new
 
@@ -62,15 +61,8 @@ class SqliteSessions:
 
     def tick(self, session: str, *, now: float, modulus: int) -> int:
         """See Sessions."""
-        sql = (
-            "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ? "
-            "RETURNING counter"
-        )
         with self._database.write() as write:
-            counter = write.execute(sql, (modulus, now, session)).get
-        if counter is None:
-            raise _no_session(session)
-        return int(counter)
+            return _ticked(write, session, now, modulus)
 
     def close(self, session: str, state: SessionState, *, now: float) -> None:
         """See Sessions."""
@@ -84,21 +76,35 @@ class SqliteSessions:
 
     def describe(self, session: str, *, task: str | None = None, context_used: float | None = None) -> None:
         """See Sessions."""
-        change = "task = coalesce(?, task), context_used = coalesce(?, context_used)"
-        self._change(session, change, (task, context_used))
+        self._change(session, _DESCRIBE, (task, context_used))
 
     # Items
 
     def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
         """See Sessions. `admit` runs while other writers wait: it may compute, and must not come back here."""
-        newcomer = replace(item, attention=min(1.0, max(0.0, item.attention)))
         with self._database.write() as write:
-            counter = _counter(write, session) % modulus
-            admission = admit(_items(write, session, "AND held"), newcomer, counter)
-            _release(write, session, admission.leaving)
-            kept = _recorded(newcomer, session, _next_number(write, session), counter, now, admission.admitted)
-            _insert(write, "INSERT INTO items", _columns(kept))
-        return kept
+            return _remembered(write, session, item, admit, now, modulus)
+
+    def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
+        """See Sessions."""
+        with self._database.write() as write:
+            _opened(write, seen.session, seen.client, seen.process, now)
+            if not _kept(write, seen, now):
+                return False
+            if seen.kind in _COUNTED:
+                _ticked(write, seen.session, now, modulus)
+            if seen.task is not None or seen.context_used is not None:
+                told = (seen.task.text if seen.task else None, seen.context_used, seen.session)
+                write.execute(f"UPDATE sessions SET {_FIRST_TOLD} WHERE id = ?", told)
+            if seen.item is not None:
+                _remembered(write, seen.session, seen.item, admit, now, modulus)
+        return True
+
+    def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
+        """See Sessions."""
+        sql = f"SELECT {', '.join(_EVENT)} FROM events WHERE session = ? AND number > ? ORDER BY number"
+        rows = self._database.rows(sql, (session, after))
+        return [msgspec.convert(dict(zip(_EVENT, row, strict=True)), RecordedEvent) for row in rows]
 
     def mention(self, session: str, number: int) -> None:
         """See Sessions; raises NotFound when there is no such item."""
@@ -161,6 +167,54 @@ class SqliteSessions:
             found = write.changes() > 0
         if not found:
             raise _no_session(session)
+
+
+def _opened(write: apsw.Connection, session: str, client: str, process: int, now: float) -> bool:
+    """Open or revive a session; whether it is new."""
+    continues = write.execute(f"SELECT id FROM sessions {_NEWEST} LIMIT 1").get or ""
+    given = Session(id=session, client=client, process=process, started=now, last_event=now, continues=continues)
+    new = _insert(write, "INSERT OR IGNORE INTO sessions", asdict(given))
+    if not new:
+        _revive(write, given)
+    return new
+
+
+def _kept(write: apsw.Connection, seen: Observation, now: float) -> bool:
+    """Whether the event is new; then it is kept."""
+    number = 1 + int(
+        write.execute("SELECT coalesce(max(number), 0) FROM events WHERE session = ?", (seen.session,)).get
+    )
+    event = RecordedEvent(
+        session=seen.session,
+        number=number,
+        kind=seen.kind,
+        tool=seen.tool,
+        call_id=seen.call_id,
+        text=seen.text.text,
+        at=now,
+    )
+    return _insert(write, "INSERT OR IGNORE INTO events", asdict(event))
+
+
+def _ticked(write: apsw.Connection, session: str, now: float, modulus: int) -> int:
+    sql = (
+        "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ? "
+        "RETURNING counter"
+    )
+    counter = write.execute(sql, (modulus, now, session)).get
+    if counter is None:
+        raise _no_session(session)
+    return int(counter)
+
+
+def _remembered(write: apsw.Connection, session: str, item: NewItem, admit: Admit, now: float, modulus: int) -> Item:
+    newcomer = replace(item, attention=min(1.0, max(0.0, item.attention)))
+    counter = _counter(write, session) % modulus
+    admission = admit(_items(write, session, "AND held"), newcomer, counter)
+    _release(write, session, admission.leaving)
+    kept = _recorded(newcomer, session, _next_number(write, session), counter, now, admission.admitted)
+    _insert(write, "INSERT INTO items", _columns(kept))
+    return kept
 
 
 def _no_session(session: str) -> NotFound:

@@ -1,4 +1,4 @@
-"""Frozen values and enums: the vocabulary every room shares. No behaviour beyond reading oneself."""
+"""Memories and what is known of them: the vocabulary of files, index, search, ledger and jobs."""
 
 from __future__ import annotations
 
@@ -108,16 +108,6 @@ class Stage(StrEnum):
     FINAL_RANK = "final-rank"
 
 
-class Mode(StrEnum):
-    """How much context an answer may bring."""
-
-    AUTO = "auto"
-    QUICK = "quick"
-    FOCUSED = "focused"
-    DEEP = "deep"
-    RESUME = "resume"
-
-
 class Action(StrEnum):
     """What a ledger entry records."""
 
@@ -143,24 +133,6 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
-class SessionState(StrEnum):
-    """The life of a session; an active one that falls silent is interrupted."""
-
-    ACTIVE = "active"
-    COMPLETED = "completed"
-    INTERRUPTED = "interrupted"
-
-
-class ItemKind(StrEnum):
-    """What an entry of working memory is about."""
-
-    DECISION = "decision"
-    ERROR = "error"
-    FILE = "file"
-    COMMIT = "commit"
-    RESULT = "result"
-
-
 class Grade(StrEnum):
     """How well a memory was remembered at a review (FSRS)."""
 
@@ -178,15 +150,6 @@ class Retention(StrEnum):
     COLD = "cold"
     DORMANT = "dormant"
     ARCHIVED = "archived"
-
-
-class Pressure(StrEnum):
-    """How full the client's context is; unknown where nobody says."""
-
-    UNKNOWN = "unknown"
-    NORMAL = "normal"
-    ELEVATED = "elevated"
-    HIGH = "high"
 
 
 class Degradation(Struct, frozen=True, kw_only=True):
@@ -406,66 +369,3 @@ class Capability(Struct, frozen=True, kw_only=True):
     name: str
     available: bool
     detail: str
-
-
-class ItemSource(Struct, frozen=True, kw_only=True):
-    """Provenance of an item: the tool call it came from and the rule that kept it."""
-
-    source_tool: str = ""
-    source_call_id: str = ""
-    extraction_rule_id: str = ""
-    redaction_applied: bool = False
-    trust: Trust = Trust.TOOL
-
-
-class NewItem(Struct, frozen=True, kw_only=True):
-    """What is to be remembered in a session; `attention` is 0..1 and is clamped."""
-
-    text: Redacted
-    kind: ItemKind
-    attention: float
-    source: ItemSource = ItemSource()
-    memory_id: str = ""
-    path: str = ""
-    pinned: bool = False
-
-
-class Item(Struct, frozen=True, kw_only=True):
-    """An entry of a session's record, and of its working memory while `held`.
-
-    `attention` is the base score 0..1 at `event` (the session's counter) and `at` (seconds since 1970); what it is
-    worth now is computed when read. `number` counts from 1 within the session.
-    """
-
-    session: str
-    number: int
-    text: str
-    kind: ItemKind
-    attention: float
-    event: int
-    at: float
-    source: ItemSource
-    mentions: int = 0
-    memory_id: str = ""
-    path: str = ""
-    pinned: bool = False
-    held: bool = True
-
-
-class Session(Struct, frozen=True, kw_only=True):
-    """A run of one client on one project. Times are seconds since 1970.
-
-    `counter` is the number of events so far (modulo the configured modulus), `context_used` the share of the
-    client's context in use as the client last reported it, `continues` the session this one goes on from.
-    """
-
-    id: str
-    client: str = ""
-    process: int = 0
-    state: SessionState = SessionState.ACTIVE
-    counter: int = 0
-    task: str = ""
-    started: float = 0.0
-    last_event: float = 0.0
-    context_used: float | None = None
-    continues: str = ""

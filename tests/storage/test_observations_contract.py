@@ -1,0 +1,108 @@
+"""The Sessions port, as hooks use it: one event, all or nothing, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.storage.contract import SESSIONS
+
+from scrimshaw.config import SessionSettings
+from scrimshaw.models import EventKind, Item, ItemKind, NewItem, Observation, Redacted
+from scrimshaw.session import working_memory
+from scrimshaw.storage.ports import Admission, Sessions
+
+SETTINGS = SessionSettings()
+ADMIT = partial(working_memory.admit, now=0.0, settings=SETTINGS, event_decay=True)
+
+
+@pytest.fixture(params=SESSIONS)
+def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sessions]:
+    with SESSIONS[request.param](tmp_path) as opened:
+        yield opened
+
+
+def seen(call_id: str = "c1", kind: EventKind = EventKind.TOOL, text: str = "ran", **fields: object) -> Observation:
+    values = {"session": "s", "kind": kind, "text": Redacted(text=text), "call_id": call_id, **fields}
+    return Observation(**values)  # type: ignore[arg-type]  # the fields are those of the case
+
+
+def item(text: str = "x") -> NewItem:
+    return NewItem(text=Redacted(text=text), kind=ItemKind.ERROR, attention=0.8)
+
+
+def observe(sessions: Sessions, observation: Observation) -> bool:
+    return sessions.observe(observation, ADMIT, now=5.0, modulus=SETTINGS.counter_modulus)
+
+
+def test_an_event_opens_ticks_keeps_and_remembers(sessions: Sessions) -> None:
+    assert observe(sessions, seen(client="claude", process=77, tool="Bash", item=item("boom"), context_used=0.4))
+    session = sessions.get("s")
+    assert session is not None
+    assert (session.counter, session.client, session.process, session.context_used) == (1, "claude", 77, 0.4)
+    assert [(event.number, event.kind, event.tool, event.text) for event in sessions.events("s")] == [
+        (1, EventKind.TOOL, "Bash", "ran")
+    ]
+    assert [(each.text, each.event) for each in sessions.items("s")] == [("boom", 1)]
+
+
+def test_the_same_report_changes_nothing(sessions: Sessions) -> None:
+    assert observe(sessions, seen(item=item()))
+    assert not observe(sessions, seen(item=item()))
+    session = sessions.get("s")
+    assert session is not None
+    assert (session.counter, len(sessions.items("s")), len(sessions.events("s"))) == (1, 1, 1)
+
+
+def test_the_same_id_of_another_kind_or_session_is_another_event(sessions: Sessions) -> None:
+    assert observe(sessions, seen())
+    assert observe(sessions, seen(kind=EventKind.STOP))
+    assert observe(sessions, seen(session="t"))
+    assert observe(sessions, seen(call_id=""))
+    assert observe(sessions, seen(call_id=""))
+
+
+def test_the_first_question_is_the_task(sessions: Sessions) -> None:
+    for number, text in enumerate(("fix the deploy", "now the docs")):
+        prompt = Redacted(text=text)
+        observe(sessions, seen(f"p{number}", EventKind.PROMPT, text, task=prompt))
+    session = sessions.get("s")
+    assert session is not None
+    assert session.task == "fix the deploy"
+
+
+def test_context_use_is_what_was_told_last(sessions: Sessions) -> None:
+    for number, used in enumerate((0.2, None, 0.7, None)):
+        observe(sessions, seen(f"c{number}", context_used=used))
+    session = sessions.get("s")
+    assert session is not None
+    assert session.context_used == 0.7
+
+
+def test_what_fails_leaves_nothing(sessions: Sessions) -> None:
+    def refuse(held: Sequence[Item], newcomer: NewItem, counter: int) -> Admission:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        sessions.observe(seen(item=item()), refuse, now=1.0, modulus=10)
+    assert sessions.get("s") is None
+    assert sessions.events("s") == []
+
+
+def test_events_are_told_behind_a_number(sessions: Sessions) -> None:
+    for number in range(4):
+        observe(sessions, seen(f"c{number}", text=str(number)))
+    assert [event.text for event in sessions.events("s", after=2)] == ["2", "3"]
+
+
+def test_many_hooks_at_once_lose_no_event(sessions: Sessions) -> None:
+    reports = [seen(f"c{number % 60}", item=item(str(number))) for number in range(100)]
+    with ThreadPoolExecutor(16) as pool:
+        kept = list(pool.map(partial(observe, sessions), reports))
+    session = sessions.get("s")
+    assert session is not None
+    assert sum(kept) == session.counter == len(sessions.events("s")) == 60
+    assert len(sessions.items("s", held=True)) == SETTINGS.capacity
