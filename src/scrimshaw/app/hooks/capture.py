@@ -1,0 +1,122 @@
+"""From an event to what is kept of it: redacted first, then judged by the extraction rules."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scrimshaw.app.hooks.event import Event, EventName
+from scrimshaw.ingest.extract import extract
+from scrimshaw.ingest.redact import is_mostly_removed, redact
+from scrimshaw.ingest.rules import Rule
+from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
+
+# What is kept of an event for later drafts; more of it is in the client's own transcript.
+KEPT_CHARACTERS = 2_000
+# A tool's output is judged by its head and tail: what lies between costs time and tells little.
+READ_CHARACTERS = 64_000
+
+_KINDS: Mapping[EventName, EventKind] = {
+    EventName.START: EventKind.START,
+    EventName.PROMPT: EventKind.PROMPT,
+    EventName.TOOL: EventKind.TOOL,
+    EventName.STOP: EventKind.STOP,
+    EventName.COMPACT: EventKind.COMPACT,
+    EventName.END: EventKind.END,
+}
+
+
+def observation(event: Event, rules: Sequence[Rule], *, process: int, extraction: bool) -> Observation:
+    """What is kept of an event; everything in it has passed the redaction gate."""
+    call = _redacted_call(event) if event.name == EventName.TOOL else None
+    item = _item(event, call, rules) if call and extraction else None
+    text = _kept(event, call)
+    return Observation(
+        session=event.session,
+        kind=_KINDS[event.name],
+        text=text,
+        client=event.client,
+        process=process,
+        call_id=event.call_id,
+        tool=event.tool,
+        item=item,
+        task=text if event.name == EventName.PROMPT and not event.agent else None,
+        context_used=event.context_used,
+    )
+
+
+def answers(event: Event, said: Sequence[str]) -> list[Observation]:
+    """What the agent said, each text once however often a transcript is read."""
+    return [
+        Observation(
+            session=event.session,
+            kind=EventKind.ANSWER,
+            text=redact(text[:KEPT_CHARACTERS]),
+            client=event.client,
+            call_id=hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest(),
+        )
+        for text in said
+    ]
+
+
+def _redacted_call(event: Event) -> ToolCall:
+    return ToolCall(
+        tool=event.tool,
+        arguments=_redacted_values(event.arguments),
+        output=redact(_ends(event.output)).text,
+        failed=event.failed,
+        call_id=event.call_id,
+    )
+
+
+def _item(event: Event, call: ToolCall, rules: Sequence[Rule]) -> NewItem | None:
+    found = extract(call, rules)
+    if found is None or not found.text.strip():
+        return None
+    before = redact(_ends(event.output))
+    if is_mostly_removed(before):
+        return None
+    return NewItem(
+        text=redact(found.text),
+        kind=ItemKind(found.kind),
+        attention=found.attention,
+        path=redact(found.path).text,
+        source=ItemSource(
+            source_tool=event.tool_name or event.tool,
+            source_call_id=event.call_id,
+            extraction_rule_id=found.rule_id,
+            redaction_applied=bool(before.spans) or "[REDACTED:" in found.text,
+            trust=Trust.WEB if event.tool == "Web" else Trust.TOOL,
+        ),
+    )
+
+
+def _kept(event: Event, call: ToolCall | None) -> Redacted:
+    if call is None:
+        return redact(
+            event.prompt[:KEPT_CHARACTERS] if event.name == EventName.PROMPT else event.output[:KEPT_CHARACTERS]
+        )
+    subject = " ".join(str(value) for value in call.arguments.values())
+    return redact(f"{subject[: KEPT_CHARACTERS // 4]}\n{call.output[:KEPT_CHARACTERS]}"[:KEPT_CHARACTERS])
+
+
+def _redacted_values(value: Any) -> Any:
+    """The same structure with every text redacted."""
+    if isinstance(value, str):
+        return redact(_ends(value)).text
+    if isinstance(value, Mapping):
+        return {str(key): _redacted_values(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_redacted_values(each) for each in value]
+    return value
+
+
+def _ends(text: str) -> str:
+    """The head and the tail of a long text, cut at line ends so that no secret is cut in two."""
+    if len(text) <= READ_CHARACTERS:
+        return text
+    half = READ_CHARACTERS // 2
+    head, tail = text[:half], text[-half:]
+    return f"{head[: head.rfind(chr(10)) + 1] or head}\n[...]\n{tail[tail.find(chr(10)) + 1 :]}"

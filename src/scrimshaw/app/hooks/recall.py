@@ -1,0 +1,97 @@
+"""What a prompt brings up by itself: memories whose trigger phrases stand in it, or that hold most of its words.
+
+Without a model and without a tokenizer: a hook has a few milliseconds. Nothing is brought up that is not certain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrimshaw.app.hooks import inject
+from scrimshaw.ingest.phrases import heads
+from scrimshaw.models import Filters, Memory
+from scrimshaw.search.excerpts import excerpt
+from scrimshaw.search.terms import match_expression, terms
+from scrimshaw.search.triggers import standing
+from scrimshaw.storage.ports import Match
+from scrimshaw.storage.sqlite_index import SqliteIndex
+
+MOST_HITS = 3
+TOKENS = 400
+LONGEST_PROMPT = 20_000
+# Of the telling words of a prompt, so many must stand in one piece of a memory, and at least so large a share.
+LEAST_WORDS, LEAST_SHARE = 3, 0.6
+_LOOKED_AT = 8
+_EXCERPT_TOKENS = 90
+_STEM = 5
+
+
+class Recall(Struct, frozen=True, kw_only=True):
+    """The text for a prompt, and the memories in it with their content hashes."""
+
+    text: str
+    shown: Mapping[str, str]
+
+
+def recall(index_path: Path, prompt: str, shown: Mapping[str, str], busy_timeout_ms: int) -> Recall:
+    """The memories that a prompt brings up and that the session was not shown as they are now."""
+    index = SqliteIndex(index_path, busy_timeout_ms=busy_timeout_ms, ram_scan_max=0)
+    try:
+        wanted = terms(prompt[:LONGEST_PROMPT])
+        chunks = _certain(index, prompt[:LONGEST_PROMPT], wanted)
+        memories = index.get(list(chunks))
+        fresh = [
+            memories[name] for name in chunks if name in memories and shown.get(name) != memories[name].content_hash
+        ][:MOST_HITS]
+        return _recalled(index, fresh, chunks, wanted)
+    finally:
+        index.close()
+
+
+def _certain(index: SqliteIndex, prompt: str, wanted: Sequence[str]) -> dict[str, int]:
+    """Memory ids with the chunk to show: those by phrase, longest phrase first, then those by words."""
+    phrases = standing(prompt, index.phrases(heads(prompt), titles=True))
+    by_phrase = sorted(phrases, key=lambda name: (-len(phrases[name][0]), name))
+    found = dict.fromkeys(by_phrase, 0)
+    if len(wanted) >= LEAST_WORDS:
+        matches = index.match_text(match_expression(wanted), Filters(min_quality_score=0.3), _LOOKED_AT)
+        found |= {match.id: match.chunk for match in _covering(index, matches, wanted) if match.id not in found}
+    return found
+
+
+def _covering(index: SqliteIndex, matches: Sequence[Match], wanted: Sequence[str]) -> list[Match]:
+    pieces = index.pieces([(match.id, max(match.chunk, 0)) for match in matches])
+    least = max(LEAST_WORDS, LEAST_SHARE * len(wanted))
+    return [match for match in matches if match.id in pieces and _present(pieces[match.id].text, wanted) >= least]
+
+
+def _present(text: str, wanted: Sequence[str]) -> int:
+    folded = text.casefold()
+    return sum(word[:_STEM] in folded for word in wanted)
+
+
+def _recalled(
+    index: SqliteIndex, memories: Sequence[Memory], chunks: Mapping[str, int], wanted: Sequence[str]
+) -> Recall:
+    pieces = index.pieces([(memory.id, max(chunks[memory.id], 0)) for memory in memories])
+    lines: list[str] = []
+    shown: dict[str, str] = {}
+    room = TOKENS
+    for memory in memories:
+        text, _ = excerpt(pieces[memory.id].text if memory.id in pieces else "", wanted, _EXCERPT_TOKENS, _head)
+        line = f"{memory.title} (memory {memory.id}, trust {memory.provenance.trust}): {text}"
+        room -= inject.count(line)
+        if room < 0:
+            break
+        lines.append(line)
+        shown[memory.id] = memory.content_hash
+    note = "Notes of this project that the prompt brings up; memory_get reads one whole."
+    return Recall(text=inject.fenced(note, lines), shown=shown)
+
+
+def _head(text: str, limit: int) -> tuple[str, int]:
+    cut = text[: limit * inject.CHARACTERS_PER_TOKEN]
+    return cut, inject.count(cut)
