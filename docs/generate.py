@@ -39,7 +39,7 @@ def config_page() -> str:
         "start and is named with its file, key and range.",
     ]
     section = ""
-    for info in config.keys():
+    for info in config.all_keys():
         if info.section != section:
             section = info.section
             lines += ["", f"## [{section}]", "", "| key | default | allowed | unit | meaning | source | environment |"]

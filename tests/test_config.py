@@ -11,11 +11,11 @@ import msgspec
 import msgspec.inspect
 import pytest
 
-from scrimshaw.config import CONFIG_FILE, SECTIONS, KeyInfo, Settings, find_project, keys, load
+from scrimshaw.config import CONFIG_FILE, SECTIONS, KeyInfo, Settings, all_keys, find_project, load
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass
 
-KEYS = {f"{info.section}.{info.key}": info for info in keys()}
+KEYS = {f"{info.section}.{info.key}": info for info in all_keys()}
 
 
 def bounds(section: str, key: str) -> tuple[float, float] | None:

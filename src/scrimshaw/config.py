@@ -258,7 +258,7 @@ class KeyInfo(Struct, frozen=True, kw_only=True):
     environment: tuple[str, ...]
 
 
-def keys() -> Iterator[KeyInfo]:
+def all_keys() -> Iterator[KeyInfo]:
     """Every key of every section, in order."""
     for section, kind in SECTIONS.items():
         for field in msgspec.structs.fields(kind):
@@ -351,7 +351,7 @@ def _merge(
 
 def _did_you_mean(key: str) -> str:
     """Where a key that was written in the wrong place belongs."""
-    places = [f"[{info.section}] {key}: {info.allowed}" for info in keys() if info.key == key]
+    places = [f"[{info.section}] {key}: {info.allowed}" for info in all_keys() if info.key == key]
     if places:
         return "; it belongs to " + ", ".join(places)
     return "; the sections are " + ", ".join([*SECTIONS, "sources"])
@@ -395,7 +395,7 @@ def _apply_profile(features: FeatureSettings, given: Mapping[str, Any]) -> Featu
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for info in keys():
+    for info in all_keys():
         for name in reversed(info.environment):
             if name in env:
                 found.setdefault(info.section, {})[info.key] = _environment_value(env[name])

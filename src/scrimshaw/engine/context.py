@@ -82,10 +82,17 @@ class _Warned:
 def context(engine: Engine, asked: ContextRequest, session: Session | None = None) -> Context:
     """What is known for a task, within the token budget of the mode and of the pressure."""
     view = _pressure(engine, asked, session)
-    mode = _choose_mode(asked, session) if asked.mode == Mode.AUTO else asked.mode
-    if asked.mode == Mode.AUTO:
-        mode = pressure.narrowed(mode, view.level)
-    budget = pressure.budget(mode, view.level, engine.settings.context)
+    mode = asked.mode
+    if mode == Mode.AUTO:
+        resumable = session is not None and engine.settings.features.auto_resume
+        mode = pressure.narrowed(_choose_mode(asked, resumable=resumable), view.level)
+    budget = pressure.budget(
+        mode,
+        view.level,
+        engine.settings.context,
+        share=view.ratio or 0.0,
+        high=engine.settings.session.pressure_thresholds[1],
+    )
     state, state_omitted, state_tokens = _state(engine, asked, session, mode, budget)
     strategy = _strategies(engine.settings.context)[mode]
     request = SearchRequest(
@@ -121,7 +128,7 @@ def _subject(engine: Engine, session: Session, occasion: Occasion) -> Session:
     """The session to speak of: its own once it has done something, else the one it continues."""
     if occasion == Occasion.COMPACT or session.task or engine.sessions.items(session.id):
         return session
-    return (engine.sessions.get(session.continues) if session.continues else None) or session
+    return sessions.continued(engine, session) or session
 
 
 def _state(
@@ -146,9 +153,9 @@ def _pressure(engine: Engine, asked: ContextRequest, session: Session | None) ->
     return PressureView(level=level, ratio=used.share, source=used.source, warning=pressure.warning(used.share, level))
 
 
-def _choose_mode(asked: ContextRequest, session: Session | None) -> Mode:
+def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:
     """Resume on words that ask for it; short queries and questions focused; work that touches much deep."""
-    if session and RECALL.search(asked.query):
+    if resumable and RECALL.search(asked.query):
         return Mode.RESUME
     if asked.intent is None and (len(asked.query) < _SHORT_QUERY or _QUESTION.match(asked.query)):
         return Mode.FOCUSED

@@ -69,8 +69,6 @@ def search(
         request = replace(request, filters=replace(request.filters, exclude=seen))
     around = sessions.surroundings(engine, session, request.query, request.limit)
     result = engine.searcher.search(request, around)
-    if session:
-        sessions.mark_shown(engine, session, result)
     if not engine.index.generation():
         result = replace(result, degradations=(*result.degradations, SCAN_PENDING))
     if track_access:

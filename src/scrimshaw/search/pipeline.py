@@ -31,6 +31,8 @@ SMALLEST_WINDOW = 30
 SEEDS = 5
 # So many hits out of the session's record stay, however good the memories are.
 RECALLED_STAY = 3
+# A word that only begins like one of the query's says half as much.
+PREFIX = 0.5
 NOWHERE = Surroundings()
 ALL_OF_LIMIT = 1000
 
@@ -76,7 +78,7 @@ class Searcher:
         trace.note(Stage.FUSION, len(found.ids()), len(fused), weights=dict(profile.weights))
         ranked = self._rerank(fused, profile, request, around)
         trace.note(Stage.RERANK, len(fused), len(ranked), lowered=sum(bool(item.factors) for item in ranked))
-        ranked = self._fallback(ranked, terms, filters, request, trace)
+        ranked = self._fallback(ranked, terms, filters, (profile, request, around), trace)
         ranked = _boosted(ranked, around.boosts)
         end = request.offset + request.limit
         hits = with_recalled(self._hits(ranked[request.offset : end], found, terms, request), around.recalled, request)
@@ -201,22 +203,21 @@ class Searcher:
         ranked: list[Ranked],
         terms: Sequence[str],
         filters: Filters,
-        request: SearchRequest,
+        search: tuple[Profile, SearchRequest, Surroundings],
         trace: TraceRecorder,
     ) -> list[Ranked]:
         """Where nothing was found, words that begin like those of the query."""
+        profile, request, around = search
         expression = words.prefix_expression(terms)
         if ranked or not expression or Channel.TEXT not in request.channels:
             trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
         found = self._index.match_text(expression, filters, request.offset + request.limit + 1)
         part = ChannelList(channel=Channel.TEXT, ids=[m.id for m in found], scores=[m.score for m in found])
-        fused = fuse((part,), {Channel.TEXT: 1.0})
-        memories = self._index.get([item.id for item in fused])
+        likely = self._rerank(fuse((part,), {Channel.TEXT: 1.0}), profile, request, around)
         ranked = [
-            Ranked(memory=memories[item.id], fused=item, score=item.score / 2, factors={"prefix": 0.5})
-            for item in fused
-            if item.id in memories
+            msgspec.structs.replace(item, score=item.score * PREFIX, factors={**item.factors, "prefix": PREFIX})
+            for item in likely
         ]
         trace.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked

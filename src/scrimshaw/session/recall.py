@@ -19,7 +19,9 @@ RECALL = re.compile(
     re.IGNORECASE,
 )
 # What names no subject of its own: "recent work", "the last changes".
-_SUBJECTLESS = STOP_WORDS.union("change changes context done session stuff task thing things work worked working".split())
+_SUBJECTLESS = STOP_WORDS.union(
+    ["change", "changes", "context", "done", "session", "stuff", "task", "thing", "things", "work", "worked", "working"]
+)
 _STEM = 5
 # Half of the telling words must stand in an entry that was not asked for by recall wording.
 _LEAST_SHARE = 0.5
@@ -43,9 +45,7 @@ def recall(query: str, items: Sequence[Item], limit: int, attention_boost: float
     wanted = {term[:_STEM] for term in terms(query)}
     asked = bool(RECALL.search(query))
     if asked and _SUBJECTLESS.issuperset(terms(RECALL.sub(" ", query))):
-        found = [
-            Recalled(item=item, score=1.0, boost=session_boost(item.attention, attention_boost)) for item in items
-        ]
+        found = [Recalled(item=item, score=1.0, boost=session_boost(item.attention, attention_boost)) for item in items]
     else:
         found = [Recalled(item=item, score=_score(item, wanted, asked)) for item in items]
     kept = [each for each in found if each.score > 0]

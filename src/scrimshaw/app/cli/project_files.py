@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from scrimshaw.config import CONFIG_FILE, KeyInfo, keys
+from scrimshaw.config import CONFIG_FILE, KeyInfo, all_keys
 from scrimshaw.engine.core import MEMORIES
 
 GITIGNORE = """\
@@ -47,7 +47,7 @@ def config_text() -> str:
     """A configuration that changes nothing: each key with its default, meaning and range, commented out."""
     parts = [_HEAD]
     for section in _SECTIONS:
-        rows = [_row(info) for info in keys() if info.section == section]
+        rows = [_row(info) for info in all_keys() if info.section == section]
         parts.append("\n".join([f"\n# [{section}]", *rows, ""]))
     return "".join([*parts, _SOURCES])
 

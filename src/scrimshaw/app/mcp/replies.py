@@ -85,15 +85,20 @@ def hit_view(hit: Hit, *, explain: bool) -> HitView:
         score=hit.score,
         text=hit.text,
         tokens=hit.tokens,
-        tier=memory.tier,
-        type=memory.type,
-        artifact=memory.artifact,
+        tier=_unless(memory.tier, "normal"),
+        type=_unless(memory.type, "general"),
+        artifact=_unless(memory.artifact, "memory"),
         anchor=hit.anchor,
-        trust=memory.provenance.trust,
+        trust=_unless(memory.provenance.trust, "human"),
         updated=memory.updated,
         always_on=hit.always_on,
         why=_why(hit) if explain else {},
     )
+
+
+def _unless(value: str, usual: str) -> str:
+    """The value, or the very default that is left out of a reply: every word of a reply costs the agent tokens."""
+    return usual if value == usual else value
 
 
 def memory_view(memory: Memory) -> MemoryView:

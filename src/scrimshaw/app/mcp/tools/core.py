@@ -32,6 +32,9 @@ from scrimshaw.search.results import SearchRequest
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.resume import StateLine
 
+# A reply sends its own count of tokens: no number up to 60,000 is more tokens long than this one (measured).
+_LONGEST_COUNT = 34_671
+
 Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
 Folder = Annotated[str, Meta(description="Only ids below this folder.", max_length=240)]
 Date = Annotated[str, Meta(description="ISO date.", pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
@@ -211,6 +214,7 @@ class HealthReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
+    continues = bool(call.cursor)
     call, offset = _continued(call)
     if bool(call.query.strip()) == bool(call.concepts):
         raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
@@ -219,12 +223,16 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     session = sessions.bind(engine, call.session_id, ancestors())
     result = reading.search(
         engine,
-        _request(call, offset),
+        _request(call, offset, first=not continues),
         session,
-        deduplicate=call.enable_dedup and not offset,
+        deduplicate=call.enable_dedup,
         track_access=call.track_access,
     )
-    cursor = _cursor(call, offset + call.limit) if result.more else ""
+    deduplicated = session is not None and call.enable_dedup
+    if session:
+        sessions.mark_shown(engine, session, result.hits)
+    # What a session was shown is left out of its next page already.
+    cursor = _cursor(call, 0 if deduplicated else offset + call.limit) if result.more else ""
     return search_reply(result, trace=call.include_trace, cursor=cursor)
 
 
@@ -241,8 +249,13 @@ def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
         token_usage=call.token_usage,
         deduplicate=call.enable_dedup,
     )
-    found = context(engine, asked, sessions.bind(engine, call.session_id, ancestors()))
-    return _within_budget(_context_reply(found, call.include_trace))
+    session = sessions.bind(engine, call.session_id, ancestors())
+    found = context(engine, asked, session)
+    reply = _within_budget(_context_reply(found, call.include_trace))
+    if session:
+        sent = {hit.id for hit in reply.result.hits}
+        sessions.mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
+    return reply
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
@@ -341,7 +354,7 @@ TOOLS = (
 )
 
 
-def _request(call: SearchCall, offset: int) -> SearchRequest:
+def _request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
     return SearchRequest(
         query=call.query or " ".join(call.concepts),
         all_of=call.concepts,
@@ -359,7 +372,7 @@ def _request(call: SearchCall, offset: int) -> SearchRequest:
         limit=call.limit,
         offset=offset,
         intent=call.intent,
-        constitutional=call.include_constitutional and not offset,
+        constitutional=call.include_constitutional and first,
         rerank=call.rerank,
         length_penalty=call.apply_length_penalty,
         include_content=call.include_content,
@@ -388,21 +401,29 @@ def _context_reply(found: Context, trace: bool) -> ContextReply:
 
 
 def _within_budget(reply: ContextReply) -> ContextReply:
-    """The reply with its last hits left out until the whole of it, as sent, fits the budget it states.
+    """The reply within the budget it states: without its last hits, then last lines of state, then its trace."""
+    while (tokens := _sent_tokens(reply)) > reply.token_budget and (shorter := _shortened(reply)):
+        reply = shorter
+    return replace(reply, tokens=tokens)
 
-    Always-on memories have their own room and are not counted.
-    """
-    hits = list(reply.result.hits)
-    while True:
-        result = replace(
-            reply.result, hits=hits, count=len(hits), omitted=reply.result.omitted + len(reply.result.hits) - len(hits)
+
+def _sent_tokens(reply: ContextReply) -> int:
+    """Tokens of the whole reply as sent; always-on memories have their own room and are not counted."""
+    counted = replace(reply.result, hits=[hit for hit in reply.result.hits if not hit.always_on])
+    sent = replace(reply, result=counted, tokens=_LONGEST_COUNT)
+    return count_tokens(msgspec.json.encode(sent).decode())
+
+
+def _shortened(reply: ContextReply) -> ContextReply | None:
+    """The reply with one hit less or, where it has none left to lose, one line of state less or no trace."""
+    result, hits = reply.result, reply.result.hits
+    if hits and not hits[-1].always_on:
+        return replace(
+            reply, result=replace(result, hits=hits[:-1], count=result.count - 1, omitted=result.omitted + 1)
         )
-        sized = replace(reply, result=result)
-        counted = replace(sized, result=replace(result, hits=[hit for hit in hits if not hit.always_on]))
-        sized = replace(sized, tokens=count_tokens(msgspec.json.encode(counted).decode()))
-        if sized.tokens <= reply.token_budget or not hits or hits[-1].always_on:
-            return sized
-        hits.pop()
+    if reply.state:
+        return replace(reply, state=reply.state[:-1], state_omitted=reply.state_omitted + 1)
+    return replace(reply, result=replace(result, trace=())) if result.trace else None
 
 
 def _cursor(call: SearchCall, offset: int) -> str:

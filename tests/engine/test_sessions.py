@@ -1,0 +1,247 @@
+"""Sessions through the tools: whose call it is, what it was shown, what it recorded, and that none sees another's."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.samples import SECRET, write_memory
+from tests.scenarios.agent import Agent, Clock
+
+from scrimshaw.engine import Engine, sessions
+from scrimshaw.engine.indexing import scan
+from scrimshaw.models import ItemKind, SessionState
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def library(engine: Engine, vault: Path) -> Engine:
+    for number in range(12):
+        write_memory(vault, f"n{number:02}", f"The walrus of story {number}. " + "It sang. " * number)
+    scan(engine)
+    return engine
+
+
+@pytest.fixture
+def agent(library: Engine, clock: Clock) -> Agent:
+    return Agent(library, "s", clock)
+
+
+# What it was shown
+
+
+def test_what_was_shown_is_not_sent_again(agent: Agent) -> None:
+    first = agent.found("walrus", limit=4, enable_dedup=True)
+    second = agent.found("walrus", limit=4, enable_dedup=True)
+    assert len(first) == len(second) == 4
+    assert not {*first} & {*second}
+    assert agent.found("walrus", limit=4) == first
+
+
+def test_search_and_context_know_of_each_other(agent: Agent) -> None:
+    shown = agent.found("walrus", limit=4, enable_dedup=True)
+    reply = agent.context("walrus", mode="quick")
+    assert reply["result"]["hits"]
+    assert not {hit["id"] for hit in reply["result"]["hits"]} & {*shown}
+    assert agent.context("walrus", mode="quick", enable_dedup=False, limit=1)["result"]["hits"][0]["id"] == shown[0]
+
+
+def test_what_changed_is_sent_again(agent: Agent, vault: Path) -> None:
+    shown = agent.found("walrus", limit=12, enable_dedup=True)
+    assert len(shown) == 12
+    assert agent.found("walrus", enable_dedup=True) == []
+    write_memory(vault, "n05", "The walrus of story 5 sings no more.")
+    scan(agent.engine)
+    assert agent.found("walrus", enable_dedup=True) == ["n05"]
+    assert agent.found("walrus", enable_dedup=True) == []
+
+
+def test_what_was_left_out_for_want_of_room_counts_as_not_shown(agent: Agent, vault: Path) -> None:
+    for number in range(12):
+        write_memory(vault, f"n{number:02}", f"The walrus of story {number}. " + "It sang in the fog. " * 24)
+    scan(agent.engine)
+    told: set[str] = set()
+    for _ in range(12):
+        told |= {hit["id"] for hit in agent.context("walrus", mode="quick", include_content=True)["result"]["hits"]}
+    assert len(told) == 12
+
+
+def test_pages_neither_repeat_nor_skip(agent: Agent) -> None:
+    agent.found("walrus", limit=3, enable_dedup=True)
+    page = agent.call("memory_search", query="walrus", limit=3)
+    pages = [hit["id"] for hit in page["hits"]]
+    while page.get("next_cursor"):
+        page = agent.call("memory_search", cursor=page["next_cursor"])
+        pages += [hit["id"] for hit in page["hits"]]
+    assert len(pages) == len(set(pages)) == 9
+
+
+def test_outside_a_session_everything_is_sent_every_time(library: Engine) -> None:
+    nobody = Agent(library)
+    assert nobody.found("walrus", enable_dedup=True) == nobody.found("walrus", enable_dedup=True)
+    assert library.sessions.latest() == []
+
+
+# What it recorded
+
+
+def test_an_item_is_found_and_read_by_its_id(agent: Agent) -> None:
+    agent.did("Grep", "E1734: sealing wax missing", 0.8, ItemKind.ERROR, path="src/seal.py")
+    (hit, *_) = agent.search("sealing wax")
+    assert (hit["id"], hit["type"], hit["trust"]) == ("session:s/1", "session", "tool")
+    assert hit["title"] == "error: E1734: sealing wax missing"
+    read = agent.call("memory_get", id=hit["id"])
+    assert read["content"] == "E1734: sealing wax missing"
+    assert read["memory"]["read_only"]
+
+
+@pytest.mark.parametrize("name", ["session:s/99", "session:other/1", "session:s", "session:", "session:s/1/"])
+def test_an_item_that_does_not_exist_is_told(agent: Agent, name: str) -> None:
+    agent.did("Read", "something", 0.5)
+    with pytest.raises(AssertionError, match="not_found"):
+        agent.call("memory_get", id=name)
+
+
+def test_a_session_name_may_hold_slashes(library: Engine) -> None:
+    agent = Agent(library, "client/2026/a b")
+    agent.did("Read", "sealing wax", 0.9)
+    (hit, *_) = agent.search("sealing wax")
+    assert agent.call("memory_get", id=hit["id"])["content"] == "sealing wax"
+
+
+def test_what_is_recorded_is_redacted(agent: Agent, project: Path) -> None:
+    agent.did("Bash", f"pushed with {SECRET} to the sealing wax archive", 0.9)
+    assert SECRET not in agent.sent("memory_search", query="sealing wax")
+    assert SECRET not in agent.sent("memory_get", id="session:s/1")
+    for path in (project / ".scrimshaw").glob("journal.db*"):
+        assert SECRET.encode() not in path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("query", "items"),
+    [("sealing wax", 1), ("walrus", 0), ("what did we do so far", 3), ("latest walrus", 3), ("unrelated things", 0)],
+)
+def test_the_record_answers_what_is_about_it(agent: Agent, query: str, items: int) -> None:
+    for text in ("sealing wax", "a needle", "a lamp"):
+        agent.did("Read", text, 0.9)
+    found = [name for name in agent.found(query) if name.startswith("session:")]
+    assert len(found) == items
+
+
+def test_a_subject_with_recall_wording_keeps_memories_in_sight(agent: Agent) -> None:
+    for number in range(20):
+        agent.did("Read", f"unrelated {number}", 0.9)
+    found = agent.found("latest walrus", limit=10)
+    assert len(found) == 10
+    assert len([name for name in found if name.startswith("session:")]) == 3
+
+
+# Several at once
+
+
+def test_sessions_do_not_mix(library: Engine, clock: Clock) -> None:
+    one, two = Agent(library, "one", clock), Agent(library, "two", clock)
+    sessions.bind(one.engine, "one")
+    sessions.bind(two.engine, "two")
+    clock.wait(minutes=1)
+    one.did("Read", "sealing wax of one", 0.9, memory_id="n01")
+    two.did("Read", "sealing wax of two", 0.9, memory_id="n02")
+    for agent, own, other in ((one, "n01", "n02"), (two, "n02", "n01")):
+        hits = {hit["id"]: hit for hit in agent.search("walrus", limit=12)}
+        assert set(hits[own]["why"]["boosts"]) == {"session"}
+        assert "boosts" not in hits[other]["why"]
+        for query in ("sealing wax", "recent work"):
+            recorded = [name for name in agent.found(query) if name.startswith("session:")]
+            assert recorded == [f"session:{agent.session}/1"]
+        state = agent.context("where were we?")["state"]
+        assert {line["origin"] for line in state} == {f"session:{agent.session}/1"}
+
+
+def test_what_one_was_shown_is_new_to_the_other(library: Engine) -> None:
+    first = Agent(library, "one").found("walrus", limit=4, enable_dedup=True)
+    assert Agent(library, "two").found("walrus", limit=4, enable_dedup=True) == first
+
+
+def test_counters_are_their_own_and_continue(library: Engine) -> None:
+    one, two = Agent(library, "one"), Agent(library, "two")
+    one.passes(3)
+    two.passes(5)
+    sessions.close(library, "one")
+    one.passes(1)
+    assert one.context("walrus")["session"]["events"] == 4
+    assert two.context("walrus")["session"]["events"] == 5
+    assert Agent(library, "three").context("walrus")["session"]["events"] == 0
+
+
+def test_events_of_many_threads_are_all_counted(library: Engine) -> None:
+    agents = [Agent(library, f"s{number % 2}") for number in range(8)]
+
+    def work(agent: Agent) -> None:
+        for number in range(5):
+            agent.did("Read", f"{threading.get_ident()} {number}", 0.5)
+
+    threads = [threading.Thread(target=work, args=(agent,)) for agent in agents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for name in ("s0", "s1"):
+        items = library.sessions.items(name)
+        session = library.sessions.get(name)
+        assert session
+        assert (session.counter, len(items), len({item.number for item in items})) == (20, 20, 20)
+        assert sum(item.held for item in items) == 7
+
+
+# Whose call it is
+
+
+def test_a_call_without_a_name_belongs_to_the_session_of_an_ancestor(library: Engine, clock: Clock) -> None:
+    library.sessions.open("of the client", process=os.getppid(), now=clock())
+    library.sessions.open("of another", process=1_000_000_000, now=clock())
+    assert Agent(library).context("walrus")["session"]["id"] == "of the client"
+    assert Agent(library, "named").context("walrus")["session"]["id"] == "named"
+
+
+def test_a_silent_session_is_interrupted_and_comes_back(agent: Agent, clock: Clock) -> None:
+    agent.did("Read", "sealing wax", 0.9)
+    clock.wait(hours=25)
+    Agent(agent.engine, "next").found("walrus")
+    before = agent.engine.sessions.get("s")
+    agent.found("walrus")
+    after = agent.engine.sessions.get("s")
+    assert before
+    assert after
+    assert (before.state, after.state) == (SessionState.INTERRUPTED, SessionState.ACTIVE)
+    assert after.counter == 1
+
+
+# Attention
+
+
+def test_without_event_decay_attention_fades_by_minutes(open_memory: OpenMemory, clock: Clock) -> None:
+    agent = Agent(open_memory("[features]\nevent_decay = false\n"), "s", clock)
+    agent.did("Read", "sealing wax", 0.8)
+    agent.passes(10)
+    assert agent.attention() == [0.8]
+    clock.wait(minutes=1)
+    assert agent.attention() == pytest.approx([0.8 * 0.95])
+    clock.wait(minutes=2)
+    assert agent.attention() == pytest.approx([0.8 * 0.95**3])
+    clock.wait(days=1)
+    assert agent.attention() == [0.05]
+
+
+def test_a_boost_follows_attention_and_its_weight(agent: Agent) -> None:
+    agent.did("Edit", "story", 0.8, memory_id="n03")
+    for events in (0, 1, 4):
+        agent.passes(events)
+        hits = {hit["id"]: hit for hit in agent.search("walrus", limit=12)}
+        assert hits["n03"]["why"]["boosts"] == {"session": pytest.approx(0.15 * agent.attention()[0])}
