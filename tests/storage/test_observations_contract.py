@@ -65,6 +65,28 @@ def test_the_same_id_of_another_kind_or_session_is_another_event(sessions: Sessi
     assert observe(sessions, seen(call_id=""))
 
 
+@pytest.mark.parametrize(
+    ("again", "mentions"),
+    [
+        (item("boom"), [1]),
+        (item("bang"), [0, 0]),
+        (NewItem(text=Redacted(text="boom"), kind=ItemKind.COMMIT, attention=0.8), [0, 0]),
+    ],
+    ids=["the same", "other text", "other kind"],
+)
+def test_what_is_held_already_is_mentioned(sessions: Sessions, again: NewItem, mentions: list[int]) -> None:
+    observe(sessions, seen("c1", item=item("boom")))
+    observe(sessions, seen("c2", item=again))
+    assert [each.mentions for each in sessions.items("s")] == mentions
+
+
+def test_a_file_read_again_is_mentioned_whatever_it_says_now(sessions: Sessions) -> None:
+    for number, path in enumerate(("spec.md", "spec.md", "plan.md")):
+        text = Redacted(text=f"version {number}")
+        observe(sessions, seen(f"c{number}", item=NewItem(text=text, kind=ItemKind.FILE, attention=0.9, path=path)))
+    assert [(each.path, each.mentions) for each in sessions.items("s")] == [("spec.md", 1), ("plan.md", 0)]
+
+
 def test_the_first_question_is_the_task(sessions: Sessions) -> None:
     for number, text in enumerate(("fix the deploy", "now the docs")):
         prompt = Redacted(text=text)

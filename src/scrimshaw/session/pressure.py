@@ -13,7 +13,7 @@ from scrimshaw.models import Mode, Pressure
 # How much a mode brings, in rising order; auto has not chosen yet, so anything narrows it.
 _WIDTHS: Mapping[Mode, int] = MappingProxyType({Mode.QUICK: 0, Mode.FOCUSED: 1, Mode.DEEP: 2, Mode.AUTO: 3})
 _WIDEST: Mapping[Pressure, Mode] = MappingProxyType({Pressure.ELEVATED: Mode.FOCUSED, Pressure.HIGH: Mode.QUICK})
-# Replayed sessions: with a fixed budget 2 of 51 were tipped over by an answer at 128,000 tokens, with this none.
+# Replayed sessions of 128,000 tokens: with a fixed budget 2 of 51 were tipped over by an answer, with this none.
 SMALLEST_ANSWER = 300
 
 

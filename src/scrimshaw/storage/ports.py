@@ -270,7 +270,8 @@ class Sessions(Protocol):
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         """Open the session, keep the event and remember its item, all or nothing; calls and prompts are counted.
 
-        False for an event that was reported before: then nothing changes.
+        An item that working memory holds already, or the same file again, is a mention of it. False for an event that
+        was reported before: then nothing changes.
         """
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:

@@ -96,7 +96,7 @@ class SqliteSessions:
             if seen.task is not None or seen.context_used is not None:
                 told = (seen.task.text if seen.task else None, seen.context_used, seen.session)
                 write.execute(f"UPDATE sessions SET {_FIRST_TOLD} WHERE id = ?", told)
-            if seen.item is not None:
+            if seen.item is not None and not _mentioned(write, seen.session, seen.item):
                 _remembered(write, seen.session, seen.item, admit, now, modulus)
         return True
 
@@ -215,6 +215,16 @@ def _remembered(write: apsw.Connection, session: str, item: NewItem, admit: Admi
     kept = _recorded(newcomer, session, _next_number(write, session), counter, now, admission.admitted)
     _insert(write, "INSERT INTO items", _columns(kept))
     return kept
+
+
+def _mentioned(write: apsw.Connection, session: str, item: NewItem) -> bool:
+    """Whether the session holds this already, and so only pays more attention to it: the same text, or file again."""
+    write.execute(
+        "UPDATE items SET mentions = mentions + 1 WHERE session = ? AND held AND kind = ?"
+        " AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))",
+        (session, item.kind, item.text.text, item.path),
+    )
+    return write.changes() > 0
 
 
 def _no_session(session: str) -> NotFound:
