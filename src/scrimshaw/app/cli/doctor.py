@@ -15,9 +15,11 @@ from scrimshaw.app.cli import options, project_files, render
 from scrimshaw.app.cli.memory import existing
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import show
+from scrimshaw.app.setup import programs
+from scrimshaw.app.setup.status import Connection, connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, indexing, inspecting, open_engine
-from scrimshaw.errors import StorageFailure
+from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Degradation
 from scrimshaw.search.embed import EmbedderUnavailable
 from scrimshaw.storage.sync import SyncReport
@@ -62,7 +64,7 @@ def doctor(project: options.Project = None, as_json: options.AsJson = False) -> 
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
-    """The findings on a project's memory, files first, then databases."""
+    """The findings on a project's memory, files first, then databases, then the clients that use it."""
     yield Finding(name="project", verdict=Verdict.OK, detail=str(settings.project))
     yield _writable(settings.folder / "memories")
     yield _hidden_from_git(settings)
@@ -74,6 +76,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
             yield _model(engine)
     except StorageFailure as error:
         yield _problem("databases", error.message, error.hint)
+    yield from _clients(settings.project)
 
 
 def _problem(name: str, detail: str, fix: str) -> Finding:
@@ -158,3 +161,19 @@ def _model(engine: Engine) -> Finding:
     except EmbedderUnavailable as error:
         return _problem("model", error.message, error.hint)
     return Finding(name="model", verdict=Verdict.OK, detail=f"{engine.embedder.model}, {len(vector)} numbers")
+
+
+def _clients(project: Path) -> Iterator[Finding]:
+    """How agent clients are connected; those that are not on this machine are passed over."""
+    try:
+        yield from map(_client, connections(project, programs.installed()))
+    except ConfigError as error:
+        yield Finding(name="clients", verdict=Verdict.NOTE, detail=error.message, fix=error.hint)
+
+
+def _client(found: Connection) -> Finding:
+    verdict = Verdict.PROBLEM if found.is_broken else Verdict.NOTE if found.fault else Verdict.OK
+    scope = f"{found.scope} scope: " if found.scope else ""
+    return Finding(
+        name=found.client, verdict=verdict, detail=f"{scope}{found.fault or 'server and hooks are set'}", fix=found.fix
+    )

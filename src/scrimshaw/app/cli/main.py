@@ -11,7 +11,7 @@ import typer
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import change, doctor, evaluate, find, options, session, start, upkeep
+from scrimshaw.app.cli import change, doctor, evaluate, find, options, session, setup, start, upkeep
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
 
@@ -23,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, find, change, session, upkeep, doctor):
+for part in (start, setup, find, change, session, upkeep, doctor):
     app.add_typer(part.app)
 app.add_typer(evaluate.app, name="eval")
 

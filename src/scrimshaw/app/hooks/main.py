@@ -39,6 +39,8 @@ _WATCH_S = 0.02
 # Tokens of an injected text (DESIGN 7); a resume brings context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS = 600, 200
 
+# Gemini asks before every model call whether to compact: that is no compaction.
+MAYBE = "maybe"
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 
 
@@ -69,7 +71,7 @@ def handle(arguments: list[str], payload: bytes) -> str:
         return ""
     event = parse(arguments[0], msgspec.json.decode(payload), arguments[1] if len(arguments) > 1 else "")
     project = find_project(Path(event.cwd or ".")) if event else None
-    if event is None or project is None or not (project / PROJECT_FOLDER).is_dir():
+    if event is None or project is None or not (project / PROJECT_FOLDER).is_dir() or event.occasion == MAYBE:
         return ""
     settings = load(project)
     database = Database(settings.folder / "journal.db", "journal", durable=True, busy_timeout_ms=BUSY_MS)

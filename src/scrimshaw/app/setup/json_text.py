@@ -1,0 +1,87 @@
+"""Changing JSON text without rewriting it: what stays the same keeps its own wording."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+Json = dict[str, Any]
+
+_DECODER = json.JSONDecoder()
+_BETWEEN = re.compile(r"[\s,:]*")
+_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
+
+
+def read(text: str) -> Any:
+    """The value of a JSON text, an empty object for an empty one; raises ValueError, also for a repeated key."""
+    return json.loads(text, object_pairs_hook=_unique) if text.strip() else {}
+
+
+def rewritten(text: str, value: Any) -> str:
+    """`text` with the least change that makes it say `value`; its indent, line ends and unchanged parts stay."""
+    if text.strip() and same(json.loads(text), value):
+        return text
+    source = text.replace("\r\n", "\n")
+    body = source.strip()
+    found = _INDENT.search(source)
+    changed = _render(body, value, found[1] if found else "  ", "")
+    result = source.replace(body, changed, 1) if body else f"{changed}\n"
+    return result.replace("\n", "\r\n") if "\r\n" in text else result
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether two values are written the same, so that 1, 1.0 and true differ."""
+    return json.dumps(one) == json.dumps(other)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Json:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key stands twice in one object")
+    return found
+
+
+def _render(source: str, value: Any, unit: str, margin: str) -> str:
+    """The value as text, from its old text where that has it; `source` is empty for a new value."""
+    if source and same(json.loads(source), value):
+        return source
+    if isinstance(value, dict) and value:
+        return _block("{}", _members(source, value, unit, margin + unit), unit, margin)
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return _block("[]", _elements(source, value, unit, margin + unit), unit, margin)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _block(brackets: str, lines: Iterable[str], unit: str, margin: str) -> str:
+    body = ",\n".join(f"{margin}{unit}{line}" for line in lines)
+    return f"{brackets[0]}\n{body}\n{margin}{brackets[1]}"
+
+
+def _members(source: str, value: Json, unit: str, margin: str) -> Iterator[str]:
+    parts = list(_parts(source)) if source.startswith("{") else []
+    held = {json.loads(key): (key, old) for key, old in zip(parts[::2], parts[1::2], strict=True)}
+    for key, each in value.items():
+        name, old = held.get(key, (json.dumps(key, ensure_ascii=False), ""))
+        yield f"{name}: {_render(old, each, unit, margin)}"
+
+
+def _elements(source: str, value: list[Any], unit: str, margin: str) -> Iterator[str]:
+    parts = _parts(source) if source.startswith("[") else ()
+    held = {json.dumps(json.loads(old)): old for old in parts}
+    for each in value:
+        yield held.get(json.dumps(each)) or _render("", each, unit, margin)
+
+
+def _parts(source: str) -> Iterator[str]:
+    """The texts of the values in a sound array, or of the keys and values of an object in turn."""
+    at = 1
+    while True:
+        between = _BETWEEN.match(source, at)
+        at = between.end() if between else at
+        if source[at] in "}]":
+            return
+        _, end = _DECODER.raw_decode(source, at)
+        yield source[at:end]
+        at = end
