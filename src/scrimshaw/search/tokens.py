@@ -27,15 +27,12 @@ LONGEST_WORD = 100
 _LONG_WORD = re.compile(rf"\w{{{LONGEST_WORD + 1}}}")
 # Most texts have under 6 characters a token: a head of this size nearly always holds the whole cut.
 HEAD_CHARACTERS = 12
-EXCERPT_CHARACTERS = 6
+EXCERPT_CHARACTERS = 5
 
 
 def count_tokens(text: str) -> int:
     """How many tokens `text` has; 0 for white space only."""
-    encoding = _encode(text)
-    if UNKNOWN not in encoding.ids:
-        return len(encoding.ids)
-    return sum(cost for cost, _ in _costs(encoding))
+    return sum(_cost(encoding) for _, encoding in _encoded(text))
 
 
 def count_many(texts: Iterable[str]) -> list[int]:
@@ -65,7 +62,7 @@ def head(text: str, limit: int) -> tuple[str, int]:
     """
     start = text[: max(limit, 0) * EXCERPT_CHARACTERS]
     used = 0
-    for cost, place in _costs(_encode(start)):
+    for cost, place in _costs(start):
         if used + cost > limit:
             return start[:place].rstrip(), used
         used += cost
@@ -74,7 +71,8 @@ def head(text: str, limit: int) -> tuple[str, int]:
 
 def piece_ids(text: str, limit: int) -> list[int]:
     """Vocabulary ids of `text` as the model reads it: start, at most `limit` - 2 pieces, end."""
-    return [START, *_encode(text).ids[: limit - 2], END]
+    pieces = [piece for _, encoding in _encoded(text) for piece in encoding.ids]
+    return [START, *pieces[: limit - 2], END]
 
 
 @cache
@@ -91,27 +89,38 @@ def load_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-@cache
-def _splitting_tokenizer() -> Tokenizer:
-    """One that parts long words first, which costs another half of the time."""
-    from tokenizers import Regex, Tokenizer, pre_tokenizers  # noqa: PLC0415 - heavy, only where text is measured
+def _encoded(text: str) -> Iterator[tuple[int, Encoding]]:
+    """The text in parts that WordPiece does not give up on: where each begins, and its pieces.
 
-    tokenizer = Tokenizer.from_str(load_tokenizer().to_str())
-    long_words = pre_tokenizers.Split(Regex(f".{{{LONGEST_WORD}}}"), "isolated")
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.BertPreTokenizer(), long_words])
-    return tokenizer
-
-
-def _encode(text: str) -> Encoding:
-    """One text at a time: a batch call would start a thread pool."""
+    One text at a time: a batch call would start a thread pool.
+    """
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
-    tokenizer = _splitting_tokenizer() if _LONG_WORD.search(text) else load_tokenizer()
-    return tokenizer.encode(text, add_special_tokens=False)
+    start = 0
+    for end in (*_cuts(text), len(text)):
+        yield start, load_tokenizer().encode(text[start:end], add_special_tokens=False)
+        start = end
 
 
-def _costs(encoding: Encoding) -> Iterator[tuple[int, int]]:
-    """Cost and start, as a character offset, of each piece."""
+def _cuts(text: str) -> Iterator[int]:
+    """Where to part the words that are too long."""
+    for word in _LONG_WORD.finditer(text):
+        yield from range(word.start() + LONGEST_WORD, word.end(), LONGEST_WORD)
+
+
+def _cost(encoding: Encoding) -> int:
+    if UNKNOWN not in encoding.ids:
+        return len(encoding.ids)
+    return sum(cost for cost, _ in _pieces(encoding))
+
+
+def _costs(text: str) -> Iterator[tuple[int, int]]:
+    """Cost and start, as a character offset, of each piece of a text."""
+    for start, encoding in _encoded(text):
+        yield from ((cost, start + place) for cost, place in _pieces(encoding))
+
+
+def _pieces(encoding: Encoding) -> Iterator[tuple[int, int]]:
     pieces: Sequence[tuple[int, tuple[int, int]]] = list(zip(encoding.ids, encoding.offsets, strict=True))
     for piece, (start, end) in pieces:
         yield (end - start if piece == UNKNOWN else 1), start
@@ -120,7 +129,7 @@ def _costs(encoding: Encoding) -> Iterator[tuple[int, int]]:
 def _fit(text: str, limit: int) -> int:
     """How many characters of `text` fit into `limit` tokens."""
     left = limit
-    for cost, start in _costs(_encode(text)):
+    for cost, start in _costs(text):
         left -= cost
         if left < 0:
             return start

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from typing import Any
+
+import msgspec
 
 from scrimshaw.models import (
     ArtifactClass,
@@ -97,10 +98,10 @@ def memory(row: Sequence[Any]) -> Memory:
         type=MemoryType(row[4]),
         tier=Tier(row[5]),
         artifact=ArtifactClass(row[6]),
-        triggers=tuple(json.loads(row[7])),
-        topics=tuple(json.loads(row[8])),
+        triggers=tuple(msgspec.json.decode(row[7])),
+        topics=tuple(msgspec.json.decode(row[8])),
         provenance=Provenance(source=row[9], trust=Trust(row[10]), session=row[11]),
-        quality=None if quality is None else Quality(score=quality, flags=tuple(json.loads(flags))),
+        quality=None if quality is None else Quality(score=quality, flags=tuple(msgspec.json.decode(flags))),
         created=row[14],
         updated=row[15],
         content_hash=row[16],
