@@ -37,7 +37,7 @@ docs-check: $(STAMP)
 
 # Figures beside bare baselines of the same run. SHARED=DIR (with data/serena-memories.tar.gz) measures on real data.
 bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)
-	$(BIN)/python -m benchmarks.run $(if $(SHARED),--data .bench/serena-memories) $(BENCH)
+	$(BIN)/python -m benchmarks.run $(if $(SHARED),--data .bench/serena-memories --asked $(SHARED)/data/serena-queries-dev.jsonl) $(BENCH)
 
 # Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm.
 e2e: $(STAMP)

@@ -6,6 +6,7 @@ which keeps distances life-like at a cost that stays bearable.
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import Iterator, Sequence
@@ -65,6 +66,13 @@ def questions(texts: Texts, count: int, seed: int = 11) -> list[str]:
     chance = random.Random(seed)
     chance.shuffle(found)
     return found[:count]
+
+
+def asked(path: Path, seed: int = 11) -> list[str]:
+    """The queries of a file with a JSON object per line, shuffled."""
+    found: list[str] = [json.loads(line)["query"] for line in path.read_text(encoding="utf-8").splitlines() if line]
+    random.Random(seed).shuffle(found)
+    return found
 
 
 def write_project(project: Path, texts: Texts, count: int) -> int:

@@ -29,6 +29,7 @@ class Options(Struct, frozen=True, kw_only=True):
     sizes: tuple[int, ...]
     embed: int
     queries: int
+    asked: Path | None = None
     saves: int
     json: Path
 
@@ -62,7 +63,7 @@ def measure(texts: corpus.Texts, size: int, options: Options) -> tuple[list[Figu
             save = storing.save_latency(engine, texts, project, size, options.saves)
             real, resampled = corpus.fill_vectors(engine, options.embed)
             disk = storing.database_size(engine, size, text_bytes)
-            queries = corpus.questions(texts, options.queries)
+            queries = corpus.asked(options.asked) if options.asked else corpus.questions(texts, options.queries)
             bare = searching.bare_search(engine, project)
             half = len(queries) // 2
             found = searching.search_latency(engine, bare, size, queries[half:])
@@ -79,6 +80,7 @@ def _options(arguments: list[str] | None) -> Options:
     parser.add_argument("--sizes", default="1000,5000", help="numbers of memories, with commas")
     parser.add_argument("--embed", type=int, default=500, help="chunks to embed for real")
     parser.add_argument("--queries", type=int, default=240, help="queries in all")
+    parser.add_argument("--asked", type=Path, help="queries people asked, a JSON object with `query` per line")
     parser.add_argument("--saves", type=int, default=100)
     parser.add_argument("--quick", action="store_true", help="one small size, few queries")
     parser.add_argument("--json", type=Path, default=Path(".bench/figures.json"), help="where the figures go")
@@ -91,6 +93,7 @@ def _options(arguments: list[str] | None) -> Options:
         sizes=sizes,
         embed=given.embed,
         queries=given.queries,
+        asked=given.asked,
         saves=given.saves,
         json=given.json,
     )
