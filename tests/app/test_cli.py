@@ -154,7 +154,7 @@ class TestInit:
 
     def test_says_it_to_people_with_the_line_for_clients(self, cli: Cli) -> None:
         said = cli("init").out
-        assert "claude mcp add scrimshaw -- scrimshaw serve" in said
+        assert "scrimshaw setup claude" in said
         assert "broken.md" in said
         assert "1 skipped" in said
 

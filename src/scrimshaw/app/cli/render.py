@@ -168,7 +168,9 @@ def initialized(console: Console, result: Initialized) -> None:
         console.print(line(f"{source.memories:>7}  ", (source.name, "cyan"), f"  {where}{access}"))
     _skips(console, result.skipped)
     _vectors(console, result.vectors)
-    console.print("\nConnect Claude Code:  claude mcp add scrimshaw -- scrimshaw serve")
+    console.print(
+        "\nConnect your agent:  scrimshaw setup claude  (or codex, opencode, gemini, qwen, copilot, cline, cursor)"
+    )
     console.print(f"Other clients:        {msgspec.json.encode(result.client_config).decode()}")
 
 

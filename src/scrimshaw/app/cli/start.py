@@ -18,7 +18,7 @@ from scrimshaw.models import Filters, Skip
 
 app = typer.Typer()
 
-CLIENT_COMMAND = "claude mcp add scrimshaw -- scrimshaw serve"
+CLIENT_COMMAND = "scrimshaw setup claude"
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 
 
