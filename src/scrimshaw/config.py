@@ -214,7 +214,8 @@ class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of one project, checked. Built by `load`.
 
-    `home` is the user's Scrimshaw folder, `serena_home` the user's Serena folder if it is to be looked at.
+    `home` is the user's Scrimshaw folder, `serena_home` the user's Serena folder if it is to be looked at. `rules` are
+    the tables of the user's extraction rules as written; who applies them makes rules of them.
     """
 
     project: Path
@@ -231,6 +232,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     router: RouterSettings = RouterSettings()
     targets: TargetSettings = TargetSettings()
     sources: tuple[SourceSettings, ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -285,10 +287,12 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     values: dict[str, dict[str, Any]] = {}
     origins: dict[tuple[str, str], str] = {}
     sources: tuple[SourceSettings, ...] = ()
+    rules: tuple[Mapping[str, Any], ...] = ()
     problems: list[str] = []
     for path in (home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE):
         table = _read_toml(path)
-        sources = _sources(table.pop("sources", None), path, problems) or sources
+        sources = _tables(table, "sources", SourceSettings, path, problems) or sources
+        rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
         _merge(table, str(path), values, origins, problems)
     _merge(_from_environment(env), "environment", values, origins, problems)
     sections = {name: _section(name, values.get(name, {}), origins, problems) for name in SECTIONS}
@@ -297,7 +301,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
             "The configuration cannot be used:\n  " + "\n  ".join(problems), "Correct it and start again."
         )
     sections["features"] = _apply_profile(sections["features"], values.get("features", {}))
-    return Settings(project=project, home=home, serena_home=serena_home, sources=sources, **sections)
+    return Settings(project=project, home=home, serena_home=serena_home, sources=sources, rules=rules, **sections)
 
 
 def find_project(start: Path) -> Path:
@@ -354,7 +358,7 @@ def _did_you_mean(key: str) -> str:
     places = [f"[{info.section}] {key}: {info.allowed}" for info in all_keys() if info.key == key]
     if places:
         return "; it belongs to " + ", ".join(places)
-    return "; the sections are " + ", ".join([*SECTIONS, "sources"])
+    return "; the sections are " + ", ".join([*SECTIONS, "sources", "rules"])
 
 
 def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, str], str], problems: list[str]) -> Any:
@@ -374,13 +378,12 @@ def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, s
     return SECTIONS[name](**good)
 
 
-def _sources(tables: Any, path: Path, problems: list[str]) -> tuple[SourceSettings, ...]:
-    if tables is None:
-        return ()
+def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: list[str]) -> tuple[Any, ...]:
+    """The list of tables of that name, taken out of `table`; what cannot be read is added to `problems`."""
     try:
-        return msgspec.convert(tables, tuple[SourceSettings, ...])
+        return tuple(msgspec.convert(table.pop(name, []), list[kind]))
     except msgspec.ValidationError as error:
-        problems.append(f"{path}: sources is not allowed; {error}")
+        problems.append(f"{path}: {name} is not allowed; {error}")
         return ()
 
 

@@ -538,6 +538,7 @@ class TestDoctor:
             "project": "ok",
             "vault": "ok",
             "git": "note",
+            "rules": "ok",
             "full_text": "ok",
             "vectors": "ok",
             "graph": "ok",

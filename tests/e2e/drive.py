@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp.shared.exceptions import MCPError
 from tests.e2e import clients, sdk
-from tests.e2e.model import FINAL_TEXT, Model, running_model
+from tests.e2e.model import FINAL_TEXT, SCENARIO, Model, running_model
 from tests.e2e.traffic import read_traffic
 from tests.e2e.workspace import PORT_MEMORY, Workspace
 from tests.samples import SECRET
@@ -55,7 +55,7 @@ def agent(client: clients.Client, npm: Path, model_program: Path) -> Drive:
     """An agent client under the scripted model."""
 
     def drive(workspace: Workspace) -> Driven:
-        with running_model(model_program, workspace.root.parent, workspace.project) as model:
+        with running_model(model_program, workspace.root.parent, workspace.project, SCENARIO) as model:
             finished = clients.run(client, npm, workspace, model.url)
         (workspace.root / "output.txt").write_text(finished.output, encoding="utf-8")
         results = [

@@ -20,7 +20,10 @@ SAVED_TEXT = "Release tags are signed with the team key; unsigned tags are refus
 QUERY = "deploy port"
 FINAL_TEXT = "Done: read, searched, saved."
 
-_SCENARIO = [
+Steps = Sequence[Mapping[str, Any]]
+"""What the model does, one step after each tool result: calls a tool, or says a text and rests."""
+
+SCENARIO: Steps = [
     {"tool": "read", "args": {"path": "$CWD/notes.txt"}},
     {"tool": "memory_search$", "args": {"query": QUERY}},
     {"tool": "memory_save$", "args": {"title": SAVED_TITLE, "content": f"{SAVED_TEXT}\n\nThe token was {SECRET}.\n"}},
@@ -53,16 +56,22 @@ class Model:
         requests = self.requests()
         return max((_results_in(request["body"]) for request in requests), key=len, default=[])
 
+    def call_ids(self) -> set[str]:
+        """The ids of the tool calls that clients have answered, where their API has such ids."""
+        bodies = (request["body"] for request in self.requests())
+        blocks = (block for body in bodies for block in [*_messages(body), *_parts(body)])
+        return {str(block[key]) for block in blocks for key in _CALL_ID_KEYS if key in block}
+
     def client_version(self) -> str:
         """How the client names itself, such as `name/1.2.3`."""
         return next((str(request["ua"]).split()[0] for request in reversed(self.requests()) if request["ua"]), "?")
 
 
 @contextmanager
-def running_model(program: Path, folder: Path, project: Path) -> Iterator[Model]:
-    """Start the scripted model `program` on a free port, with its files in `folder`; it ends with the block."""
+def running_model(program: Path, folder: Path, project: Path, steps: Steps) -> Iterator[Model]:
+    """Start `program` on a free port as a model that takes `steps`, its files in `folder`; it ends with the block."""
     scenarios, log = folder / "scenarios.json", folder / "requests.jsonl"
-    scenarios.write_text(json.dumps({"memory": _SCENARIO, "default": [{"text": "ok"}]}))
+    scenarios.write_text(json.dumps({"memory": steps, "default": [{"text": "ok"}]}))
     command = [sys.executable, str(program), "--port", "0", "--scenarios", str(scenarios), "--log", str(log)]
     environment = {**os.environ, "FAKELLM_CWD": str(project)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
@@ -75,7 +84,7 @@ def running_model(program: Path, folder: Path, project: Path) -> Iterator[Model]
 
 def _results_in(body: Mapping[str, Any]) -> list[ToolResult]:
     """Tool results of a request in Anthropic's Messages or OpenAI's Responses form."""
-    blocks = [*_blocks(body.get("messages") or []), *(body.get("input") or [])]
+    blocks = _parts(body)
     names = {_call_id(block): str(block.get("name")) for block in blocks if block.get("type") in _CALLS}
     return [
         ToolResult(tool=names.get(_call_id(block), "?"), text=_text(block.get("content", block.get("output"))))
@@ -84,8 +93,18 @@ def _results_in(body: Mapping[str, Any]) -> list[ToolResult]:
     ]
 
 
+_CALL_ID_KEYS = ("tool_use_id", "call_id", "tool_call_id")
 _CALLS = ("tool_use", "function_call")
 _RESULTS = ("tool_result", "function_call_output")
+
+
+def _messages(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return body.get("messages") or []
+
+
+def _parts(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The content blocks of a request in Anthropic's form, the items of one in OpenAI's."""
+    return [*_blocks(_messages(body)), *(body.get("input") or [])]
 
 
 def _blocks(messages: Sequence[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:

@@ -1,7 +1,8 @@
 """`make e2e SHARED=DIR`: real clients work with this checkout's server, and what they leave is judged from outside.
 
-Claude Code and Codex are driven by a scripted model, `DIR/clients/fakellm.py`: read a file, search, save, finish.
-The official SDK's client needs neither. Exit code 1 when a client that is there fails; a missing one is only named.
+The agent clients are driven by a scripted model, `DIR/clients/fakellm.py`. First the server alone: read a file, search,
+save, finish. Then all that `scrimshaw setup` sets up: what is captured of a run, and what the next run is told of it.
+The official SDK's client needs no model. Exit code 1 when a client that is there fails; a missing one is only named.
 """
 
 from __future__ import annotations
@@ -9,22 +10,29 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from tests.e2e import clients, drive
+from tests.e2e.agents import AGENTS
+from tests.e2e.capture import Captured, captured
 from tests.e2e.processes import end_left_behind
 from tests.e2e.traffic import read_traffic
 from tests.e2e.vault import vault_problems
-from tests.e2e.workspace import Workspace, make_workspace
+from tests.e2e.workspace import make_workspace
 
 KEPT = Path(__file__).parents[2] / ".e2e"
 """Where the folders of failed runs go."""
 
 USAGE = 2
+
+Judge = Callable[[Path], list[str]]
+"""Lets a client work below a folder, prints its line, and says what was wrong."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,7 +43,7 @@ def main(arguments: Sequence[str]) -> int:
         _print(f"There is no scripted model {model}; --shared names the folder that holds `clients/`.")
         return USAGE
     shutil.rmtree(KEPT, ignore_errors=True)
-    passed = [_passes(name, client) for name, client in _present(model, options.clients)]
+    passed = [_passes(name, judge) for name, judge in _present(model, options.clients)]
     return 0 if all(passed) else 1
 
 
@@ -47,34 +55,45 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
-def _present(model: Path | None, npm: Path) -> Iterator[tuple[str, drive.Drive]]:
+def _present(model: Path | None, npm: Path) -> Iterator[tuple[str, Judge]]:
     """The clients that can be run; the others get their line here."""
-    yield "sdk-modern", drive.sdk_client("auto")
-    yield "sdk-legacy", drive.sdk_client("legacy")
+    yield "sdk-modern", partial(_judge, "sdk-modern", drive.sdk_client("auto"))
+    yield "sdk-legacy", partial(_judge, "sdk-legacy", drive.sdk_client("legacy"))
     for client in clients.CLIENTS:
-        if model is None:
-            _print(f"{client.name:<10}  not run: it needs the scripted model; give --shared DIR (make: SHARED=DIR)")
-        elif missing := client.missing(npm):
-            _print(f"{client.name:<10}  not run: {missing}")
-        else:
-            yield client.name, drive.agent(client, npm, model)
+        if model and _is_there(client.name, client, npm):
+            yield client.name, partial(_judge, client.name, drive.agent(client, npm, model))
+    for agent in AGENTS:
+        name = f"capture-{agent.name}"
+        if model and _is_there(name, agent.client(""), npm):
+            yield name, partial(_judge_capture, name, partial(captured, agent, npm, model))
+    if model is None:
+        _print("The agent clients are not run: they need the scripted model; give --shared DIR (make: SHARED=DIR)")
 
 
-def _passes(name: str, client: drive.Drive) -> bool:
+def _is_there(name: str, client: clients.Client, npm: Path) -> bool:
+    missing = client.missing(npm)
+    if missing:
+        _print(f"{name:<16}  not run: {missing}")
+    return not missing
+
+
+def _passes(name: str, judge: Judge) -> bool:
     """Let a client work in a folder of its own; the folder is kept when something was wrong."""
     with tempfile.TemporaryDirectory(prefix="scrimshaw-e2e-") as scratch:
         folder = Path(scratch).resolve() / "run"
-        problems = _judge(name, client, make_workspace(folder / "workspace"))
+        folder.mkdir()
+        problems = judge(folder)
         if problems:
             shutil.copytree(folder, KEPT / name, symlinks=True)
             problems.append(f"see {KEPT / name}")
     for problem in problems:
-        _print(f"            {problem}")
+        _print(f"                  {problem}")
     return not problems
 
 
-def _judge(name: str, client: drive.Drive, workspace: Workspace) -> list[str]:
-    """Drive a client, print its line, and say what was wrong."""
+def _judge(name: str, client: drive.Drive, folder: Path) -> list[str]:
+    """A Judge of what a client and the server say to each other."""
+    workspace = make_workspace(folder / "workspace")
     began = time.monotonic()
     driven = client(workspace)
     seconds = time.monotonic() - began
@@ -83,8 +102,20 @@ def _judge(name: str, client: drive.Drive, workspace: Workspace) -> list[str]:
     problems = [*driven.problems, *traffic.problems(), *left_behind, *vault_problems(workspace, driven.saved_id)]
     verdict, tools = "failed" if problems else "ok", ", ".join(driven.tools)
     startup = f"{traffic.startup_s:.1f} s to first answer"
-    _print(f"{name:<10}  {verdict:<6}  {seconds:5.1f} s  {startup}  {traffic.era():<29}  {tools}  [{driven.client}]")
+    _print(f"{name:<16}  {verdict:<6}  {seconds:5.1f} s  {startup}  {traffic.era():<29}  {tools}  [{driven.client}]")
     return problems
+
+
+def _judge_capture(name: str, capture: Callable[[Path], Captured], folder: Path) -> list[str]:
+    """A Judge of what is kept of a client's work."""
+    began = time.monotonic()
+    try:
+        result = capture(folder)
+    except subprocess.CalledProcessError as error:
+        result = Captured("setup failed", [str(error)])
+    verdict = "failed" if result.problems else "ok"
+    _print(f"{name:<16}  {verdict:<6}  {time.monotonic() - began:5.1f} s  {result.line}")
+    return list(result.problems)
 
 
 def _print(line: str) -> None:

@@ -12,15 +12,16 @@ from scrimshaw.models import Redacted
 
 MIXED = "aB3dE6fG9hJ2kL5mN8pQ" * 8
 HEX = "0a1b2c3d4e5f6789" * 12
+BASE32 = "A2B3C4D5E6F7G2H3"
 UPPER = "A1B2C3D4E5F6G7H8J9K0" * 4
 LETTERS = "qWeRtYuIoPaSdFgHjKlZxCvBnM" * 3
 PEM = "-----BEGIN RSA PRIVATE" + " KEY-----\n" + (MIXED[:64] + "\n") * 4 + "-----END RSA PRIVATE" + " KEY-----"
 JWT = ".".join(["ey" + "J" + MIXED[:30], "ey" + "J" + MIXED[:60], MIXED[:43]])
 
 TOKENS = [
-    ("openai-key", "sk-" + "proj-" + MIXED[:48]),
+    ("openai-key", "sk-" + "proj-" + MIXED[:74] + "T3Blbk" + "FJ" + MIXED[:74]),
     ("openai-key", "sk-" + MIXED[:48]),
-    ("anthropic-key", "sk-" + "ant-api03-" + MIXED[:93]),
+    ("anthropic-key", "sk-" + "ant-api03-" + MIXED[:93] + "AA"),
     ("github-token", "gh" + "p_" + MIXED[:36]),
     ("github-token", "gh" + "s_" + MIXED[:36]),
     ("github-token", "github" + "_pat_" + MIXED[:22] + "_" + MIXED[:59]),
@@ -28,7 +29,7 @@ TOKENS = [
     ("slack-token", "xox" + "b-123456789012-" + MIXED[:24]),
     ("stripe-key", "sk" + "_live_" + MIXED[:24]),
     ("google-key", "AI" + "za" + MIXED[:35]),
-    ("aws-key", "AK" + "IA" + UPPER[:16]),
+    ("aws-key", "AK" + "IA" + BASE32[:16]),
     ("npm-token", "np" + "m_" + MIXED[:36]),
     ("pypi-token", "py" + "pi-AgEI" + MIXED[:80]),
     ("huggingface-token", "h" + "f_" + LETTERS[:34]),
@@ -39,7 +40,7 @@ TOKENS = [
     ("shopify-token", "shp" + "at_" + HEX[:32]),
     ("databricks-token", "da" + "pi" + HEX[:32]),
     ("linear-key", "lin" + "_api_" + MIXED[:40]),
-    ("notion-key", "nt" + "n_" + MIXED[:46]),
+    ("notion-key", "nt" + "n_" + "01234567899" + MIXED[:35]),
     ("doppler-token", "d" + "p.pt." + MIXED[:43]),
     ("postman-key", "PM" + "AK-" + HEX[:24] + "-" + HEX[:34]),
     ("telegram-token", "123456789" + ":AA" + MIXED[:33]),
@@ -53,7 +54,6 @@ TOKENS = [
     ("phone", "+1 415" + "-555-2671"),
     ("phone", "(415) 555" + "-2671"),
     ("ssn", "536-22" + "-1234"),
-    ("high-entropy", MIXED[:40]),
 ]
 
 PASSWORD = "hun" + "ter2!xQ"
@@ -75,6 +75,11 @@ ASSIGNED = [
     ("secret", 'client_secret="{}"', HEX[:40]),
     ("api-key", "X-Api-Key: {}", MIXED[:24]),
     ("api-key", "aws_secret_access_key = {}", MIXED[:40]),
+    ("high-entropy", "the token for staging:\n{}", MIXED[:40]),
+    ("password", "the password for user 'app' is '{}'", "ad" + "min"),
+    ("password", "$user = 'app'; $password = {};", "good" + "word"),
+    ("okta-token", "okta = {}", "0" + "0" + MIXED[:40]),
+    ("sonarqube-token", "sonar.login', '{}'", HEX[:40]),
     ("api-key", "DefaultEndpointsProtocol=https;AccountKey={};", MIXED[:86] + "=="),
     ("auth-header", "Authorization: Bearer {}", MIXED[:40]),
     ("auth-header", "Authorization: Basic {}", "dXNlcjpwYXNz" + "d29yZDEyMw=="),
@@ -85,6 +90,19 @@ ASSIGNED = [
 
 BENIGN = [
     "commit " + HEX[:40],
+    "the build is " + MIXED[:40],
+    "export TOKEN=ops_" + MIXED[:36] + "...",
+    "pk" + "_live_" + MIXED[:24],
+    "sk-" + "ant-api03-" + MIXED[:50] + "AA",
+    "sk-" + "ant-api03-" + MIXED[:93] + "BB",
+    "sk-" + "proj-" + MIXED[:48],
+    "gh" + "p_" + MIXED[:30],
+    "gl" + "ptt-" + MIXED[:20],
+    "nt" + "n_" + MIXED[:46],
+    "xox" + "b-12345-" + MIXED[:7],
+    "AK" + "IA" + "ABCDEFGHIJKLMNOP",
+    "AI" + "za" + "a" * 35,
+    "my $password = shift;",
     "29d0b84 fix: the build",
     "sha256:" + HEX[:64],
     '"integrity": "sha512-' + MIXED[:86] + '=="',
@@ -190,7 +208,7 @@ def test_a_marker_does_not_shield_what_stands_beside_it() -> None:
 
 
 def test_a_text_is_mostly_removed_above_ninety_percent() -> None:
-    secret = "gh" + "p_" + MIXED[:86]  # 90 characters
+    secret = "gh" + "s_" + MIXED[:86]  # 90 characters
 
     assert is_mostly_removed(redact(f"{secret} 1234567"))
     assert not is_mostly_removed(redact(f"{secret} 123456789"))

@@ -16,6 +16,7 @@ from scrimshaw.app.mcp.protocol import FinishedCall, ResourceEntry, ResourcePage
 from scrimshaw.app.mcp.replies import search_reply
 from scrimshaw.app.mcp.schema import PromptSpec, prompt
 from scrimshaw.app.mcp.tools import choose
+from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, inspecting, open_engine, reading, sessions
 from scrimshaw.errors import InvalidRequest
@@ -37,7 +38,10 @@ def serve(project: Path, toolsets: str) -> None:
     """Serve until the client hangs up; raises ConfigError and InvalidRequest before the first byte."""
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="scrimshaw: %(message)s")
     tools = choose(toolsets)
-    with open_engine(load(project)) as engine:
+    settings = load(project)
+    for problem in checked_rules(settings)[1]:
+        logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
+    with open_engine(settings) as engine:
         background = Background(engine)
         background.start()
         try:

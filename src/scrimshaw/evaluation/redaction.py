@@ -16,11 +16,12 @@ Redact = Callable[[str], Redacted]
 
 
 class Case(NamedTuple):
-    """A labelled text; `group` names its class or where it comes from, `secret` says what the label says."""
+    """A labelled text: where it comes from, whether it holds a secret, and of which kind."""
 
     text: str
     group: str
     secret: bool
+    kind: str = ""
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -36,25 +37,34 @@ class Rate(Struct, frozen=True, kw_only=True):
 
 
 class RedactionReport(Struct, frozen=True, kw_only=True):
-    """Recall over the secret cases and the false positive rate over the benign ones, whole and per group."""
+    """Recall over the secret cases and the false positive rate over the benign ones, whole, per group and per kind."""
 
     recall: Rate
     false_positive_rate: Rate
     recall_by_group: dict[str, Rate]
     false_positive_rate_by_group: dict[str, Rate]
+    recall_by_kind: dict[str, Rate]
+    false_positive_rate_by_kind: dict[str, Rate]
 
 
 def evaluate_redaction(cases: Iterable[Case], redact: Redact) -> RedactionReport:
     """Run `redact` over every case; an e-mail address removed beside a secret does not count as finding the secret."""
-    outcomes: dict[bool, dict[str, list[bool]]] = {True: defaultdict(list), False: defaultdict(list)}
-    for case in cases:
-        outcomes[case.secret][case.group].append(_is_hit(redact(case.text)))
+    judged = [(case, _is_hit(redact(case.text))) for case in cases]
+    secret = [(case, hit) for case, hit in judged if case.secret]
+    benign = [(case, hit) for case, hit in judged if not case.secret]
     return RedactionReport(
-        recall=_overall(outcomes[True]),
-        false_positive_rate=_overall(outcomes[False]),
-        recall_by_group=_by_group(outcomes[True]),
-        false_positive_rate_by_group=_by_group(outcomes[False]),
+        recall=_rate(hit for _, hit in secret),
+        false_positive_rate=_rate(hit for _, hit in benign),
+        recall_by_group=_by(secret, lambda case: case.group),
+        false_positive_rate_by_group=_by(benign, lambda case: case.group),
+        recall_by_kind=_by(secret, lambda case: case.kind),
+        false_positive_rate_by_kind=_by(benign, lambda case: case.kind),
     )
+
+
+def touched_rate(texts: Iterable[str], redact: Redact) -> Rate:
+    """The share of `texts`, taken to hold no secret, in which the gate finds one."""
+    return _rate(_is_hit(redact(text)) for text in texts)
 
 
 def removed_token_rate(texts: Iterable[str], redact: Redact) -> Rate:
@@ -76,9 +86,8 @@ def _rate(hits: Iterable[bool]) -> Rate:
     return Rate(hit=sum(found), total=len(found))
 
 
-def _overall(groups: dict[str, list[bool]]) -> Rate:
-    return _rate(hit for hits in groups.values() for hit in hits)
-
-
-def _by_group(groups: dict[str, list[bool]]) -> dict[str, Rate]:
+def _by(judged: Iterable[tuple[Case, bool]], name: Callable[[Case], str]) -> dict[str, Rate]:
+    groups: dict[str, list[bool]] = defaultdict(list)
+    for case, hit in judged:
+        groups[name(case)].append(hit)
     return {group: _rate(hits) for group, hits in sorted(groups.items())}

@@ -36,7 +36,7 @@ _OPERATOR = (
     r"|\s{0,40}(?:===?|!==?|=>|:{1,3}=|\?=|=|:(?!:))[ \t]{0,40}"
     r"|>|\s{1,4}value\s?=\s?|\s{0,4}\n\s{0,40}[\"']?value[\"']?\s?:\s?|\s{0,2},\s{0,40}|\s{1,4}is\s|[ \t]{1,3})"
 )
-_HEAD = re.compile(r"(?P<lead>[<\"'`]|--?|;[ ]?|)(?P<head>[A-Za-z0-9_.][A-Za-z0-9_.-]*|)\Z")
+_HEAD = re.compile(r"(?P<lead>[<\"'`$]|--?|;[ ]?|)(?P<head>[A-Za-z0-9_.][A-Za-z0-9_.-]*|)\Z")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+")
 _QUOTED = re.compile(r"[rbfuRBFU]{0,2}(?P<quote>\\?[\"'`])(?!(?P=quote))(?P<value>[^\n]{1,2000}?)(?P=quote)")
 _BARE = re.compile(r"(?P<value>[^\s\"'`,;&<>()\[\]{}\\]{1,2000})(?P<next>.?)")
@@ -149,6 +149,8 @@ def _accepts_password(pair: _Pair) -> bool:
         return False
     if pair.operator in (" ", ">"):
         return pair.lead in ("<", "-", "--") and _is_word_password(pair)
+    if pair.lead == "$" and pair.after == ";":
+        return pair.value.islower() and pair.value not in _PERL_CALLS and not is_placeholder(pair.value)
     if pair.lead.strip() in (";", '"', "'") and pair.after == ";":
         return not is_reference(pair.value)
     if _is_setting(pair):
@@ -198,6 +200,7 @@ def _accepts_key(pair: _Pair) -> bool:
     return named or not is_identifier_or_hash(pair.value)
 
 
+_PERL_CALLS = ("shift", "pop", "undef", "wantarray")
 _CODE = ("(", "[", "{")
 _CLASSES = {"key": "api-key"}
 _COMPARISONS = ("==", "!=", "===", "!==")

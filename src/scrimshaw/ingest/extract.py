@@ -30,7 +30,7 @@ def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
     None when no rule matches, or when the one that does says to leave the call alone.
     """
     activity = describe(_within_scan(call))
-    rule = next((rule for rule in rules if _matches(rule, activity)), None)
+    rule = _winner(activity, rules)
     if not rule or not rule.attention:
         return None
     return Extraction(
@@ -40,6 +40,15 @@ def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
         rule_id=rule.id,
         path=activity.path,
     )
+
+
+def winner(call: ToolCall, rules: Iterable[Rule]) -> Rule | None:
+    """The first of `rules` that matches `call`, one that says to leave it alone included."""
+    return _winner(describe(_within_scan(call)), rules)
+
+
+def _winner(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
+    return next((rule for rule in rules if _matches(rule, activity)), None)
 
 
 def _within_scan(call: ToolCall) -> ToolCall:

@@ -24,13 +24,22 @@ from scrimshaw.ingest.secret_rules import (
     PERSONAL,
     PUBLIC_MAIL_DOMAINS,
     RESERVED_TOP_LEVELS,
+    SECRET_WORD_NEAR,
     SHAPES,
     TOKENS,
     Rule,
 )
-from scrimshaw.ingest.secret_values import entropy, is_identifier_or_hash, is_masked, is_placeholder, is_random
+from scrimshaw.ingest.secret_values import (
+    entropy,
+    is_identifier_or_hash,
+    is_masked,
+    is_placeholder,
+    is_random,
+    is_typed_sample,
+)
 from scrimshaw.models import Redacted, Span
 
+VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped (001 section 8)
 
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
@@ -183,12 +192,28 @@ def _is_authorization(value: str) -> bool:
     return strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value)
 
 
+def _is_varied(value: str) -> bool:
+    return not is_masked(value) and len(set(value)) >= VARIED
+
+
+def _is_no_sample(value: str) -> bool:
+    return not is_masked(value) and not is_typed_sample(value)
+
+
+def _is_google_key(value: str) -> bool:
+    return _is_varied(value) and not is_typed_sample(value)
+
+
 def _has_digit(value: str) -> bool:
     return not is_masked(value) and bool(re.search(r"\d", value))
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "discord-token": is_random,
+    "aws-key": _is_no_sample,
+    "gitlab-token": _is_varied,
+    "google-key": _is_google_key,
+    "grafana-token": _is_varied,
     "vault-token": _has_digit,
     "slack-token": _has_digit,
     "openai-key": _has_digit,
@@ -224,10 +249,13 @@ def _is_person(local: str, domain: str) -> bool:
 
 
 def _find_random(text: str) -> Iterator[Span]:
-    """Long tokens without a name that read like drawn characters; beyond 200 characters it is a file, not a key."""
+    """Long tokens that read like drawn characters, close behind a word for a secret.
+
+    Beyond 200 characters it is a file, not a key; without such a word it is an id, a digest or a key of the wrong form.
+    """
     for match in _compiled(ENTROPY_TOKEN).finditer(text):
         value = match.group()
-        if len(value) <= 200 and _is_drawn(value) and not _is_blob(text, match.start()):
+        if len(value) <= 200 and _is_drawn(value) and _is_announced(text, match.start()):
             yield Span(start=match.start(), end=match.end(), secret_class="high-entropy")
 
 
@@ -240,6 +268,11 @@ def _is_drawn(value: str) -> bool:
         and entropy(value) >= 4.2
         and not is_identifier_or_hash(value)
     )
+
+
+def _is_announced(text: str, start: int) -> bool:
+    named = _compiled(SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
+    return bool(named) and not _is_blob(text, start)
 
 
 def _is_blob(text: str, start: int) -> bool:

@@ -27,16 +27,21 @@ def _token(secret_class: str, prefix: str, body: str) -> Rule:
 
 
 TOKENS: tuple[Rule, ...] = (
-    _token("openai-key", "sk-", r"(?:proj|svcacct|admin|None|or-v1|lf)-[\w-]{20,}"),
-    _token("openai-key", "sk-", r"[A-Za-z0-9]{20,}"),
-    _token("anthropic-key", "sk-ant-", r"[\w-]{40,}"),
-    _token("github-token", "gh", r"[pour]_[A-Za-z0-9]{30,}"),
+    _token("openai-key", "sk-", r"[\w-]{20,90}T3BlbkFJ[\w-]{20,90}(?![\w-])"),  # the base64 of `OpenAI` in the middle
+    _token("openai-key", "sk-", r"(?:[A-Za-z0-9]{48}|[0-9a-f]{32})(?![\w-])"),
+    _token("openrouter-key", "sk-or-v1-", r"[0-9a-f]{64}(?![\w-])"),
+    _token("langfuse-key", "sk-lf-", r"[0-9a-f-]{36}(?![\w-])"),
+    _token("anthropic-key", "sk-ant-", r"[a-z]{3,8}\d\d-[\w-]{80,120}AA(?![\w-])"),
+    _token("github-token", "gh", r"[pour]_[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
     _token("github-token", "ghs_", r"[\w.-]{30,}"),
-    _token("github-token", "ghr_", r"[A-Za-z0-9]{30,}"),
-    _token("github-token", "github_pat_", r"\w{36,}"),
-    _token("gitlab-token", "gl", r"(?:pat|dt|rt|ft|oas|soat|ptt|cbt|ffct|imt|agent|wt)-[\w.-]{20,}"),
-    _token("gitlab-token", "GR1348941", r"[\w-]{20,}"),
-    _token("slack-token", "xox", r"(?:[abeprs]-(?:\d-)?|o-\d)[A-Za-z0-9-]{10,}"),
+    _token("github-token", "ghr_", r"[A-Za-z0-9]{76}(?![A-Za-z0-9])"),
+    _token("github-token", "github_pat_", r"[A-Za-z0-9]{22}_[A-Za-z0-9]{59}(?!\w)"),
+    _token("gitlab-token", "gl", r"(?:pat|dt|rt|ft|soat|cbt|ffct|wt)-[\w-]{20,50}(?![\w-])"),
+    _token("gitlab-token", "gl", r"(?:pat|rt)-[\w-]{27,300}\.[0-9a-z]{9}(?!\w)"),
+    _token("gitlab-token", "gl", r"(?:imt-[\w-]{25}|ptt-[\w-]{40}|oas-[\w-]{64}|agent-[\w-]{50,1024})(?![\w-])"),
+    _token("gitlab-token", "GR1348941", r"[\w-]{20,50}(?![\w-])"),
+    _token("slack-token", "xoxb-", r"\d{8,14}-[A-Za-z0-9-]{18,}"),
+    _token("slack-token", "xox", r"(?:[aeprs]-(?:\d-)?|o-\d)[A-Za-z0-9-]{10,}"),
     _token("slack-token", "xoxe.xox", r"[bp]-[A-Za-z0-9-]{10,}"),
     _token("slack-token", "xapp-", r"[A-Za-z0-9/-]{10,}"),
     _token("stripe-key", "sk_", r"(?:live|test|prod)_[A-Za-z0-9]{10,}"),
@@ -46,26 +51,26 @@ TOKENS: tuple[Rule, ...] = (
     _token("google-key", "ya29.", r"[\w-]{20,}"),
     _token("google-key", "GOCSPX-", r"[\w-]{20,}"),
     _token("google-key", "1//0", r"[\w-]{40,}"),
-    Rule("aws-key", "A", r"A(?<![A-Za-z0-9].)(?:KIA|SIA|BIA|CCA|3T[A-Z0-9])[A-Z0-9]{16}(?![A-Za-z0-9])"),
+    Rule("aws-key", "A", r"A(?<![A-Za-z0-9].)(?:KIA|SIA|BIA|CCA|3T[A-Z0-9])[A-Z2-7]{16}(?![A-Za-z0-9])"),
     _token("aws-key", "ABSK", r"[A-Za-z0-9+/]{100,}={0,2}"),
-    _token("aws-key", "bedrock-api-key-", r"[A-Za-z0-9+/=]{28,}"),
+    _token("aws-key", "bedrock-api-key-", r"YmVkcm9jay5hbWF6b25hd3MuY29t[A-Za-z0-9+/=]*"),
     _token("aws-key", "amzn.mws.", r"[0-9a-f-]{36}"),
-    _token("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
+    _token("npm-token", "npm_", r"[A-Za-z0-9]{36}(?![A-Za-z0-9])"),
     _token("pypi-token", "pypi-", r"[\w-]{50,}"),
     _token("huggingface-token", "hf_", r"[A-Za-z]{34}(?![A-Za-z0-9])"),
     _token("huggingface-token", "api_org_", r"[A-Za-z]{34}"),
-    _token("sendgrid-key", "SG.", r"[\w-]{16,32}\.[\w-]{16,64}"),
+    _token("sendgrid-key", "SG.", r"[\w-]{22}\.[\w-]{43}(?![\w-])"),
     _token("twilio-key", "SK", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     _token("twilio-key", "AC", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
     _token("mailgun-key", "key-", r"[0-9a-f]{32}(?![A-Za-z0-9])"),
-    _token("digitalocean-token", "do", r"[opr]_v1_[0-9a-f]{64}"),
-    _token("shopify-token", "shp", r"(?:at|ca|pa|ss|tk|ua)_[0-9A-Fa-f]{32}"),
+    _token("digitalocean-token", "do", r"[opr]_v1_[0-9a-f]{64}(?![A-Za-z0-9])"),
+    _token("shopify-token", "shp", r"(?:at|ca|pa|ss|tk|ua)_[0-9A-Fa-f]{32}(?![A-Za-z0-9])"),
     _token("databricks-token", "dapi", r"[0-9A-Fa-f]{32}(?:-\d)?(?![A-Za-z0-9])"),
     _token("linear-key", "lin_", r"(?:api|oauth)_[A-Za-z0-9]{32,}"),
-    _token("notion-key", "ntn_", r"[A-Za-z0-9]{40,}"),
+    _token("notion-key", "ntn_", r"\d{11}[A-Za-z0-9]{35}(?![A-Za-z0-9])"),
     _token("notion-key", "secret_", r"[A-Za-z0-9]{43}(?![A-Za-z0-9])"),
     _token("doppler-token", "dp.", r"(?:ct|pt|st|sa|scim|audit)\.(?:[\w-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
-    _token("postman-key", "PMAK-", r"[A-Za-z0-9-]{40,}"),
+    _token("postman-key", "PMAK-", r"[0-9A-Fa-f]{24}-[0-9A-Fa-f]{34}(?![A-Za-z0-9])"),
     _token("vault-token", "hv", r"[bsr]\.[\w-]{24,}"),
     _token("vault-token", "s.", r"[A-Za-z0-9]{24,26}(?![\w.-])"),
     _token("vault-token", "r.", r"[A-Za-z0-9]{24,26}(?![\w.-])"),
@@ -75,13 +80,13 @@ TOKENS: tuple[Rule, ...] = (
     _token("onepassword-key", "A3-", r"[A-Z0-9]{6}-(?:[A-Z0-9]{6}-[A-Z0-9]{5}|[A-Z0-9]{11})(?:-[A-Z0-9]{5}){3}"),
     _token("cloudflare-key", "v1.0-", r"[0-9a-f]{24}-[0-9a-f]{100,}"),
     _token("docker-token", "dckr_", r"(?:pat|oat)_[\w-]{24,}"),
-    _token("groq-key", "gsk_", r"[A-Za-z0-9]{40,}"),
+    _token("groq-key", "gsk_", r"[A-Za-z0-9]{52}(?![A-Za-z0-9])"),
     _token("xai-key", "xai-", r"[A-Za-z0-9]{60,}"),
-    _token("perplexity-key", "pplx-", r"[A-Za-z0-9]{40,}"),
-    _token("replicate-key", "r8_", r"[A-Za-z0-9]{37}"),
+    _token("perplexity-key", "pplx-", r"[A-Za-z0-9]{48}(?![A-Za-z0-9])"),
+    _token("replicate-key", "r8_", r"[A-Za-z0-9]{37}(?![A-Za-z0-9])"),
     _token("tavily-key", "tvly-", r"[A-Za-z0-9-]{30,}"),
     _token("jina-key", "jina_", r"[\w]{40,}"),
-    _token("grafana-token", "gls", r"a_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}"),
+    _token("grafana-token", "gls", r"a_[A-Za-z0-9]{32}_[0-9A-Fa-f]{8}(?!\w)"),
     _token("grafana-token", "glc_", r"[A-Za-z0-9+/]{32,}={0,2}"),
     _token("grafana-token", "eyJrIjoi", r"[A-Za-z0-9+/_-]{40,}={0,2}"),
     _token("sentry-token", "sntry", r"[su]_[\w+/=-]{40,}"),
@@ -90,9 +95,9 @@ TOKENS: tuple[Rule, ...] = (
     _token("atlassian-token", "ATBB", r"[\w-]{24,}"),
     _token("facebook-token", "EAA", r"[A-Za-z0-9]{60,}"),
     _token("square-token", "sq0", r"[a-z]{3}-[\w-]{22,}"),
-    _token("heroku-key", "HRKU-", r"[\w-]{40,}"),
+    _token("heroku-key", "HRKU-", r"AA[\w-]{58}(?![\w-])"),
     _token("planetscale-token", "pscale_", r"(?:pw|tkn|oauth)_[\w=.-]{32,}"),
-    _token("supabase-token", "sbp_", r"[0-9a-f]{40}"),
+    _token("supabase-token", "sbp_", r"[0-9a-f]{40}(?![A-Za-z0-9])"),
     _token("supabase-token", "sb_secret_", r"[\w-]{20,}"),
     _token("netlify-token", "nfp_", r"[A-Za-z0-9]{36,}"),
     _token("vercel-token", "vc", r"[a-z]_[A-Za-z0-9]{24,}"),
@@ -101,12 +106,12 @@ TOKENS: tuple[Rule, ...] = (
     _token("figma-token", "fig", r"[a-z]_[\w-]{36,}"),
     _token("dropbox-token", "sl.", r"[\w-]{60,}"),
     _token("dynatrace-token", "dt0", r"[a-z]\d\d\.[A-Z0-9]{24}\.[A-Z0-9]{64}"),
-    _token("pulumi-token", "pul-", r"[0-9a-f]{40}"),
-    _token("rubygems-token", "rubygems_", r"[0-9a-f]{40,}"),
-    _token("clojars-token", "CLOJARS_", r"[0-9a-f]{40,}"),
+    _token("pulumi-token", "pul-", r"[0-9a-f]{40}(?![A-Za-z0-9])"),
+    _token("rubygems-token", "rubygems_", r"[0-9a-f]{48}(?![A-Za-z0-9])"),
+    _token("clojars-token", "CLOJARS_", r"[0-9a-f]{60}(?![A-Za-z0-9])"),
     _token("cargo-token", "cio", r"[A-Za-z0-9]{32}(?![A-Za-z0-9])"),
     _token("nuget-key", "oy2", r"[a-z0-9]{43}(?![A-Za-z0-9])"),
-    _token("readme-key", "rdme_", r"[a-z0-9]{60,}"),
+    _token("readme-key", "rdme_", r"[a-z0-9]{70}(?![A-Za-z0-9])"),
     _token("prefect-key", "pn", r"[ub]_[A-Za-z0-9]{36}"),
     _token("sendinblue-key", "xkeysib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     _token("flutterwave-key", "FLWSECK", r"(?:_TEST)?-[0-9A-Za-z]{12,}(?:-X)?"),
@@ -135,8 +140,11 @@ TOKENS: tuple[Rule, ...] = (
     _token("mapbox-token", "sk.eyJ", r"[\w-]{40,}(?:\.[\w-]{10,})?"),
     _token("langsmith-key", "lsv2_", r"(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
     _token("brevo-key", "xsmtpsib-", r"[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    _token("sonarqube-token", "sq", r"[apu]_[0-9a-f]{40}(?![A-Za-z0-9])"),
     _token("terraform-token", "atlasv1", r"\.[\w-]{60,}"),
 )
+
+_OKTA_VALUE = r"[^\n]{0,40}?[\s\"':=](?P<secret>00[\w-]{40})(?![\w-])"
 
 SHAPES: tuple[Rule, ...] = (
     Rule("phone", "+", r"\+(?<![\w.+/)-].)\d{1,3}(?:[ .-]\(?\d{2,4}\)?){2,4}(?![\w.-])"),
@@ -173,12 +181,14 @@ SHAPES: tuple[Rule, ...] = (
     ),
     Rule("discord-webhook", "/api/webhooks/", r"/api/webhooks/(?P<secret>\d{15,20}/[\w-]{40,})"),
     Rule("teams-webhook", "/IncomingWebhook/", r"webhook(?:b2)?/(?P<secret>[\w@/-]{36,}/IncomingWebhook/[\w/-]{32,})"),
-    Rule("discord-token", ".", r"[MNO](?<![\w-].)[\w-]{22,26}\.[\w-]{6}\.[\w-]{25,40}"),
+    Rule("discord-token", ".", r"[MNO](?<![\w-].)[\w-]{23,25}\.[\w-]{6}\.[\w-]{27,38}(?![\w-])"),
     Rule("telegram-token", ":AA", r"\d(?<![A-Za-z0-9].)\d{7,9}:AA[\w-]{32,}"),
     Rule("azure-key", "Q~", r"[\w~.-](?<![\w~.-].)[\w~.-]{2}\dQ~[\w~.-]{31,34}(?![\w~.-])"),
-    Rule("azure-key", "AZDO", r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{60,80}AZDO[A-Za-z0-9]{4,6}(?![A-Za-z0-9])"),
+    Rule("azure-key", "AZDO", r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{75}AZDO[A-Za-z0-9]{4}(?![A-Za-z0-9])"),
+    Rule("okta-token", "kta", r"kta(?<![A-Za-z][Oo]kta)(?<=[Oo]kta)" + _OKTA_VALUE),
+    Rule("okta-token", "OKTA", r"OKTA(?<![A-Za-z]OKTA)" + _OKTA_VALUE),
     Rule("azure-key", "sig=", r"[?&]sig=(?P<secret>[A-Za-z0-9%+/=]{40,})"),
-    Rule("newrelic-key", "NRAL", r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{30,40}NRAL"),
+    Rule("newrelic-key", "NRAL", r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{35}NRAL(?![A-Za-z0-9])"),
     Rule("maxmind-key", "_mmk", r"[A-Za-z0-9](?<![A-Za-z0-9].)[A-Za-z0-9]{5}_[A-Za-z0-9]{29}_mmk"),
     Rule("softlayer-key", "api.softlayer.com", r"api\.softlayer\.com/soap/v\d[\d.]*/(?P<secret>[0-9a-z]{64})"),
     Rule("codeclimate-token", "REPORTER_ID", r"REPORTER_ID[\"']?\s?[:=]\s?[\"']?(?P<secret>[0-9a-f]{64})"),
@@ -212,6 +222,16 @@ SHAPES: tuple[Rule, ...] = (
         r"curl(?=\s)(?:(?!curl\s)[^\n]){0,400}?\s(?:-u|--user)[ =]{0,3}[\"']?(?P<secret>[^\s\"':$]{8,200}):[\"'\s]",
     ),
     Rule("password", "mysql", r"mysql(?:dump|admin)?\s[^\n]{0,200}?\s-p(?P<secret>[^\s\"'$]{3,200})"),
+    Rule(
+        "password",
+        "assword ",
+        r"assword (?:for|of)\s[^\n]{1,60}? is [\"'`](?P<secret>[^\s\"'`]{3,200})[\"'`]",
+    ),
+    Rule(
+        "sonarqube-token",
+        "sonar",
+        r"sonar[\w.-]{0,20}(?:login|token)[\"']?\s{0,3}(?:=>?|:|,)\s{0,3}[\"']?(?P<secret>[0-9a-f]{40})(?!\w)",
+    ),
     Rule("password", "sshpass", r"sshpass\s{1,3}-p\s{0,3}[\"']?(?P<secret>[^\s\"']{3,200})"),
 )
 
@@ -231,7 +251,8 @@ MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
 PUBLIC_MAIL_DOMAINS = ("example.com", "example.org", "example.net", "noreply.github.com", "localhost.localdomain")
 RESERVED_TOP_LEVELS = frozenset({"example", "invalid", "localhost", "local", "test"})
 
-ENTROPY_TOKEN = r"[A-Za-z0-9+/_-]{32,}={0,2}"
+ENTROPY_TOKEN = r"[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/_=-]|\.\.\.)"
+SECRET_WORD_NEAR = r"(?i)(?:secret|token|passw|credential|auth|api.?key|access.?key)[^\n]{0,80}(?:\n[^\n]{0,40})?\Z"
 
 
 def _words(listing: str) -> frozenset[str]:
@@ -241,6 +262,16 @@ def _words(listing: str) -> frozenset[str]:
 ASSIGNMENT_HINTS = ("pass", "pwd", "secret", "token", "credential", "key", "auth", "login", "_pat")
 PASSWORD_WORDS = _words("password passwd passphrase passcode passwort pwd pass")
 WEAK_WORDS = frozenset({"login", "auth"})
+# What is left alone, as the record of a calibration tells it.
+EXEMPTIONS = (
+    "commit hashes, digests and UUIDs that no name marks as secret",
+    "paths, URLs without credentials, dotted names, versions",
+    "placeholders, templates, references to variables, masked and hand-typed samples",
+    "public, CSRF and paging tokens, publishable keys",
+    "keys of a known vendor with the wrong length, alphabet or structure",
+    "drawn characters without a word for a secret close before them",
+    "addresses of reserved domains and of git remotes",
+)
 LOOKUP_QUALIFIERS = _words(
     "cache primary foreign partition sort bucket object schema index row map hash content file group routing item "
     "registry composite kms id session lookup unique dedup idempotency natural host dict name translation i18n"

@@ -14,6 +14,8 @@ _REFERENCE = re.compile(
 _TEMPLATE = re.compile(r"\$\{|\{\{|\$\(|<%|#\{|\{[\w.]{0,40}\}|%\([\w.]+\)s|%[sdr]|\\\(")
 _SEGMENT = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SAME_RUN = re.compile(r"([X*.#0\-_?])\1{5,}|x{12}")
+_LONG_RUN = re.compile(r"(.)\1{15}")
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _WORDS = re.compile(r"[#./]?[A-Za-z][A-Za-z]*(?:[-_./: #][A-Za-z]+)*[.:!?]?$")
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$")
 _LONG_HEX = re.compile(r"(?:[0-9a-f]{32,}|[0-9A-F]{32,})$")
@@ -38,7 +40,9 @@ def is_placeholder(value: str) -> bool:
     lowered = value.lower()
     if lowered.strip(" -_.:;!?") in PLACEHOLDER_WORDS or is_reference(value):
         return True
-    return any(part in lowered for part in PLACEHOLDER_PARTS) or len(set(lowered)) <= 2
+    if any(part in lowered for part in PLACEHOLDER_PARTS):
+        return True
+    return len(set(lowered)) <= 2 or bool(_LONG_RUN.search(lowered))
 
 
 def is_reference(value: str) -> bool:
@@ -49,6 +53,12 @@ def is_reference(value: str) -> bool:
 def is_masked(token: str) -> bool:
     """Whether a token with a known prefix is blanked out, as documentation prints it."""
     return bool(_SAME_RUN.search(token)) or "EXAMPLE" in token or "your" in token.lower()
+
+
+def is_typed_sample(token: str) -> bool:
+    """Whether a token holds half the alphabet in order, as only a sample typed by hand does."""
+    lowered = token.lower()
+    return any(_ALPHABET[start : start + 13] in lowered for start in range(14))
 
 
 def is_random(value: str, shortest: int = 16) -> bool:

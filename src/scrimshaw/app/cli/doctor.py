@@ -15,6 +15,7 @@ from scrimshaw.app.cli import options, project_files, render
 from scrimshaw.app.cli.memory import existing
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import show
+from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.setup import programs
 from scrimshaw.app.setup.status import Connection, connections
 from scrimshaw.config import Settings
@@ -68,6 +69,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield Finding(name="project", verdict=Verdict.OK, detail=str(settings.project))
     yield _writable(settings.folder / "memories")
     yield _hidden_from_git(settings)
+    yield from _rules(settings)
     try:
         with open_engine(settings) as engine:
             report = indexing.scan(engine)
@@ -91,6 +93,18 @@ def _writable(vault: Path) -> Finding:
         return _problem(
             "vault", f"{vault} cannot be written: {error.strerror}", "Run `scrimshaw init`, check permissions."
         )
+
+
+def _rules(settings: Settings) -> Iterator[Finding]:
+    try:
+        rules, warnings = checked_rules(settings)
+    except ConfigError as error:
+        yield _problem("rules", error.message, error.hint)
+        return
+    own = len(settings.rules)
+    yield Finding(name="rules", verdict=Verdict.OK, detail=f"{len(rules)} extraction rules, {own} of your own")
+    for warning in warnings:
+        yield Finding(name="rules", verdict=Verdict.NOTE, detail=warning.message, fix=warning.advice)
 
 
 def _hidden_from_git(settings: Settings) -> Finding:

@@ -1,4 +1,4 @@
-"""The commands that measure on the user's own memory: eval search."""
+"""The command that measures search on the user's own memory: eval search."""
 
 from __future__ import annotations
 

@@ -11,7 +11,20 @@ import typer
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import change, doctor, evaluate, find, options, session, setup, start, upkeep
+from scrimshaw.app.cli import (
+    change,
+    doctor,
+    evaluate,
+    evaluate_extract,
+    evaluate_redact,
+    find,
+    options,
+    rules,
+    session,
+    setup,
+    start,
+    upkeep,
+)
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
 
@@ -25,7 +38,10 @@ app = typer.Typer(
 )
 for part in (start, setup, find, change, session, upkeep, doctor):
     app.add_typer(part.app)
+for part in (evaluate_redact, evaluate_extract):
+    evaluate.app.add_typer(part.app)
 app.add_typer(evaluate.app, name="eval")
+app.add_typer(rules.app, name="rules")
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -30,7 +31,7 @@ _KINDS: Mapping[EventName, EventKind] = {
 
 def observation(event: Event, rules: Sequence[Rule], *, process: int, extraction: bool) -> Observation:
     """What is kept of an event; everything in it has passed the redaction gate."""
-    call = _redacted_call(event) if event.name == EventName.TOOL else None
+    call = redacted_call(event) if event.name == EventName.TOOL else None
     item = _item(event, call, rules) if call and extraction else None
     text = _kept(event, call)
     return Observation(
@@ -61,7 +62,14 @@ def answers(event: Event, said: Sequence[str]) -> list[Observation]:
     ]
 
 
-def _redacted_call(event: Event) -> ToolCall:
+def removed_classes(seen: Observation) -> tuple[str, ...]:
+    """The classes of what the redaction gate took out of what is kept, sorted."""
+    texts = (seen.text.text, seen.item.text.text if seen.item else "")
+    return tuple(sorted({name for text in texts for name in re.findall(r"\[REDACTED:([a-z0-9-]+)\]", text)}))
+
+
+def redacted_call(event: Event) -> ToolCall:
+    """The tool call of an event as rules see it: every text in it redacted, a long output cut to its ends."""
     return ToolCall(
         tool=event.tool,
         arguments=_redacted_values(event.arguments),

@@ -17,14 +17,13 @@ import msgspec
 
 from scrimshaw.app.hooks import inject
 from scrimshaw.app.hooks.answer import answer
-from scrimshaw.app.hooks.capture import answers, observation
+from scrimshaw.app.hooks.capture import answers, observation, removed_classes
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.app.hooks.parse import parse
 from scrimshaw.app.hooks.tail import with_transcript
 from scrimshaw.app.processes import ancestors
+from scrimshaw.app.rules import usable_rules
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project, load
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rules import in_order
 from scrimshaw.models import Session, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import Occasion, fitted, state_lines
@@ -41,6 +40,7 @@ START_TOKENS, CLEAR_TOKENS = 600, 200
 
 # Gemini asks before every model call whether to compact: that is no compaction.
 MAYBE = "maybe"
+MOST_EMPTY = 20
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
 
 
@@ -87,11 +87,14 @@ def _answered(sessions: SqliteSessions, event: Event, settings: Settings) -> str
     event, said = with_transcript(event)
     seen = observation(
         event,
-        in_order(DEFAULT_RULES),
+        usable_rules(settings) if event.name == EventName.TOOL else (),
         process=next(iter(ancestors()), 0),
         extraction=settings.features.extraction,
     )
     is_new = sessions.observe(seen, admit, now=now, modulus=settings.session.counter_modulus)
+    removed = removed_classes(seen)
+    if is_new and removed:
+        _log(f"WARN Redaction applied: {', '.join(removed)}")
     for answer_given in answers(event, said):
         sessions.observe(answer_given, admit, now=now, modulus=settings.session.counter_modulus)
     if event.name == EventName.END:
@@ -142,7 +145,17 @@ def _state(sessions: SqliteSessions, event: Event, settings: Settings, now: floa
 def _subject(sessions: SqliteSessions, session: Session, occasion: Occasion) -> Session | None:
     if occasion in (Occasion.RESUME, Occasion.COMPACT) and sessions.items(session.id):
         return session
-    return sessions.get(session.continues) if session.continues else None
+    return _last_with_items(sessions, session.continues)
+
+
+def _last_with_items(sessions: SqliteSessions, session_id: str) -> Session | None:
+    """The session of this id, or the nearest before it that did something: one that only asked hides nothing."""
+    for _ in range(MOST_EMPTY):
+        session = sessions.get(session_id) if session_id else None
+        if session is None or sessions.items(session.id):
+            return session
+        session_id = session.continues
+    return None
 
 
 def _log(line: str) -> None:

@@ -1,0 +1,105 @@
+"""What working memory must hold after the scenario of `capture`, and what the next run must be told of it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from tests.e2e.agents import Agent
+from tests.e2e.model import Model
+from tests.e2e.workspace import Workspace
+
+from scrimshaw.app.hooks.inject import FENCE
+from scrimshaw.models import Item, ItemKind, Session
+from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite_sessions import SqliteSessions
+
+PLAN = "plan.md"
+COMPLAINT = "deploy: the gateway refused the connection"
+SUBJECT = "Sign the release tags"
+
+_BUSY_MS = 5_000
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An item that must be held: its kind, the rule that keeps it, and what its text must say."""
+
+    kind: ItemKind
+    rule: str
+    says: str
+    is_read: bool = False
+    is_redacted: bool = False
+
+
+_WANTED = (
+    Wanted(ItemKind.FILE, "plan-read", "[REDACTED:", is_read=True, is_redacted=True),
+    Wanted(ItemKind.ERROR, "failed-command", COMPLAINT, is_redacted=True),
+    Wanted(ItemKind.COMMIT, "commit", SUBJECT),
+)
+
+
+@dataclass(frozen=True)
+class WorkingMemory:
+    """The last session of a project, None where there is none, and the items it holds."""
+
+    session: Session | None
+    items: Sequence[Item]
+
+    def problems(self, agent: Agent, model: Model) -> Iterator[str]:
+        """What differs from what the client did."""
+        if self.session is None:
+            yield "no session was recorded"
+            return
+        if self.session.client != agent.name or "[REDACTED:" not in self.session.task:
+            yield f"the session is not the client's, or has not its redacted task: {self.session}"
+        calls = model.call_ids() if agent.numbers_calls else None
+        for wanted in _WANTED:
+            if not any(_is_wanted(item, wanted, agent, calls) for item in self.items):
+                yield f"no item is as {wanted}: {self.items}"
+
+
+def read_working_memory(workspace: Workspace) -> WorkingMemory:
+    """The last session in a project's journal, and its items."""
+    database = Database(workspace.memory_folder / "journal.db", "journal", durable=True, busy_timeout_ms=_BUSY_MS)
+    with closing(database):
+        sessions = SqliteSessions(database)
+        session = next(iter(sessions.latest()), None)
+        return WorkingMemory(session, sessions.items(session.id, held=True) if session else ())
+
+
+def recall_problems(memory: WorkingMemory, model: Model, secrets: Collection[str]) -> Iterator[str]:
+    """What the model of the next run was not told, or not within a fence; and secrets that it was told at all."""
+    texts = "\n".join(text for request in model.requests() for text in _texts(request["body"]))
+    said = html.unescape(texts)  # Gemini CLI escapes what hooks say
+    fences = "\n".join(re.findall(rf"<{FENCE} .*?</{FENCE}>", said, re.DOTALL))
+    origin = f"session:{memory.session.id}/" if memory.session else "no session"
+    for wanted in (COMPLAINT, SUBJECT, origin):
+        if wanted not in fences:
+            yield f"the next run was not told of {wanted!r}: {fences or 'it was told nothing'}"
+    if any(secret in said for secret in secrets):
+        yield "the next run was told a secret"
+
+
+def _is_wanted(item: Item, wanted: Wanted, agent: Agent, calls: Collection[str] | None) -> bool:
+    source = item.source
+    return (
+        (item.kind, source.extraction_rule_id) == (wanted.kind, wanted.rule)
+        and wanted.says in item.text
+        and source.source_tool == (agent.reader if wanted.is_read else agent.shell)
+        and source.redaction_applied == wanted.is_redacted
+        and (bool(source.source_call_id) if calls is None else source.source_call_id in calls)
+    )
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for each in value.values() if isinstance(value, dict) else value:
+            yield from _texts(each)
