@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHARED ?=
 
-.PHONY: demo test check fix docs docs-check lint types imports bench e2e eval clean
+.PHONY: demo test check fix docs docs-check lint types imports bench bench-hook e2e eval clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -38,6 +38,10 @@ docs-check: $(STAMP)
 # Figures beside bare baselines of the same run. SHARED=DIR (with data/serena-memories.tar.gz) measures on real data.
 bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)
 	$(BIN)/python -m benchmarks.run $(if $(SHARED),--data .bench/serena-memories --asked $(SHARED)/data/serena-queries-dev.jsonl) $(BENCH)
+
+# What a hook costs, alone and a hundred at once.
+bench-hook: $(STAMP)
+	$(BIN)/python -m benchmarks.hooks
 
 # Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm.
 e2e: $(STAMP)

@@ -126,9 +126,13 @@ def _run_problems(finished: clients.Finished) -> Iterator[str]:
 
 
 def _file_problems(workspace: Workspace) -> Iterator[str]:
-    """A hook that failed says so in a log; what the model saved is a file."""
+    """A hook that failed says so in a log, where warnings of redaction stand too; what the model saved is a file."""
     log = workspace.memory_folder / "hook.log"
-    if log.exists():
-        yield f"a hook failed: {log.read_text(encoding='utf-8')}"
+    lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
+    failed = [line for line in lines if " WARN " not in line]
+    if failed:
+        yield f"a hook failed: {failed}"
+    if not lines:
+        yield "no redaction was logged"
     if not any(SAVED_TEXT in path.read_text(encoding="utf-8") for path in workspace.vault.rglob("*.md")):
         yield "nothing was saved"

@@ -11,8 +11,8 @@ from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, indexing
 from scrimshaw.errors import ScrimshawError
 
-# Start-up belongs to the client's first questions; catching up can wait this long.
-START_AFTER_S = 0.3
+# Start-up belongs to the client: catching up waits for its first question, or this long.
+START_AFTER_S = 1.5
 # An editor writes a file in several steps; one scan answers all of them.
 SETTLE_MS = 300
 
