@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Annotated
 
 import typer
@@ -75,8 +76,10 @@ def serve(
     project: options.Project = None,
 ) -> None:
     """Serve the memory to an agent over MCP on standard input and output."""
+    gc.disable()  # imports make no garbage, and looking for it in them costs 80 ms
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
+    gc.enable()
     run_server(existing(project).project, toolsets)
 
 
