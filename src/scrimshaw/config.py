@@ -91,18 +91,14 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     constitutional_tokens: Annotated[
         int, _within(0, 20_000, "tokens", "spec-kit auto-surface", "room of always-on memories")
     ] = 2000
-    snippet_tokens: Annotated[
-        int, _within(10, 2000, "tokens", "measured, docs/evaluation", "length of a hit's excerpt")
-    ] = 60
+    snippet_tokens: Annotated[int, _within(10, 2000, "tokens", "own choice", "length of a hit's excerpt")] = 60
     min_quality_score: Annotated[
         float, _within(0, 1, "score", "001 REQ-023", "drafts, imports and agent saves below stay hidden")
     ] = 0.3
     near_duplicate: Annotated[
-        float, _within(0.5, 1, "Jaccard of word triples", "measured, docs/evaluation", "near duplicate from")
+        float, _within(0.5, 1, "Jaccard of word triples", "own choice", "near duplicate from")
     ] = 0.8
-    related: Annotated[
-        float, _within(0.05, 1, "Jaccard of word triples", "measured, docs/evaluation", "related from")
-    ] = 0.3
+    related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "own choice", "related from")] = 0.3
 
 
 class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -143,7 +139,7 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
         2 * 1024 * 1024
     )
     busy_timeout_ms: Annotated[
-        int, _within(1, 600_000, "milliseconds", "measured, docs/evaluation", "patience with another writer")
+        int, _within(1, 600_000, "milliseconds", "own choice", "patience with another writer")
     ] = 10_000
     ram_scan_max: Annotated[
         int,
@@ -195,7 +191,7 @@ class RedactionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Peers beside the canonical memory."""
+    """Peers beside the canonical memory; no peer is asked yet, so nothing reads these."""
 
     peer_timeout_ms: Annotated[int, _within(1, 60_000, "milliseconds", "002", "patience of a health check")] = 500
     peer_cache_s: Annotated[float, _within(0, 3600, "seconds", "002", "a health answer is believed for")] = 30.0

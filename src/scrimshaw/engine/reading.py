@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from scrimshaw.ingest.headings import section
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile
 from scrimshaw.search.decay import retention
 from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.ports import Neighbor
 
 # spec-kit match_triggers: attention fades per turn; warm memories bring a start of their text.
@@ -96,9 +96,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
             known = ", ".join(heading.anchor for heading in document.headings) or "none"
             raise NotFound(f"{memory_id!r} has no section {anchor!r}.", f"Its sections: {known}.")
         body = found
-    return MemoryText(
-        memory=memory, body=body, content_hash=hashlib.sha256(raw).hexdigest(), redacted=document.body.classes
-    )
+    return MemoryText(memory=memory, body=body, content_hash=content_hash(raw), redacted=document.body.classes)
 
 
 def match_triggers(

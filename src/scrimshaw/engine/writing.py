@@ -5,7 +5,6 @@ A write is: file renamed into place, journal committed, index updated, answer.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import re
 import unicodedata
@@ -38,7 +37,7 @@ from scrimshaw.models import (
     Tier,
     Trust,
 )
-from scrimshaw.storage.files import lock
+from scrimshaw.storage.files import content_hash, lock
 from scrimshaw.storage.paths import check_id
 
 _NOT_IN_SLUG = re.compile(r"[^\w]+")
@@ -89,7 +88,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     text or one that is nearly all secrets, InvalidMemoryId, AlreadyExists for an id in use, ReadOnly, VaultBusy,
     StorageFailure.
     """
-    content = _accepted(new.content)
+    content = _accepted(engine, new.content)
     title = redact(new.title or _first_line(content.text)).text
     with lock(engine.lock_path(), LOCK_TIMEOUT_S):
         same = engine.index.same_text(text_hash(content.text))
@@ -104,7 +103,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             return Saved(
                 id=memory_id,
                 status="dry_run",
-                content_hash=hashlib.sha256(text.text.encode()).hexdigest(),
+                content_hash=content_hash(text.text.encode()),
                 path="",
                 redacted=content.classes,
                 spans=content.spans,
@@ -132,7 +131,7 @@ def update(
     NotFound, ReadOnly, InvalidRequest, UnreadableFile, VaultBusy, StorageFailure.
     """
     if content is not None:
-        _accepted(content)
+        _accepted(engine, content)
     entry = Entry(
         action=Action.UPDATE,
         memory_id=memory_id,
@@ -163,7 +162,7 @@ def rewrite(
     with lock(engine.lock_path(), LOCK_TIMEOUT_S):
         raw = vault.read(name)
         before = _decoded(raw, memory.path)
-        current = hashlib.sha256(raw).hexdigest()
+        current = content_hash(raw)
         after = redact_edit(before, change(before))
         expected = current if expected_hash is None else expected_hash
         entry = replace(entry, prior_hash=current)
@@ -186,7 +185,7 @@ def delete(
                 action=Action.PURGE if purge else Action.RETIRE,
                 memory_id=memory.id,
                 reason=reason,
-                prior_hash=hashlib.sha256(raw).hexdigest(),
+                prior_hash=content_hash(raw),
                 new_hash="",
                 actor=actor,
             )
@@ -231,7 +230,7 @@ def _stamped(before: str, changes: Mapping[str, object]) -> Mapping[str, object]
     return {**changes, "updated": now()} if changes or before.startswith("---") else changes
 
 
-def _accepted(content: str) -> Redacted:
+def _accepted(engine: Engine, content: str) -> Redacted:
     if not content.strip():
         raise InvalidRequest("There is nothing to save: the content is empty.", "Send text.", parameter="content")
     if _NOT_TEXT.search(content):
@@ -239,7 +238,7 @@ def _accepted(content: str) -> Redacted:
             "The content holds a NUL character or half a surrogate pair.", "Send plain text.", parameter="content"
         )
     redacted = redact(content)
-    if is_mostly_removed(redacted):
+    if is_mostly_removed(redacted, engine.settings.redaction.drop_ratio):
         raise InvalidRequest(
             "Nearly all of the content is secrets, which are never stored.",
             "Describe what matters without the secret itself.",

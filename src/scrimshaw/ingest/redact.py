@@ -60,9 +60,9 @@ def redact_edit(before: str, after: str) -> Redacted:
     return _replace(after, _outside(_find_all(after), _unchanged(before, after)))
 
 
-def is_mostly_removed(redacted: Redacted) -> bool:
+def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -> bool:
     """Whether so little is left that the text is not worth keeping."""
-    return redacted.removed_ratio > MOSTLY_REMOVED_RATIO
+    return redacted.removed_ratio > limit
 
 
 class _Cut(NamedTuple):

@@ -17,7 +17,7 @@ from scrimshaw.search.candidates import CandidateFinder, Candidates
 from scrimshaw.search.embedder import Embedder
 from scrimshaw.search.excerpts import excerpt
 from scrimshaw.search.forgetting import STATE_LIMITS, Presence, presence
-from scrimshaw.search.fusion import ChannelList, Fused, fuse
+from scrimshaw.search.fusion import ChannelList, Fused, FusionProfile, fuse
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, Surroundings
 from scrimshaw.search.routing import Profile, route
 from scrimshaw.search.tokens import clip, count_tokens, head
@@ -59,6 +59,7 @@ class Searcher:
         self._index = index
         self._settings = settings.search
         self._forgetting = settings.forgetting
+        self._fusion = FusionProfile(depth=settings.search.candidates)
         self._finder = CandidateFinder(index, embedder, settings.search.candidates)
         self._always_on: tuple[int, tuple[Hit, ...]] = (-1, ())
 
@@ -73,7 +74,7 @@ class Searcher:
         found = self._finder.find(query, terms, filters, request.channels)
         trace.note(Stage.CANDIDATE, 0, len(found.ids()), channels={str(c.channel): len(c.ids) for c in found.lists})
         trace.note(Stage.FILTER, len(found.ids()), len(found.ids()), conditions=_conditions(filters))
-        fused = fuse(found.lists, _trusted(profile.weights, found.coverage))
+        fused = fuse(found.lists, _trusted(profile.weights, found.coverage), self._fusion)
         fused = self._with_neighbours(fused, filters, request)
         trace.note(Stage.FUSION, len(found.ids()), len(fused), weights=dict(profile.weights))
         ranked = self._rerank(fused, profile, request, around)
@@ -214,7 +215,7 @@ class Searcher:
             return ranked
         found = self._index.match_text(expression, filters, request.offset + request.limit + 1)
         part = ChannelList(channel=Channel.TEXT, ids=[m.id for m in found], scores=[m.score for m in found])
-        likely = self._rerank(fuse((part,), {Channel.TEXT: 1.0}), profile, request, around)
+        likely = self._rerank(fuse((part,), {Channel.TEXT: 1.0}, self._fusion), profile, request, around)
         ranked = [
             msgspec.structs.replace(item, score=item.score * PREFIX, factors={**item.factors, "prefix": PREFIX})
             for item in likely

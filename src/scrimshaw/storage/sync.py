@@ -6,7 +6,6 @@ knows of a file is written after the file was read, so that a failure is met aga
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from msgspec import Struct
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Skip, SourceFile
+from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.ports import FileState, Index
 from scrimshaw.storage.scan import Limits, Source, scan
 
@@ -122,7 +122,7 @@ class Synchronizer:
             raw = Path(file.path).read_bytes()
         except OSError as error:
             return Skip(path=file.path, reason=f"it cannot be read: {error.strerror}")
-        digest = hashlib.sha256(raw).hexdigest()
+        digest = content_hash(raw)
         if state and not force and state.content_hash == digest and state.memory_id == file.memory_id:
             self._index.touch(file, digest)
             return None

@@ -9,7 +9,7 @@ from typing import Any
 
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.ingest.extract import extract
-from scrimshaw.ingest.redact import is_mostly_removed, redact
+from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
 from scrimshaw.ingest.rules import Rule
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
@@ -29,10 +29,12 @@ _KINDS: Mapping[EventName, EventKind] = {
 }
 
 
-def observation(event: Event, rules: Sequence[Rule], *, process: int, extraction: bool) -> Observation:
+def observation(
+    event: Event, rules: Sequence[Rule], *, process: int, extraction: bool, drop_ratio: float = MOSTLY_REMOVED_RATIO
+) -> Observation:
     """What is kept of an event; everything in it has passed the redaction gate."""
     call = redacted_call(event) if event.name == EventName.TOOL else None
-    item = _item(event, call, rules) if call and extraction else None
+    item = _item(event, call, rules, drop_ratio) if call and extraction else None
     text = _kept(event, call)
     return Observation(
         session=event.session,
@@ -79,12 +81,12 @@ def redacted_call(event: Event) -> ToolCall:
     )
 
 
-def _item(event: Event, call: ToolCall, rules: Sequence[Rule]) -> NewItem | None:
+def _item(event: Event, call: ToolCall, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:
     found = extract(call, rules)
     if found is None or not found.text.strip():
         return None
     before = redact(_ends(event.output))
-    if is_mostly_removed(before):
+    if is_mostly_removed(before, drop_ratio):
         return None
     return NewItem(
         text=redact(found.text),

@@ -90,6 +90,7 @@ def _answered(sessions: SqliteSessions, event: Event, settings: Settings) -> str
         usable_rules(settings) if event.name == EventName.TOOL else (),
         process=next(iter(ancestors()), 0),
         extraction=settings.features.extraction,
+        drop_ratio=settings.redaction.drop_ratio,
     )
     is_new = sessions.observe(seen, admit, now=now, modulus=settings.session.counter_modulus)
     removed = removed_classes(seen)
