@@ -33,6 +33,8 @@ from scrimshaw.models.memory import (
     Trust,
 )
 from scrimshaw.models.session import (
+    DRAFT_JOB,
+    Drafted,
     EventKind,
     Item,
     ItemKind,
@@ -47,6 +49,7 @@ from scrimshaw.models.session import (
 )
 
 __all__ = [
+    "DRAFT_JOB",
     "Action",
     "ArtifactClass",
     "Capability",
@@ -54,6 +57,7 @@ __all__ = [
     "Chunk",
     "Degradation",
     "Document",
+    "Drafted",
     "Edge",
     "EdgeKind",
     "Entry",

@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from scrimshaw.models.memory import Redacted, Trust
 
+# The kind of job that makes a memory of a session; its key is the session's id.
+DRAFT_JOB = "draft"
+
 
 class Mode(StrEnum):
     """How much context an answer may bring."""
@@ -125,7 +128,8 @@ class Observation(Struct, frozen=True, kw_only=True):
     """One event as a client reported it, redacted; `item` is what of it is worth remembering.
 
     `process` is the client's process id or 0, `call_id` tells a repeated report of the same event, `text` is what is
-    kept for later drafts. `task` and `context_used` are stored with the session where they are given.
+    kept for later drafts, `path` the file a call is about, `failed` None where nothing tells. `task` and `context_used`
+    are stored with the session where they are given.
     """
 
     session: str
@@ -135,13 +139,18 @@ class Observation(Struct, frozen=True, kw_only=True):
     process: int = 0
     call_id: str = ""
     tool: str = ""
+    path: str = ""
+    failed: bool | None = None
     item: NewItem | None = None
     task: Redacted | None = None
     context_used: float | None = None
 
 
 class RecordedEvent(Struct, frozen=True, kw_only=True):
-    """An event as kept; `number` counts from 1 within the session, `at` is in seconds since 1970."""
+    """An event as kept; `number` counts from 1 within the session, `at` is in seconds since 1970.
+
+    The first line of a tool call's `text` is what it was asked: the path, the command or the search.
+    """
 
     session: str
     number: int
@@ -149,4 +158,15 @@ class RecordedEvent(Struct, frozen=True, kw_only=True):
     tool: str
     call_id: str
     text: str
+    at: float
+    path: str = ""
+    failed: bool | None = None
+
+
+class Drafted(Struct, frozen=True, kw_only=True):
+    """The last draft made of a session: of its first `events` events, kept as memory `memory_id`, "" if rejected."""
+
+    session: str
+    events: int
+    memory_id: str
     at: float

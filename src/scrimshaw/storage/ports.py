@@ -16,6 +16,7 @@ from scrimshaw.models import (
     Capability,
     Chunk,
     Document,
+    Drafted,
     Edge,
     Entry,
     Filters,
@@ -276,6 +277,15 @@ class Sessions(Protocol):
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
         """The events of a session behind a number, in order."""
+
+    def drafted(self, session: str) -> Drafted | None:
+        """The last draft made of a session."""
+
+    def record_draft(self, draft: Drafted) -> None:
+        """Store or replace what is known of a session's last draft."""
+
+    def undrafted(self, *, silent_since: float) -> list[str]:
+        """Sessions that ended, or fell silent before then, with tool calls behind their last draft; oldest first."""
 
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""

@@ -16,6 +16,7 @@ from scrimshaw.models import Entry, Job, JobState, Redacted
 from scrimshaw.storage.ports import Review
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite_jobs import enqueue
 
 _LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
@@ -52,7 +53,7 @@ class SqliteJournal:
                 if prior is not None:
                     _keep(write, entry, prior, now)
             for kind, key in jobs:
-                _enqueue(write, kind, key, {}, 0, now)
+                enqueue(write, kind, key, now=now)
         return numbers
 
     def history(self, memory_id: str, limit: int) -> list[Mapping[str, Any]]:
@@ -116,7 +117,7 @@ class SqliteJournal:
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
         """See Journal."""
         with self._database.write() as write:
-            return _enqueue(write, kind, key, payload, total, time.time())
+            return enqueue(write, kind, key, now=time.time(), payload=payload, total=total)
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
         """See Journal."""
@@ -214,17 +215,6 @@ def _keep(write: apsw.Connection, entry: Entry, prior: Redacted, now: float) -> 
         "INSERT OR IGNORE INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?)",
         (entry.prior_hash, entry.memory_id, prior.text.encode(), now),
     )
-
-
-def _enqueue(write: apsw.Connection, kind: str, key: str, payload: Mapping[str, Any], total: int, now: float) -> int:
-    waiting = write.execute("SELECT id FROM jobs WHERE kind = ? AND key = ? AND state = 'queued'", (kind, key)).get
-    if waiting is not None:
-        return int(waiting)
-    write.execute(
-        "INSERT INTO jobs (kind, key, payload, state, total, due, created) VALUES (?,?,?,'queued',?,?,?)",
-        (kind, key, json.dumps(payload), total, now, now),
-    )
-    return int(write.last_insert_rowid())
 
 
 def _ledger_row(row: Sequence[Any]) -> Mapping[str, Any]:

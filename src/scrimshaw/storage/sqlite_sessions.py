@@ -11,7 +11,17 @@ import msgspec
 from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import NotFound
-from scrimshaw.models import EventKind, Item, ItemSource, NewItem, Observation, RecordedEvent, Session, SessionState
+from scrimshaw.models import (
+    Drafted,
+    EventKind,
+    Item,
+    ItemSource,
+    NewItem,
+    Observation,
+    RecordedEvent,
+    Session,
+    SessionState,
+)
 from scrimshaw.storage.ports import Admit, Learning
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite import Database
@@ -21,6 +31,7 @@ _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
 _EVENT = RecordedEvent.__struct_fields__
+_DRAFTED = Drafted.__struct_fields__
 _DESCRIBE = "task = coalesce(?, task), context_used = coalesce(?, context_used)"
 # The task of a session is what was asked first; how full the context is changes.
 _FIRST_TOLD = "task = coalesce(nullif(task, ''), ?, ''), context_used = coalesce(?, context_used)"
@@ -104,7 +115,7 @@ class SqliteSessions:
         """See Sessions."""
         sql = f"SELECT {', '.join(_EVENT)} FROM events WHERE session = ? AND number > ? ORDER BY number"
         rows = self._database.rows(sql, (session, after))
-        return [msgspec.convert(dict(zip(_EVENT, row, strict=True)), RecordedEvent) for row in rows]
+        return [msgspec.convert(dict(zip(_EVENT, row, strict=True)), RecordedEvent, strict=False) for row in rows]
 
     def mention(self, session: str, number: int) -> None:
         """See Sessions; raises NotFound when there is no such item."""
@@ -126,6 +137,28 @@ class SqliteSessions:
         """See Sessions; a number that is not held is passed over."""
         with self._database.write() as write:
             _release(write, session, numbers)
+
+    # Drafts
+
+    def drafted(self, session: str) -> Drafted | None:
+        """See Sessions."""
+        sql = f"SELECT {', '.join(_DRAFTED)} FROM drafts WHERE session = ?"
+        rows = self._database.rows(sql, (session,))
+        return Drafted(**dict(zip(_DRAFTED, rows[0], strict=True))) if rows else None
+
+    def record_draft(self, draft: Drafted) -> None:
+        """See Sessions."""
+        with self._database.write() as write:
+            _insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
+
+    def undrafted(self, *, silent_since: float) -> list[str]:
+        """See Sessions."""
+        sql = (
+            "SELECT id FROM sessions WHERE (state <> 'active' OR last_event < ?) AND EXISTS (SELECT 1 FROM events"
+            " WHERE session = id AND kind = 'tool' AND number > coalesce((SELECT events FROM drafts"
+            " WHERE drafts.session = id), 0)) ORDER BY last_event"
+        )
+        return [str(row[0]) for row in self._database.rows(sql, (silent_since,))]
 
     # What was shown, and learned
 
@@ -192,6 +225,8 @@ def _kept(write: apsw.Connection, seen: Observation, now: float) -> bool:
         call_id=seen.call_id,
         text=seen.text.text,
         at=now,
+        path=seen.path,
+        failed=seen.failed,
     )
     return _insert(write, "INSERT OR IGNORE INTO events", asdict(event))
 

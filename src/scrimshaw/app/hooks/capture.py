@@ -11,11 +11,12 @@ from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.ingest.extract import extract
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
 from scrimshaw.ingest.rules import Rule
-from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
 
 # What is kept of an event for later drafts; more of it is in the client's own transcript.
-KEPT_CHARACTERS = 2_000
+KEPT_CHARACTERS = 4_000
+ASKED_CHARACTERS = 500
 # A tool's output is judged by its head and tail: what lies between costs time and tells little.
 READ_CHARACTERS = 64_000
 
@@ -35,7 +36,8 @@ def observation(
     """What is kept of an event; everything in it has passed the redaction gate."""
     call = redacted_call(event) if event.name == EventName.TOOL else None
     item = _item(event, call, rules, drop_ratio) if call and extraction else None
-    text = _kept(event, call)
+    activity = describe(call) if call else None
+    text = _kept(event, activity)
     return Observation(
         session=event.session,
         kind=_KINDS[event.name],
@@ -44,6 +46,8 @@ def observation(
         process=process,
         call_id=event.call_id,
         tool=event.tool,
+        path=activity.path if activity else "",
+        failed=activity.failed if activity else None,
         item=item,
         task=text if event.name == EventName.PROMPT and not event.agent else None,
         context_used=event.context_used,
@@ -56,7 +60,7 @@ def answers(event: Event, said: Sequence[str]) -> list[Observation]:
         Observation(
             session=event.session,
             kind=EventKind.ANSWER,
-            text=redact(text[:KEPT_CHARACTERS]),
+            text=_clipped(text),
             client=event.client,
             call_id=hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest(),
         )
@@ -103,13 +107,16 @@ def _item(event: Event, call: ToolCall, rules: Sequence[Rule], drop_ratio: float
     )
 
 
-def _kept(event: Event, call: ToolCall | None) -> Redacted:
-    if call is None:
-        return redact(
-            event.prompt[:KEPT_CHARACTERS] if event.name == EventName.PROMPT else event.output[:KEPT_CHARACTERS]
-        )
-    subject = " ".join(str(value) for value in call.arguments.values())
-    return redact(f"{subject[: KEPT_CHARACTERS // 4]}\n{call.output[:KEPT_CHARACTERS]}"[:KEPT_CHARACTERS])
+def _kept(event: Event, activity: Activity | None) -> Redacted:
+    if activity is None:
+        return _clipped(event.prompt if event.name == EventName.PROMPT else event.output)
+    asked = " ".join(activity.subject[:ASKED_CHARACTERS].split())
+    return _clipped(f"{asked}\n{activity.output}")
+
+
+def _clipped(text: str) -> Redacted:
+    """The start of a text, redacted before it is cut: half a secret looks like none."""
+    return redact(redact(_ends(text)).text[:KEPT_CHARACTERS])
 
 
 def _redacted_values(value: Any) -> Any:

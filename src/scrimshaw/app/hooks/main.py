@@ -24,10 +24,11 @@ from scrimshaw.app.hooks.tail import with_transcript
 from scrimshaw.app.processes import ancestors
 from scrimshaw.app.rules import usable_rules
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project, load
-from scrimshaw.models import Session, SessionState
+from scrimshaw.models import DRAFT_JOB, Session, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import Occasion, fitted, state_lines
 from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite_jobs import enqueue
 from scrimshaw.storage.sqlite_sessions import SqliteSessions
 
 DEADLINE_S, PATIENCE_S = 0.25, 5.0
@@ -37,6 +38,9 @@ BUSY_MS = 3000
 _WATCH_S = 0.02
 # Tokens of an injected text (DESIGN 7); a resume brings context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS = 600, 200
+
+# A session becomes a memory when it ends, and before its context is compacted.
+_DRAFTED_AT = (EventName.END, EventName.COMPACT)
 
 # Gemini asks before every model call whether to compact: that is no compaction.
 MAYBE = "maybe"
@@ -76,7 +80,11 @@ def handle(arguments: list[str], payload: bytes) -> str:
     settings = load(project)
     database = Database(settings.folder / "journal.db", "journal", durable=True, busy_timeout_ms=BUSY_MS)
     try:
-        return _answered(SqliteSessions(database), event, settings)
+        text = _answered(SqliteSessions(database), event, settings)
+        if event.name in _DRAFTED_AT:
+            with database.write() as write:
+                enqueue(write, DRAFT_JOB, event.session, now=time.time())
+        return text
     finally:
         database.close()
 
