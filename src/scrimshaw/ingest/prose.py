@@ -1,0 +1,193 @@
+"""The prose of a Markdown text, with offsets: the paragraphs, list items and table cells, and their sentences.
+
+Front matter, headings, code, comments, quotations and rules are no prose. Lines that record a tool call, raw, are told
+apart from it. One pass, linear in the length of the text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+LineKind = Literal["blank", "text", "item", "row", "trace", "other"]
+
+_FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n[\w\"'#-].*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
+_FENCE = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(`{3,}|~{3,})")
+_TAG = re.compile(
+    r"[ \t]*<((?:antml:)?(?:function_calls|function_results|invoke|tool_use|tool_call|tool_result)|system-reminder"
+    r"|local-command-(?:caveat|stdout|stderr)|command-(?:name|message|args|contents)|bash-(?:input|stdout|stderr)"
+    r"|task-notification|user-prompt-submit-hook|user-memory-input)\b[^>\n]*>"
+)
+_TOOLS = (
+    r"(?:apply_patch|bash|edit|glob|grep|list|ls|multiedit|notebookedit|patch|read|shell|task|taskoutput|todoread"
+    r"|todowrite|webfetch|websearch|write|mcp__\w+|\w+_sequentialthinking|\w*memory_\w+)"
+)
+_TRACE = re.compile(
+    rf"[ \t]*(?:[-*+][ \t]+)?(?:\*\*[\w ]+:\*\*[ \t]*|\*\*)?"
+    rf"(?:Tool(?: call| used| use| result)?:[ \t]*`?(?i:{_TOOLS})\b[ \t*`]*(?:\r?$|[|,])"
+    rf"|Tool:[ \t]*[\w-]+[ \t]*\|[ \t]*Status:"
+    r"|\[Tool:[ \t]*\w+"
+    r"|Used tools?:[ \t]"
+    r"|(?:\u23fa|\u25cf)[ \t]*\w+\(|\u23bf"
+    r"|\{[ \t]*\"(?:type\"[ \t]*:[ \t]*\"tool_(?:use|result)\"|tool(?:_name|_call|_use_id)?\"[ \t]*:"
+    r"|name\"[ \t]*:[ \t]*\"\w+\"[ \t]*,[ \t]*\"(?:input|arguments|parameters)\"))"
+    rf"|[^\n]{{0,200}}\btoolu_\w{{16}}",
+    re.MULTILINE,
+)
+_ROW = re.compile(r"[ \t]*\|")
+_CELL = re.compile(r"(?:\\.|[^|\\\n])+")
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)", re.MULTILINE)
+_FIELD = re.compile(r"[ \t]*\*\*[^*\n]{1,60}:\*\*")
+_OTHER = re.compile(r"[ \t]*(?:#{1,6}(?:[ \t]|\r?$)|>|[-*_=]{3,}[ \t]*\r?$|<)", re.MULTILINE)
+_SHAPES: tuple[tuple[LineKind, re.Pattern[str]], ...] = (
+    ("trace", _TRACE),
+    ("other", _OTHER),
+    ("row", _ROW),
+    ("item", _ITEM),
+    ("item", _FIELD),
+)
+_BLANK = re.compile(r"[^\S\n]*(?:\n|\Z)")
+_INDENTED = re.compile(r" {4}| {0,3}\t")
+_LABEL = re.compile(r"(?:\*\*|__)?[A-Z][\w/-]*(?: [\w/-]+){0,3}:(?:\*\*|__)?[ \t]+")
+_QUOTED = re.compile('"[^"]*"|`[^`]*`|\u201c[^\u201c\u201d]*\u201d|\u00ab[^\u00ab\u00bb]*\u00bb')
+_BOUNDARY = re.compile(r"(?<=[.!?:\u2026])[\"')\]*_~\u201d\u2019\u00bb]*\s+(?=[^\sa-z])")
+
+
+class Line(NamedTuple):
+    """One line, or all lines of a code block, a comment or a tagged trace; `end` is where the next one starts."""
+
+    kind: LineKind
+    start: int
+    end: int
+
+
+class Block(NamedTuple):
+    """A piece of prose from `start` to `end`, without list mark and label (`Summary:`), or a trace.
+
+    `first` and `last` bound the whole lines it stands on; of a table cell they are its own bounds.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    is_trace: bool = False
+
+
+def lines(text: str) -> Iterator[Line]:
+    """The lines of a text, in order and without gaps."""
+    head = _FRONT_MATTER.match(text)
+    at = head.end() if head else 0
+    if at:
+        yield Line("other", 0, at)
+    unclosed: set[str] = set()
+    while at < len(text):
+        line = _line(text, at, unclosed)
+        yield line
+        at = line.end
+
+
+def blocks(text: str) -> Iterator[Block]:
+    """The prose and the traces of a text, in order."""
+    opened: Line | None = None
+    last = 0
+    for line in lines(text):
+        if opened and line.kind == "text":
+            last = line.end
+            continue
+        if opened:
+            yield _block(text, opened.start, last)
+            opened = None
+        if line.kind in ("text", "item") and not _INDENTED.match(text, line.start):
+            opened, last = line, line.end
+        elif line.kind == "trace":
+            yield Block(line.start, line.end, line.start, line.end, is_trace=True)
+        elif line.kind == "row":
+            yield from _cells(text, line)
+    if opened:
+        yield _block(text, opened.start, last)
+
+
+def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Bounds of the sentences between two offsets: each with the space after it, together without gaps.
+
+    A sentence ends at a full stop, colon, question or exclamation mark before anything but a lower-case letter, and
+    never inside quotation marks or code.
+    """
+    for boundary in _boundaries(text, start, end):
+        yield start, boundary
+        start = boundary
+    if start < end:
+        yield start, end
+
+
+def reads_as_text(text: str, at: int) -> bool:
+    """Whether what begins at an offset would read on from a paragraph, and not open something else, on its own line."""
+    return not any(shape.match(text, at) for shape in (_BLANK, _FENCE, *(shape for _, shape in _SHAPES)))
+
+
+def is_trace(text: str, at: int) -> bool:
+    """Whether the record of a tool call begins at an offset."""
+    return bool(_TRACE.match(text, at))
+
+
+def _boundaries(text: str, start: int, end: int) -> Iterator[int]:
+    quoted = _QUOTED.finditer(text, start, end)
+    quote = next(quoted, None)
+    for match in _BOUNDARY.finditer(text, start, end):
+        while quote and quote.end() <= match.start():
+            quote = next(quoted, None)
+        if (quote is None or match.start() < quote.start()) and match.end() < end:
+            yield match.end()
+
+
+def _line(text: str, at: int, unclosed: set[str]) -> Line:
+    end = _line_end(text, at)
+    if not text[at:end].strip():
+        return Line("blank", at, end)
+    enclosure = _enclosure(text, at, end, unclosed)
+    if enclosure:
+        return enclosure
+    return Line(next((kind for kind, shape in _SHAPES if shape.match(text, at, end)), "text"), at, end)
+
+
+def _enclosure(text: str, at: int, end: int, unclosed: set[str]) -> Line | None:
+    """The code block, comment or tagged trace that opens on this line; a tag that nothing closes is its line."""
+    if fence := _FENCE.match(text, at, end):
+        closing = re.compile(rf"^[ \t]*{re.escape(fence[1])}+[ \t]*\r?$", re.MULTILINE).search(text, end)
+        return Line("other", at, _line_end(text, closing.start()) if closing else len(text))
+    if text.startswith("<!--", at):
+        return Line("other", at, _closed(text, at, "-->", unclosed) or len(text))
+    if tag := _TAG.match(text, at, end):
+        return Line("trace", at, _closed(text, at, f"</{tag[1]}>", unclosed) or end)
+    return None
+
+
+def _closed(text: str, at: int, closing: str, unclosed: set[str]) -> int:
+    """The end of the line where `closing` stands; 0 where it does not. Each one is looked for in vain only once."""
+    found = -1 if closing in unclosed else text.find(closing, at)
+    if found < 0:
+        unclosed.add(closing)
+        return 0
+    return _line_end(text, found)
+
+
+def _line_end(text: str, at: int) -> int:
+    return text.find("\n", at) + 1 or len(text)
+
+
+def _block(text: str, first: int, last: int) -> Block:
+    mark = _ITEM.match(text, first, last)
+    start = mark.end() if mark else first
+    label = _LABEL.match(text, start, last)
+    start = label.end() if label else start
+    return Block(start, max(start, first + len(text[first:last].rstrip())), first, last)
+
+
+def _cells(text: str, line: Line) -> Iterator[Block]:
+    for cell in _CELL.finditer(text, line.start, line.end):
+        content = cell[0].strip()
+        start = text.find(content, cell.start()) if content else cell.end()
+        if content:
+            yield Block(start, start + len(content), start, start + len(content))
