@@ -8,7 +8,11 @@ from types import MappingProxyType
 
 from msgspec import Struct
 
-from scrimshaw.models import Item, ItemKind, Session
+from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.models import Item, ItemKind, Session, Trust
+
+# Stands for what a tool or the web said to the agent; the entry can still be read by its id.
+WITHHELD = "a tool output held instruction-like text"
 
 
 class Occasion(StrEnum):
@@ -98,4 +102,6 @@ def _task(session: Session) -> StateLine:
 
 def _line(part: str, item: Item) -> StateLine:
     text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
+    if item.source.trust in (Trust.TOOL, Trust.WEB) and is_suspicious(text):
+        text = WITHHELD
     return StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=item.source.trust)

@@ -1,0 +1,269 @@
+"""Real sessions as the product would have recorded them: console logs and benchmark runs read into transcripts, then
+sent through the hooks' own path (redaction, extraction, cutting).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.app.hooks.capture import answers, observation
+from scrimshaw.app.hooks.event import Event, EventName, identified
+from scrimshaw.app.hooks.transcript import LONGEST_TURN, MOST_TURNS
+from scrimshaw.ingest.default_rules import DEFAULT_RULES
+from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.ingest.tool_names import normalised
+from scrimshaw.ingest.turns import Transcript, Turn
+from scrimshaw.models import EventKind, Item, Observation, RecordedEvent, Session
+
+PAUSE_S = 30 * 60
+_MINUTE_S = 60.0
+_MARK = re.compile(r"^(> |⏺ |✻ |⎿ |  ⎿|=====|╭─)")
+_CALL = re.compile(r"\A([A-Z][A-Za-z]+)\((.*?)\)?…?\Z", re.S)
+_DECLINED = ("No (tell Claude", "Interrupted by user", "User rejected", "No content")
+_ERRORS = ("Error", "File has been modified", "File has not been read", "String to replace")
+_CONTINUED = "This session is being continued"
+
+
+class Recording(Struct, frozen=True, kw_only=True):
+    """One session as the journal holds it."""
+
+    session: Session
+    events: tuple[RecordedEvent, ...]
+    items: tuple[Item, ...]
+
+
+def recorded(transcript: Transcript) -> Recording:
+    """What a live session leaves: answers are read at a stop or compaction, so they follow the calls of their turn."""
+    seen: dict[str, Observation] = {}
+    for number, event in enumerate(_events(transcript)):
+        said = event.output.split("\0") if event.name in (EventName.STOP, EventName.COMPACT) else []
+        told = replace(event, output=said[-1]) if said else event
+        kept = observation(identified(told, str(number)), DEFAULT_RULES, process=0, extraction=True)
+        rest = answers(event, [text.strip()[:LONGEST_TURN] for text in said if text.strip()][-MOST_TURNS:])
+        seen.update({each.call_id or str(number): each for each in [kept, *rest] if each.call_id not in seen})
+    return _stored(transcript, list(seen.values()))
+
+
+def _events(transcript: Transcript) -> Iterator[Event]:
+    """The hooks' events; the answers of a turn travel in `output`, parted by NUL."""
+    said: list[str] = []
+    blank = Event(client=transcript.client, name=EventName.STOP, session=transcript.session, cwd=transcript.cwd)
+    for turn in transcript.turns:
+        if turn.kind == EventKind.ANSWER:
+            said.append(turn.text)
+        elif turn.call and turn.kind == EventKind.TOOL:
+            yield _tool(blank, turn, turn.call)
+        elif turn.kind in (EventKind.PROMPT, EventKind.COMPACT):
+            if said:
+                name = EventName.STOP if turn.kind == EventKind.PROMPT else EventName.COMPACT
+                yield replace(blank, name=name, output="\0".join(said))
+                said = []
+            yield _spoken(blank, turn)
+    if said:
+        yield replace(blank, output="\0".join(said))
+
+
+def _spoken(blank: Event, turn: Turn) -> Event:
+    if turn.kind == EventKind.PROMPT:
+        return replace(blank, name=EventName.PROMPT, prompt=turn.text, agent=turn.agent)
+    return replace(blank, name=EventName.COMPACT, output=turn.text)
+
+
+def _tool(blank: Event, turn: Turn, call: ToolCall) -> Event:
+    return replace(
+        blank,
+        name=EventName.TOOL,
+        tool=call.tool,
+        tool_name=turn.tool_name,
+        arguments=call.arguments,
+        output=call.output,
+        failed=call.failed,
+        call_id=call.call_id,
+        agent=turn.agent,
+    )
+
+
+def _stored(transcript: Transcript, seen: list[Observation]) -> Recording:
+    events: list[RecordedEvent] = []
+    items: list[Item] = []
+    start = transcript.turns[0].at if transcript.turns else 0.0
+    for number, each in enumerate(seen, 1):
+        event = RecordedEvent(
+            session=transcript.session,
+            number=number,
+            kind=each.kind,
+            tool=each.tool,
+            call_id=each.call_id,
+            text=each.text.text,
+            at=start + number * _MINUTE_S,
+            path=each.path,
+            failed=each.failed,
+        )
+        events.append(event)
+        if each.item:
+            items.append(_item(each, event, len(items) + 1))
+    task = next((event.text for event in events if event.kind == EventKind.PROMPT), "")
+    session = Session(id=transcript.session, client=transcript.client, counter=len(events), task=task, started=start)
+    return Recording(session=session, events=tuple(events), items=tuple(items))
+
+
+def _item(seen: Observation, event: RecordedEvent, number: int) -> Item:
+    if seen.item is None:
+        raise ValueError("an observation without an item")
+    new = seen.item
+    return Item(
+        session=event.session,
+        number=number,
+        text=new.text.text,
+        kind=new.kind,
+        attention=new.attention,
+        event=event.number,
+        at=event.at,
+        source=new.source,
+        path=new.path,
+    )
+
+
+def cut(transcript: Transcript) -> list[Transcript]:
+    """A long conversation parted where it was compacted or rested for more than PAUSE_S; no part without a call."""
+    parts: list[list[Turn]] = [[]]
+    for turn in transcript.turns:
+        last = parts[-1][-1].at if parts[-1] else 0.0
+        if parts[-1] and (turn.at - last > PAUSE_S > 0 < last or parts[-1][-1].kind == EventKind.COMPACT):
+            parts.append(parts[-1][-1:] if parts[-1][-1].kind == EventKind.COMPACT else [])
+        parts[-1].append(turn)
+    return [
+        replace(transcript, session=f"{transcript.session}.{number}", turns=tuple(part))
+        for number, part in enumerate(parts, 1)
+        if any(turn.call for turn in part)
+    ]
+
+
+def console(path: Path) -> list[Transcript]:
+    """The sessions of a console log of Claude Code; thinking is not reported to hooks and is left out."""
+    sessions: list[list[Turn]] = [[]]
+    for mark, text in _blocks(path.read_text(encoding="utf-8")):
+        if (mark == "╭" and "Welcome to Claude" in text) or text.startswith(_CONTINUED):
+            sessions.append([])
+        if mark == "⎿":
+            _finish(sessions[-1], text)
+        elif turn := _console_turn(mark, text, f"{path.stem}-{len(sessions)}-{len(sessions[-1])}"):
+            sessions[-1].append(turn)
+    return [
+        Transcript(session=f"{path.stem}-{number}", client="claude", turns=tuple(turns))
+        for number, turns in enumerate(sessions)
+        if any(turn.call for turn in turns)
+    ]
+
+
+def _console_turn(mark: str, text: str, call_id: str) -> Turn | None:
+    if mark == ">" and text.startswith(_CONTINUED):
+        return Turn(kind=EventKind.COMPACT, text=text)
+    if mark == ">" and text and not text.startswith("/cost"):
+        return Turn(kind=EventKind.PROMPT, text=text)
+    if mark == "⏺" and (call := _CALL.match(text)):
+        return _console_call(call[1], call[2], call_id)
+    told = mark == "⏺" and not text.startswith("Update Todos")
+    return Turn(kind=EventKind.ANSWER, text=text) if told else None
+
+
+def _blocks(text: str) -> Iterator[tuple[str, str]]:
+    mark, lines = "", list[str]()
+    for line in text.splitlines():
+        found = _MARK.match(line)
+        if found:
+            yield mark, _unwrapped(lines)
+            mark, lines = found[1].strip()[:1], [line[len(found[1]) :].strip()]
+        else:
+            lines.append(line.removeprefix("     ") if mark == "⎿" else line.removeprefix("  "))
+    yield mark, _unwrapped(lines)
+
+
+def _unwrapped(lines: list[str]) -> str:
+    """Lines as written: the console breaks them at about 170 columns."""
+    text = ""
+    width = 0
+    for line in lines:
+        wraps = width > 130 and line.strip() and not re.match(r"\s*(?:[-*•☐☒] |\d+\. )", line)
+        text += (" " if wraps else "\n") + (line.strip() if wraps else line.rstrip())
+        width = len(line)
+    return text.strip()
+
+
+def _console_call(name: str, argument: str, call_id: str) -> Turn:
+    tool = normalised({"Update": "Edit", "Create": "Write"}.get(name, name))
+    call = ToolCall(tool=tool, arguments=_arguments(tool, argument), failed=False, call_id=call_id)
+    return Turn(kind=EventKind.TOOL, call=call, tool_name=name)
+
+
+def _arguments(tool: str, argument: str) -> Mapping[str, Any]:
+    argument = re.split(r"\)…", re.sub(r"\A(?:file_path|notebook_path): ", "", argument))[0]
+    if tool == "Bash":
+        return {"command": argument}
+    if tool == "Grep":
+        found = re.search(r'pattern: "([^"]*)"(?:, path: "([^"]*)")?', argument)
+        return {"pattern": found[1], "path": found[2] or ""} if found else {"pattern": argument}
+    return {"file_path": argument} if tool in ("Read", "Edit", "Write") else {"description": argument}
+
+
+def _finish(turns: list[Turn], output: str) -> None:
+    """Give the last call its output; a call the user refused was never made."""
+    call = turns[-1].call if turns else None
+    if call is None:
+        return
+    if output.startswith(_DECLINED):
+        turns.pop()
+        return
+    changed = [line.split(maxsplit=1)[1] for line in output.splitlines() if re.match(r"\s*\d+\s+[-+]\s", line)]
+    arguments = dict(call.arguments)
+    if call.tool in ("Edit", "Write") and changed:
+        arguments["new_string"] = "\n".join(line[1:].strip() for line in changed if line.startswith("+"))
+        arguments["old_string"] = "\n".join(line[1:].strip() for line in changed if line.startswith("-"))
+        output = output.splitlines()[0]
+    joined = f"{call.output}\n{output}".strip()
+    turns[-1] = replace(
+        turns[-1], call=replace(call, arguments=arguments, output=joined, failed=output.startswith(_ERRORS))
+    )
+
+
+def mini_swe(path: Path) -> Transcript:
+    """A run of mini-swe-agent."""
+    messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
+    turns = [Turn(kind=EventKind.PROMPT, text=str(messages[1]["content"]))]
+    for number, (said, result) in enumerate(zip(messages[2::2], messages[3::2], strict=False)):
+        text, commands = str(said["content"]), re.findall(r"(?s)```bash\n(.*?)```", str(said["content"]))
+        turns.append(Turn(kind=EventKind.ANSWER, text=re.sub(r"(?s)```bash\n.*?```", "", text)))
+        if len(commands) == 1:
+            turns.append(_shell_turn(commands[0], str(result["content"]), f"c{number}"))
+    return Transcript(session=path.stem, client="mini-swe", turns=tuple(turns))
+
+
+def _shell_turn(command: str, output: str, call_id: str) -> Turn:
+    code = re.search(r"<returncode>(-?\d+)</returncode>", output)
+    text = re.sub(r"</?(?:returncode|output)>", "", re.sub(r"<returncode>.*?</returncode>", "", output)).strip()
+    call = ToolCall(
+        tool="Bash",
+        arguments={"command": command},
+        output=text,
+        failed=code[1] != "0" if code else None,
+        call_id=call_id,
+    )
+    return Turn(kind=EventKind.TOOL, call=call, tool_name="bash")
+
+
+def swe_agent(path: Path) -> Transcript:
+    """A run of SWE-agent."""
+    run = json.loads(path.read_text(encoding="utf-8"))
+    asked = [str(each["content"]) for each in run["history"] if each["role"] == "user" and not each.get("is_demo")]
+    turns = [Turn(kind=EventKind.PROMPT, text=asked[0] if asked else "")]
+    for number, step in enumerate(run.get("trajectory", ())):
+        turns.append(Turn(kind=EventKind.ANSWER, text=step.get("thought", "")))
+        turns.append(_shell_turn(step["action"], step["observation"], f"c{number}"))
+    return Transcript(session=path.stem, client="swe-agent", turns=tuple(turns))

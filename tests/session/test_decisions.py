@@ -1,0 +1,110 @@
+"""Which sentences count as choices, and which look like one."""
+
+from __future__ import annotations
+
+import pytest
+from tests.session.recording import Recording
+
+
+def found(recording: Recording) -> list[str]:
+    return [each.text for each in recording.draft().decisions]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let's use apsw, not sqlite3.",
+        "No, I'd rather keep the old parser.",
+        "Don't add a dependency for that, the standard library has urllib.",
+        "Let's go with the second proposal for the cache.",
+        "We should keep the fixtures instead of mocking the database.",
+        "nah, this ended up as more lines of parser code. revert",
+    ],
+)
+def test_a_user_decides(said: str) -> None:
+    assert found(Recording().prompt("Implement the storage layer.").prompt(said)) == [said.rstrip()]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I'll use apsw instead of sqlite3 because its wheel bundles a newer SQLite.",
+        "I decided to store the vectors as float16.",
+        "I'm going with a queue table rather than a spool file.",
+        "We rejected the daemon since hooks must not start processes.",
+        "Replaced the hand-written parser with tomllib.",
+        "The cleanest solution is one writer, and I'll follow it in the worker.",
+        "I'll wrap the call in a timeout so that a dead peer cannot stall the search.",
+    ],
+)
+def test_an_agent_decides(said: str) -> None:
+    assert found(Recording().prompt("Implement the storage layer.").answer(said)) == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Should we use apsw instead of sqlite3?",
+        "If we use apsw instead of sqlite3, the wheel grows.",
+        "Let me check the parser instead of guessing.",
+        "Let me read the configuration because it names the port.",
+        "The function returns None instead of the removed header.",
+        "Maybe I'll use apsw instead of sqlite3.",
+        "We haven't decided on a storage engine yet.",
+        "I'll run the parser tests again.",
+        "I used the search because the file was long.",
+        "I'll use a temporary script instead of the shell.",
+    ],
+)
+def test_what_only_looks_like_a_choice(said: str) -> None:
+    assert found(Recording().prompt("Implement the storage layer.").answer(said)) == []
+
+
+@pytest.mark.parametrize("said", ["which storage engine is better, sqlite or postgres?", "ok go on", "run the tests"])
+def test_a_question_or_a_nod_is_no_choice(said: str) -> None:
+    assert found(Recording().prompt("Implement the storage layer.").prompt(said)) == []
+
+
+def test_the_cause_stands_before_a_step_that_names_none() -> None:
+    said = "SQLite doesn't support that change of a column. I'll rewrite the whole table in the migration."
+    assert found(Recording().answer(said)) == [said]
+
+
+def test_lines_under_a_heading_of_decisions_count() -> None:
+    said = "## Decisions\n- One writer only\n- Vectors stay in the index file\n## Tests\n- All twelve of them ran\n"
+    assert found(Recording().answer(said)) == ["Vectors stay in the index file"]
+    # four words make a statement, three are a label
+    assert (
+        found(Recording().answer(said.replace("One writer only", "Only one writer per vault")))[0]
+        == "Only one writer per vault"
+    )
+
+
+def test_a_choice_is_told_once() -> None:
+    recording = Recording()
+    recording.answer("I'll use apsw instead of sqlite3 for the journal.")
+    recording.answer("So I'll use apsw instead of sqlite3 for the journal here.")
+    assert len(found(recording)) == 1
+
+
+def test_a_commit_that_names_an_alternative_is_a_choice() -> None:
+    recording = Recording().prompt("Speed up the parser.")
+    recording.bash(
+        'git commit -m "x"', "[main 1a2b3c4] Use lexer tables instead of regular expressions\n 1 file changed"
+    )
+    made = recording.draft()
+    assert [each.text for each in made.decisions] == ["Use lexer tables instead of regular expressions"]
+    assert "commit: Use lexer tables" not in "".join(each.text for each in made.changed)
+
+
+def test_code_is_not_read() -> None:
+    said = "Done with the loader.\n```python\n# I'll use apsw instead of sqlite3\n```\n"
+    assert found(Recording().answer(said)) == []
+
+
+def test_there_are_few_of_them_in_a_short_session() -> None:
+    recording = Recording()
+    names = ("parser", "writer", "lexer", "cache", "vault", "ledger", "journal", "router")
+    for name in names:
+        recording.answer(f"For the {name} I'll use plan {name}-a instead of {name}-b, {name * 2} wins.")
+    assert 0 < len(found(recording)) <= 4

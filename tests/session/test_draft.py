@@ -1,0 +1,379 @@
+"""Drafts of sessions: what goes in, what stays out, and that every statement stands in its event."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.session.recording import Recording
+
+from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
+from scrimshaw.session.draft import Draft, Statement, draft
+from scrimshaw.session.draft_text import LONGEST_BODY, MOST_LINES, body
+from scrimshaw.session.evidence import holds
+
+FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
+SUMMARY = (
+    "This session is being continued from a previous conversation that ran out of context.\n\n"
+    "1. Initial Request: User asked to migrate the ledger to the new journal.\n"
+    "2. I used one writer instead of two because SQLite locks the file.\n"
+)
+
+
+def statements(made: Draft) -> list[Statement]:
+    single = [each for each in (made.task, made.next_step) if each]
+    return [*single, *made.requests, *made.decisions, *made.changed, *made.findings, *made.problems, *made.open]
+
+
+def texts(told: tuple[Statement, ...]) -> list[str]:
+    return [each.text for each in told]
+
+
+def login() -> Recording:
+    """A session with everything in it."""
+    recording = Recording().prompt("Fix the expired token check in the login handler. It rejects fresh tokens.")
+    recording.read("/home/ann/shop/src/login.py")
+    recording.bash("uv run pytest tests/test_login.py 2>&1 | tail -5", FAILED)
+    recording.edit("/home/ann/shop/src/login.py", "+if token.expires < now:").edit("/home/ann/shop/src/login.py")
+    recording.edit("/home/ann/shop/tests/test_login.py")
+    recording.bash("uv run pytest tests/test_login.py", "4 passed in 0.2s")
+    recording.bash("git commit -am 'x'", "[main 0123abc] fix: compare token expiry in UTC\n 2 files changed")
+    recording.answer("The root cause was a naive datetime in the login handler.")
+    recording.answer("I'll compare in UTC instead of local time because servers differ.")
+    recording.answer("I fixed the expiry check in `login.py`.\n\nWant me to update the session refresh next?")
+    return recording
+
+
+def test_a_session_with_everything() -> None:
+    made = login().draft()
+    assert made.task == Statement(
+        text="Fix the expired token check in the login handler. It rejects fresh tokens.", event=1
+    )
+    assert made.title == "Fix the expired token check in the login handler"
+    assert texts(made.decisions) == ["I'll compare in UTC instead of local time because servers differ."]
+    assert made.decision_count == 1
+    assert texts(made.changed) == [
+        "I fixed the expiry check in `login.py`.",
+        "fix: compare token expiry in UTC",
+        "src/login.py",
+        "tests/test_login.py",
+    ]
+    assert made.problems[0] == Statement(
+        text="FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200",
+        event=3,
+        note="`uv run pytest` passed in e7 after edits to login.py, test_login.py",
+    )
+    assert texts(made.problems)[1] == "The root cause was a naive datetime in the login handler."
+    assert made.open == ()
+    assert made.next_step == Statement(text="Want me to update the session refresh next?", event=11)
+    assert (made.tool_calls, made.started, made.ended) == (7, 1.0, 11.0)
+    assert "login handler" in made.trigger_phrases
+    assert made.topics[0] == "python"
+
+
+def test_the_body_names_the_event_of_every_line() -> None:
+    text = body(login().draft())
+    assert text.startswith("## Task\n\n- Fix the expired token check")
+    assert "- commit: fix: compare token expiry in UTC (e8)\n" in text
+    assert "- src/: login.py (2 edits) (e4)\n" in text
+    lines = [line for line in text.splitlines() if line.startswith("- ")]
+    assert all(re.search(r"\(e\d+(?:, e\d+)*\)$", line) for line in lines)
+    assert [line[3:] for line in text.splitlines() if line.startswith("## ")] == [
+        "Task",
+        "Decisions",
+        "Changed",
+        "Problems",
+        "Next",
+    ]
+
+
+def test_an_empty_session_has_an_empty_draft() -> None:
+    made = draft(Session(id="s", started=5.0, last_event=9.0), (), ())
+    assert statements(made) == []
+    assert (made.title, made.trigger_phrases, made.topics, body(made)) == ("", (), (), "")
+    assert (made.started, made.ended) == (5.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("prompts", "task"),
+    [
+        (["Hello!", "Add paging to the order list."], "Add paging to the order list."),
+        (["/model opus", "Add paging to the order list."], "Add paging to the order list."),
+        (["continue", "Add paging to the order list."], "Add paging to the order list."),
+        (["what does this module do?", "Add paging to the order list."], "Add paging to the order list."),
+        (["run tree to orient yourself", "Add paging to the order list."], "Add paging to the order list."),
+        (["Add paging to the order list.", "Fix the footer colours."], "Add paging to the order list."),
+        (["Implement SHOP-42"], "Implement SHOP-42"),
+        (["修复登录页面的错误"], "修复登录页面的错误"),
+        (["Bitte repariere die Anmeldung im Shop"], "Bitte repariere die Anmeldung im Shop"),
+        (["<system-reminder>Add nothing.</system-reminder>Add paging to the list."], "Add paging to the list."),
+        (["[Request interrupted by user]Add paging to the list."], "Add paging to the list."),
+        (["Add paging.\n```\nTraceback: boom\n```"], "Add paging."),
+        ([SUMMARY], "migrate the ledger to the new journal."),
+    ],
+)
+def test_the_task_is_what_was_asked_for(prompts: list[str], task: str) -> None:
+    recording = Recording()
+    for prompt in prompts:
+        recording.prompt(prompt)
+    made = recording.draft()
+    assert made.task
+    assert made.task.text == task
+
+
+def test_a_long_request_is_cut_at_a_sentence() -> None:
+    made = Recording().prompt("Rework the importer. " + "It should read every dialect of the format. " * 30).draft()
+    assert made.task
+    assert len(made.task.text) <= 420
+    assert made.task.text.endswith("format.")
+
+
+def test_later_requests_are_told_and_nods_are_not() -> None:
+    recording = Recording().prompt("Add paging to the order list.").prompt("yes").prompt("commit")
+    recording.prompt("Now also sort the customers by country.").prompt("Let's remove the legacy exporter.").answer(
+        "Ok."
+    )
+    assert texts(recording.draft().requests) == [
+        "Now also sort the customers by country.",
+        "Let's remove the legacy exporter.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "title"),
+    [
+        ("Please add paging to the order list of the shop.", "Add paging to the order list of the shop"),
+        ("Hi Claude, I want you to migrate the ledger tables to uuids.", "Migrate the ledger tables to uuids"),
+        ("Work on SHOP-42.", "Work on SHOP-42: compare token expiry in UTC"),
+    ],
+)
+def test_titles_are_specific(prompt: str, title: str) -> None:
+    recording = Recording().prompt(prompt)
+    recording.bash("git commit -am 'x'", "[main 0123abc] fix(login): compare token expiry in UTC\n")
+    assert recording.draft().title == title
+
+
+def test_a_title_is_short_and_ends_in_a_word_that_matters() -> None:
+    made = Recording().prompt("Rewrite " + "the ledger importer and the exporter with " * 9 + "care.").draft()
+    assert len(made.title) <= 90
+    assert made.title.split()[-1] not in ("and", "the", "with")
+
+
+def test_a_failure_that_was_given_up_early_is_not_open() -> None:
+    recording = Recording().prompt("Set up the linter.").bash("flake8 src", "fatal: no config", failed=True)
+    for _ in range(9):
+        recording.bash("ruff check src", "All checks passed!")
+    assert recording.draft().open == ()
+
+
+def test_a_last_failure_is_open_until_something_of_its_program_passes() -> None:
+    recording = Recording().prompt("Fix the parser tests.").bash("make lint", "ok").bash("uv run pytest", FAILED)
+    assert texts(recording.draft().open) == ["FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200"]
+    recording.bash("uv run pytest tests", "4 passed")
+    assert recording.draft().open == ()
+    assert recording.draft().problems[0].note.startswith("`uv run pytest` passed in e4")
+
+
+def test_looking_around_does_not_fail() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("ls missing", "ls: missing: No such file", failed=True)
+    recording.bash("ls here", "a").bash("grep x y", "grep: y: No such file", failed=True)
+    made = recording.draft()
+    assert (made.problems, made.open) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("said", "is_open"),
+    [
+        ("The exporter still needs a test for empty files.", True),
+        ("Known limitation: dates before 1970 are refused.", True),
+        ("I filed SHOP-43 for the broken refresh.", True),
+        ("There is nothing left to do in the exporter.", False),
+        ("Let me fix the remaining tests of the exporter.", False),
+        ("✅ Updated the pending list in the notes.", False),
+    ],
+)
+def test_what_is_left_open(said: str, is_open: bool) -> None:
+    made = Recording().prompt("Extend the exporter.").edit("src/export.py").answer(said).draft()
+    assert (said in texts(made.open)) == is_open
+
+
+@pytest.mark.parametrize(
+    ("said", "step"),
+    [
+        ("Now let me run the migration on a copy.", "run the migration on a copy"),
+        ("The next step is to wire the exporter.", "The next step is to wire the exporter."),
+        ("All done.", None),
+        ("The exporter writes one file for each table.", None),
+    ],
+)
+def test_the_next_step_is_what_was_last_announced(said: str, step: str | None) -> None:
+    made = Recording().prompt("Extend the exporter.").edit("src/export.py").answer(said).draft()
+    assert (made.next_step.text if made.next_step else None) == step
+
+
+def test_a_step_that_the_last_call_took_is_not_next() -> None:
+    recording = Recording().prompt("Extend the exporter.").bash("git push origin main", "done")
+    assert recording.answer("Now push the branch.").draft().next_step is None
+
+
+def test_a_prompt_without_an_answer_is_next() -> None:
+    made = Recording().prompt("Extend the exporter.").edit("src/export.py").prompt("Now document it, too.").draft()
+    assert made.next_step == Statement(text="Now document it, too.", event=3)
+
+
+def test_a_stop_repeats_the_last_answer_and_does_not_count() -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
+    recording.stop("I added CSV to the exporter.").answer("I added CSV to the exporter.")
+    assert recording.draft().changed[0].event == 4
+
+
+def test_lines_of_the_last_difference_stand_in_for_commits() -> None:
+    recording = Recording().prompt("Fix the header merge.").edit("requests/sessions.py")
+    shown = "diff --git a/requests/sessions.py b/requests/sessions.py\n--- a/requests/sessions.py\n"
+    recording.bash("git diff", shown + "+++ b/requests/sessions.py\n+    for key in list(merged):\n+\n+    # why\n")
+    changes = recording.draft().changed
+    assert changes[0] == Statement(text="for key in list(merged):", event=3, note="line added to requests/sessions.py")
+
+
+def test_issues_that_were_closed_are_told() -> None:
+    recording = Recording().prompt("Work on SHOP-42.").bash("bd close SHOP-42", "✓ Closed SHOP-42: paging works now")
+    recording.item(ItemKind.RESULT, "$ bd close", rule="issue-changed")
+    assert texts(recording.draft().changed) == ["✓ Closed SHOP-42: paging works now"]
+
+
+def test_shell_edits_count_by_their_items() -> None:
+    recording = Recording().prompt("Fix the importer.").bash("src/load.py x", "")
+    recording.events[-1] = RecordedEvent(
+        session="s", number=2, kind=EventKind.TOOL, tool="Bash", call_id="c2", text="src/load.py x\n", at=2.0,
+        path="src/load.py",
+    )  # fmt: skip
+    assert recording.draft().changed == ()
+    assert texts(recording.item(ItemKind.FILE, "Edit src/load.py\n+x").draft().changed) == ["src/load.py"]
+
+
+def test_five_calls_are_enough_for_phrases_and_topics() -> None:
+    recording = Recording().prompt("ok")
+    for name in ("invoice_export", "tax_rules", "currency_table", "vat_report", "ledger_sync"):
+        recording.edit(f"src/billing/{name}.py")
+    made = recording.draft()
+    assert len(made.trigger_phrases) >= 2
+    assert made.topics
+
+
+@pytest.mark.parametrize("junk", ["the", "py", "0123abcdef0123", "42", "please", "step", "file", "https"])
+def test_junk_is_no_phrase(junk: str) -> None:
+    recording = Recording().prompt(
+        f"Please check {junk} in the invoice exporter for {junk} and the tax rules of {junk}."
+    )
+    made = recording.edit("src/invoice_export.py").draft()
+    words = {word for phrase in made.trigger_phrases for word in phrase.lower().split()}
+    assert junk not in words
+    assert junk not in made.topics
+
+
+def test_a_summary_is_read_but_its_wrapping_is_not() -> None:
+    made = Recording().compact(SUMMARY).edit("src/ledger.py").draft()
+    assert made.task
+    assert made.task.text == "migrate the ledger to the new journal."
+    assert all("continued from" not in each.text for each in statements(made))
+
+
+def test_chatter_stays_out() -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
+    recording.answer("I'll execute this step by step. Let me analyze the following. I added CSV to the exporter.")
+    text = body(recording.draft())
+    assert "I added CSV to the exporter." in text
+    assert "step by step" not in text
+    assert "Let me analyze" not in text
+
+
+def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
+    recording = Recording().prompt("Find out which tables the exporter skips.").read("src/export.py")
+    recording.answer("The exporter skips views and temporary tables. Shall I change that?")
+    made = recording.draft()
+    assert texts(made.findings) == ["The exporter skips views and temporary tables."]
+    assert "## Found\n\n- The exporter skips" in body(made)
+
+
+def test_headings_of_findings_count_in_every_session() -> None:
+    recording = login().answer(
+        "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"
+    )
+    assert texts(recording.draft().findings)[0] == "Servers keep three kinds of clocks"
+
+
+def test_long_sessions_stay_short() -> None:
+    recording = Recording().prompt("Rework the whole billing pipeline.")
+    for number in range(150):
+        recording.edit(f"src/part{number % 50}/module_{number}.py")
+        recording.bash(
+            f"git commit -m 'x{number}'", f"[main {number:07x}] Rework the part number {number} of billing\n"
+        )
+        recording.answer(f"I added case number {number} to the billing pipeline and its many callers. " * 3)
+    text = body(recording.draft())
+    assert len(text) <= LONGEST_BODY + 200
+    assert text.count("\n- ") <= MOST_LINES
+
+
+said = st.text(max_size=200) | st.sampled_from(
+    [
+        "Use apsw, not sqlite3. **Bold** `a.b c...` text.\n- item one (e.g. this)\n\n```\ncode",
+        "I'll use `x` instead of y because z fails. Next: run it. TODO: write tests.",
+        "Error: boom\n1 failed\nTraceback (most recent call last)\nValueError: no",
+        "diff --git a/x b/x\n+++ b/x\n+added line of text here\n",
+        SUMMARY,
+        "[REDACTED:email] closed created 2 tests pass",
+    ]
+)
+events = st.lists(
+    st.tuples(
+        st.sampled_from(list(EventKind)),
+        said,
+        st.sampled_from(["", "Bash", "Edit", "Read"]),
+        st.sampled_from(["", "src/a.py", "/x/y/z.ts", "\\\\host\\b"]),
+        st.sampled_from([None, True, False]),
+    ),
+    max_size=12,
+)
+
+
+@given(events)
+@settings(max_examples=150, deadline=None)
+def test_every_statement_stands_in_its_event(rows: list[tuple[EventKind, str, str, str, bool | None]]) -> None:
+    recorded = [
+        RecordedEvent(
+            session="s",
+            number=number,
+            kind=kind,
+            tool=tool if kind == EventKind.TOOL else "",
+            call_id=f"c{number}",
+            text=text,
+            at=float(number),
+            path=path if kind == EventKind.TOOL else "",
+            failed=failed,
+        )
+        for number, (kind, text, tool, path, failed) in enumerate(rows, 1)
+    ]
+    made = draft(Session(id="s"), recorded, ())
+    assert made == draft(Session(id="s"), recorded, ())
+    assert all(holds(recorded[each.event - 1], each.text) for each in statements(made))
+    assert all(each.text.strip() for each in statements(made))
+    assert len(made.title) <= 90
+    assert "TBD" not in body(made)
+
+
+def test_three_hundred_events_take_a_blink() -> None:
+    recording = Recording().prompt("Rework the whole billing pipeline.")
+    for number in range(100):
+        recording.edit(f"src/module_{number}.py")
+        recording.bash("uv run pytest", f"{number} passed\n" + "some line of output\n" * 100)
+        recording.answer(f"I moved case {number} to the writer instead of the reader. It still needs a test. " * 5)
+    taken = []
+    for _ in range(3):
+        began = time.process_time()
+        recording.draft()
+        taken.append(time.process_time() - began)
+    assert min(taken) < 0.25  # 50 ms on an idle machine; a loaded one is slower

@@ -1,0 +1,89 @@
+"""Sentences: where they end, who says them, and what is not one."""
+
+from __future__ import annotations
+
+import pytest
+from tests.session.recording import Recording
+
+from scrimshaw.session.evidence import AGENT, SUMMARY, USER, asked, holds, parts_of, sentences
+
+
+def said(recording: Recording) -> list[str]:
+    return [each.text for each in sentences(recording.events)]
+
+
+@pytest.mark.parametrize(
+    ("block", "parts"),
+    [
+        ("One ends. Another starts.", ["One ends.", "Another starts."]),
+        ("It uses `ALTER ... MODIFY` here. Next.", ["It uses `ALTER ... MODIFY` here.", "Next."]),
+        ("Run git add . and commit it.", ["Run git add . and commit it."]),
+        ("Use a parser, e.g. Lark. Or none.", ["Use a parser, e.g. Lark.", "Or none."]),
+        ("In v1.2.3 it was fixed.", ["In v1.2.3 it was fixed."]),
+        ("终于好了。再试一次。", ["终于好了。", "再试一次。"]),
+        ("", []),
+    ],
+)
+def test_a_stop_ends_a_sentence_only_where_it_does(block: str, parts: list[str]) -> None:
+    assert [part.strip() for part in parts_of(block) if part.strip()] == parts
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("<command-name>/mcp</command-name>\n<command-args></command-args>", ""),
+        ("<local-command-stdout>Reconnected</local-command-stdout>", ""),
+        ("<command-message>x</command-message><command-args>add paging</command-args>", "add paging"),
+        ("<instructions>MODIFY nothing", ""),
+        ("/model opus", ""),
+        ("/create-beads for the linter setup", "/create-beads for the linter setup"),
+        ("[Image #1] what is wrong here", "what is wrong here"),
+        ("Fix it <!-- a template --> now", "Fix it \n\f\n now"),
+    ],
+)
+def test_what_a_client_adds_is_not_asked(prompt: str, words: str) -> None:
+    assert asked(prompt) == words
+
+
+def test_pasted_output_code_and_tables_are_not_sentences() -> None:
+    text = (
+        "It fails like this.\n$ make test\nerror: no rule to make target\n| a | b |\n```\nLet's use tables.\n```\nOdd."
+    )
+    assert said(Recording().prompt(text)) == ["It fails like this.", "Odd."]
+
+
+def test_items_know_their_heading() -> None:
+    found = sentences(Recording().answer("## Next steps\n\n- Wire the exporter\n- **Bold**: write the docs").events)
+    assert [(each.text, each.heading, each.is_item) for each in found] == [
+        ("Wire the exporter", "Next steps", True),
+        ("Bold: write the docs", "Next steps", True),
+    ]
+
+
+def test_wrapped_lines_are_one_sentence() -> None:
+    line = "The exporter writes one file for each table of the vault and then a list of them,"
+    assert said(Recording().answer(f"{line}\nSorted by name.")) == [f"{line} Sorted by name."]
+
+
+def test_speakers_and_turns() -> None:
+    recording = (
+        Recording().compact("The goal was paging for lists.").prompt("Add paging here.").answer("I added paging.")
+    )
+    recording.prompt("Now sort it.")
+    assert [(each.by, each.turn) for each in sentences(recording.events)] == [
+        (SUMMARY, 0),
+        (USER, 1),
+        (AGENT, 1),
+        (USER, 2),
+    ]
+
+
+def test_an_event_holds_its_text_whatever_the_white_space() -> None:
+    event = Recording().answer("I **added** paging\nto the list.").events[0]
+    assert holds(event, "I added paging to the list.")
+    assert not holds(event, "I added sorting to the list.")
+
+
+def test_chatter_is_gone_before_anything_is_read() -> None:
+    text = "I'll execute this step by step. Let me analyze the following. The exporter writes one file per table."
+    assert said(Recording().answer(text)) == ["The exporter writes one file per table."]
