@@ -25,9 +25,13 @@ class Turn(Struct, frozen=True, kw_only=True):
 
 
 class Transcript(Struct, frozen=True, kw_only=True):
-    """A session as its client recorded it, in order; `cwd` is the folder it ran in, empty where it is not told."""
+    """A session as its client recorded it, in order; `cwd` is the folder it ran in, empty where it is not told.
+
+    `skipped` counts the lines that could not be read.
+    """
 
     session: str
     client: str
     cwd: str = ""
     turns: tuple[Turn, ...] = ()
+    skipped: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrimshaw.app.hooks.outcome import Ending, read_report, read_shell_mark, seems_failed
+from scrimshaw.ingest.outcome import Ending, read_report, read_shell_mark, seems_failed
 
 _SHELL_MARK = "<shellId: 0 completed with exit code {}>"
 

@@ -13,8 +13,8 @@ from tests.app.hooks.payloads import COMMIT, DONE, ENDS_WITH_3, Payload
 
 from scrimshaw.app.hooks.event import Event
 from scrimshaw.app.hooks.parse import CLIENTS, parse
-from scrimshaw.app.hooks.tools import is_ours, normalised
 from scrimshaw.app.mcp.tools import ALL_TOOLS
+from scrimshaw.ingest.tool_names import is_ours, normalised
 
 _MCP_TEXT = [{"type": "text", "text": "two hits"}]
 _QWEN_REPORT = (

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.jsonl import rows
-from scrimshaw.app.hooks.payload import Json, section, sections, share, shown, text, total
 from scrimshaw.app.hooks.shape import read_event, read_tool
+from scrimshaw.ingest.jsonl import rows
+from scrimshaw.ingest.payload import Json, section, sections, share, shown, text, total
 
 _EVENTS: Mapping[str, EventName] = MappingProxyType(
     {

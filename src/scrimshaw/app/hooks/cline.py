@@ -8,8 +8,8 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.payload import Json, first_text, number, section, sections, shown, text
-from scrimshaw.app.hooks.tools import normalised
+from scrimshaw.ingest.payload import Json, first_text, number, section, sections, shown, text
+from scrimshaw.ingest.tool_names import normalised
 
 # A payload has one section named after its event; the value is the occasion.
 _EVENTS: Mapping[str, tuple[EventName, str]] = MappingProxyType(

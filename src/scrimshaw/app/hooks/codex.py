@@ -8,10 +8,10 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.jsonl import rows
-from scrimshaw.app.hooks.outcome import seems_failed
-from scrimshaw.app.hooks.payload import Json, number, section, sections, share, shown, text
 from scrimshaw.app.hooks.shape import read_event, read_tool
+from scrimshaw.ingest.jsonl import rows
+from scrimshaw.ingest.outcome import seems_failed
+from scrimshaw.ingest.payload import Json, number, section, sections, share, shown, text
 
 # PostCompact is left out: it has no summary, and a start with occasion compact follows it.
 _EVENTS: Mapping[str, EventName] = MappingProxyType(

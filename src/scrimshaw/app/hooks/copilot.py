@@ -8,10 +8,10 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.jsonl import rows
-from scrimshaw.app.hooks.outcome import read_shell_mark
-from scrimshaw.app.hooks.payload import Json, decoded, first_text, section, share, shown, text
-from scrimshaw.app.hooks.tools import normalised
+from scrimshaw.ingest.jsonl import rows
+from scrimshaw.ingest.outcome import read_shell_mark
+from scrimshaw.ingest.payload import Json, decoded, first_text, section, share, shown, text
+from scrimshaw.ingest.tool_names import normalised
 
 _EVENTS: Mapping[str, EventName] = MappingProxyType(
     {

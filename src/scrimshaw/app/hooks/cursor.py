@@ -8,8 +8,8 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.payload import Json, decoded, first_text, number, section, share, shown, text
-from scrimshaw.app.hooks.tools import normalised
+from scrimshaw.ingest.payload import Json, decoded, first_text, number, section, share, shown, text
+from scrimshaw.ingest.tool_names import normalised
 
 # Shell, MCP and edit events of their own are left out: postToolUse tells each of those calls already.
 _EVENTS: Mapping[str, EventName] = MappingProxyType(

@@ -8,8 +8,8 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.payload import Json, number, section, sections, share, shown, text, total
-from scrimshaw.app.hooks.tools import normalised
+from scrimshaw.ingest.payload import Json, number, section, sections, share, shown, text, total
+from scrimshaw.ingest.tool_names import normalised
 
 _EVENTS: Mapping[str, tuple[EventName, str]] = MappingProxyType(
     {

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from scrimshaw.app.hooks import claude, cline, codex, copilot, cursor, gemini, opencode, qwen
 from scrimshaw.app.hooks.event import Event, EventName, identified
-from scrimshaw.app.hooks.payload import Json, first_text
-from scrimshaw.app.hooks.tools import is_ours
+from scrimshaw.ingest.payload import Json, first_text
+from scrimshaw.ingest.tool_names import is_ours
 
 _PARSERS: Mapping[str, Callable[[Json, str], Event | None]] = MappingProxyType(
     {

@@ -8,10 +8,10 @@ from types import MappingProxyType
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.jsonl import rows
-from scrimshaw.app.hooks.outcome import read_report
-from scrimshaw.app.hooks.payload import Json, section, sections, share, shown, text
 from scrimshaw.app.hooks.shape import read_event, read_tool
+from scrimshaw.ingest.jsonl import rows
+from scrimshaw.ingest.outcome import read_report
+from scrimshaw.ingest.payload import Json, section, sections, share, shown, text
 
 _EVENTS: Mapping[str, EventName] = MappingProxyType(
     {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from msgspec import structs
 
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.payload import Json, first_text, number, section, text
-from scrimshaw.app.hooks.tools import normalised
+from scrimshaw.ingest.payload import Json, first_text, number, section, text
+from scrimshaw.ingest.tool_names import normalised
 
 
 def read_event(client: str, name: EventName, payload: Json) -> Event:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,9 @@ _TEXT_KEYS = (
     "filenames",
     "error",
     "message",
+)
+_HALF = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
 
 
@@ -86,7 +90,14 @@ def shown(value: object, depth: int = _DEEPEST) -> str:
 
 
 def decoded(raw: str) -> Any:
-    """The value of a JSON text; None where it is none."""
+    """The value of a JSON text; None where it is none. Half a character, which a cut leaves, reads as a mark."""
+    value = _decoded(raw)
+    if value is None and _HALF.search(raw):
+        return _decoded(_HALF.sub(r"\\ufffd", raw))
+    return value
+
+
+def _decoded(raw: str) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
