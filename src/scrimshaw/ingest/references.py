@@ -1,0 +1,212 @@
+"""References of a memory to files of its project: where they stand, which lead nowhere, what a rename makes of them."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from enum import StrEnum
+
+from msgspec import Struct
+
+from scrimshaw.ingest.markdown import readable_url
+
+Exists = Callable[[str], bool]
+Rename = tuple[str, str]
+
+_FILE = re.compile(
+    r".+\.(?:adoc|bash|bat|[ch]|cc|cfg|[cm]?js|conf|cpp|cs|css|csv|dart|db|ejs|env|erb|exs?|fish|gif|go|gql|gradle"
+    r"|graphql|hbs|hpp|html?|ico|ini|ipynb|java|jpe?g|jsx|json[5cl]?|kts?|less|lock|log|lua|m4|md[cx]?|mk|nix|org|patch"
+    r"|pdf|php|pl|png|proto|ps1|pyi?|pyx|r|rb|rs|rst|sass|scala|scss|sh|snap|sol|sql|sqlite|svelte|svg|swift|tex|tf|tmpl"
+    r"|toml|[cm]?tsx?|tsv|txt|vue|wasm|webp|xml|ya?ml|zig|zsh)"
+)
+# Globs, placeholders in brackets, shell, elisions, other machines: none of them names one file of this project.
+_NO_PATH = re.compile(r"[*?{}\[\]<>$|;&=()\"'\\,:\s`!]|\.\.\.|…|//|^[~@-]")
+_PLACEHOLDER = re.compile(r"(?i)(?:^|/)(?:path/to|foo|bar|baz|x{2,}|n{3,}|y{4}|your[-_][^/]*)(?:[-_./]|$)")
+_HOST = re.compile(r"(?!\d{3}-)(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|ai|app)")
+_NUMBERED = re.compile(r"(?:^|/)\d{3}-[a-z0-9][^/]*")
+_POSITION = re.compile(r"(?:#.*|::.*|:\d+(?:[-:,]\d+)*)\Z")
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CODE = re.compile(r"(?<!`)(`{1,3})(?!`)([^`\n]{1,400})(?<!`)\1(?!`)")
+_LINK = re.compile(r"(?:\]\(|^ {0,3}\[[^\]\n]{1,200}\]:)[ \t]*<?([^\s()<>]{1,400})")
+_WIKILINK = re.compile(r"(?<![\[\\])\[\[([^\[\]|#\n]{1,200})(?:[|#][^\[\]\n]{0,200})?\]\]")
+_FIELD = re.compile(
+    r"(?i)[^\w\n]{0,8}(?:key[ _]?files|spec(?:[ _]?folder)?|parent[ _]?spec|packet[ _]?pointer)\**\s*[:|]"
+)
+_LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_COMMENT = re.compile(r"\s#|\Z")
+_ITEM = re.compile(r"[ \t]*-[ \t]+")
+_VALUE = re.compile(r"\"([^\"\n]{1,400})\"|'([^'\n]{1,400})'|([^\s,\[\]|#\"'`*]{1,400})")
+
+
+class ReferenceKind(StrEnum):
+    """How a reference is written."""
+
+    CODE = "code"
+    LINK = "link"
+    WIKILINK = "wikilink"
+    FIELD = "field"
+
+
+class Reference(Struct, frozen=True, kw_only=True):
+    """A path as it is written, without line number and anchor, at `start` of the text in line `line` (from 1).
+
+    Where it is not `certain`, only the existence of its first folder makes it a path: `src/search`, but `and/or`.
+    """
+
+    path: str
+    kind: ReferenceKind
+    line: int
+    start: int
+    certain: bool = True
+
+
+def references(text: str) -> tuple[Reference, ...]:
+    """Every reference of a file: code spans, Markdown links, wikilinks, and the fields that name files or folders.
+
+    Fenced code is no text and holds none, except fields. URLs, globs, home paths, commands and placeholders are no
+    references. A relative path with a drive, a backslash or a blank is not recognised outside of links and fields.
+    """
+    return tuple(sorted(_found(text), key=lambda reference: reference.start))
+
+
+def stale(
+    found: Iterable[Reference],
+    folder: str,
+    exists: Exists,
+    *,
+    roots: Sequence[str] = ("",),
+    names: Collection[str] = (),
+) -> tuple[Reference, ...]:
+    """The references that lead nowhere: neither from `folder`, that of their file, nor from any of `roots`.
+
+    Folders and what `exists` is asked are paths under the project with `/`; `names` are ids and last parts of ids
+    of memories, which wikilinks may use. What lies above the project is not judged.
+    """
+    bases = tuple(dict.fromkeys((folder, *roots)))
+    return tuple(reference for reference in found if _is_stale(reference, bases, exists, names))
+
+
+def moved(reference: Reference, folder: str, renames: Sequence[Rename]) -> str:
+    """The path after the renames, each on what the one before made; the path itself where none applies.
+
+    A rename takes whole segments at the start: of the path as written, or of the place under the project that a
+    path starting with dots means. A path that already starts with the new name stays.
+    """
+    path = reference.path
+    if (after := renamed(path, renames)) != path or not path.startswith(("./", "../")):
+        return after
+    place = posixpath.normpath(posixpath.join(folder, path))
+    target = renamed(place, renames)
+    return path if target == place else posixpath.relpath(target, folder or ".")
+
+
+def renamed(path: str, renames: Sequence[Rename]) -> str:
+    """A path after the renames, in order; it stays where it does not start with the old name, or has the new one."""
+    for old, new in renames:
+        if _is_below(path, old) and not (new and _is_below(path, new)):
+            path = f"{new}{path[len(old) :]}" if new else path[len(old) :].lstrip("/")
+    return path
+
+
+def rewritten(text: str, changes: Iterable[tuple[Reference, str]]) -> str:
+    """`text` with other paths in place of the references; every other byte stays."""
+    for reference, path in sorted(changes, key=lambda change: change[0].start, reverse=True):
+        text = text[: reference.start] + path + text[reference.start + len(reference.path) :]
+    return text
+
+
+def _found(text: str) -> Iterator[Reference]:
+    """Line by line, since what a reference means depends on the fence around it, and offsets must be exact."""
+    offset, fence, listing = 0, "", False
+    for number, line in enumerate(_LINES.findall(text), start=1):
+        after = _after(line, fence)
+        field = _FIELD.match(line)
+        item = _ITEM.match(line) if listing else None
+        start = field or item
+        if start:
+            yield from _fields(line, start.end(), number, offset)
+        elif not fence and not after:
+            yield from _inline(line, number, offset)
+        listing = bool(start) or (listing and not line.strip())
+        offset, fence = offset + len(line), after
+
+
+def _after(line: str, fence: str) -> str:
+    """The fence that is open after a line."""
+    mark = _FENCE.match(line)
+    if not mark:
+        return fence
+    if not fence:
+        return mark[1]
+    closes = mark[1].startswith(fence) and not line[mark.end() :].strip()
+    return "" if closes else fence
+
+
+def _fields(line: str, start: int, number: int, offset: int) -> Iterator[Reference]:
+    comment = _COMMENT.search(line, start)
+    for value in _VALUE.finditer(line, start, comment.start() if comment else len(line)):
+        group = value.lastindex or 0
+        path = value[group].rstrip(".")
+        certain = _is_certain(path)
+        if (certain or "/" in path.strip("/")) and _is_possible(path.replace(" ", "_")):
+            kind, place = ReferenceKind.FIELD, offset + value.start(group)
+            yield Reference(path=path, kind=kind, line=number, start=place, certain=certain)
+
+
+def _inline(line: str, number: int, offset: int) -> Iterator[Reference]:
+    for code in _CODE.finditer(line):
+        yield from _code(code, number, offset)
+    plain = _CODE.sub(lambda match: " " * len(match[0]), line)
+    for link in _LINK.finditer(plain):
+        path = _POSITION.sub("", link[1].partition("?")[0])
+        if _is_possible(readable_url(path).replace(" ", "_"), rooted=True):
+            kind, start = ReferenceKind.LINK, offset + link.start(1)
+            yield Reference(path=path, kind=kind, line=number, start=start, certain=not path.startswith("/"))
+    for link in _WIKILINK.finditer(plain):
+        path = link[1].strip()
+        if path and not _NO_PATH.search(path.replace(" ", "_")):
+            start = offset + link.start(1) + link[1].index(path)
+            yield Reference(path=path, kind=ReferenceKind.WIKILINK, line=number, start=start)
+
+
+def _code(code: re.Match[str], number: int, offset: int) -> Iterator[Reference]:
+    written = code[2].strip()
+    path = _POSITION.sub("", written)
+    if "/" not in path.strip("/") or not _is_possible(path):
+        return
+    kind, start = ReferenceKind.CODE, offset + code.start(2) + code[2].index(written)
+    yield Reference(path=path, kind=kind, line=number, start=start, certain=_is_certain(path))
+
+
+def _is_possible(path: str, *, rooted: bool = False) -> bool:
+    if not path.strip("./") or _NO_PATH.search(path) or _PLACEHOLDER.search(path):
+        return False
+    return (rooted or not path.startswith("/")) and not _HOST.fullmatch(path.partition("/")[0])
+
+
+def _is_certain(path: str) -> bool:
+    """Whether its form alone says that it is a path: a file's extension, a numbered folder, dots at the start."""
+    return path.startswith(("./", "../")) or bool(_FILE.fullmatch(path.rpartition("/")[2]) or _NUMBERED.search(path))
+
+
+def _is_stale(reference: Reference, bases: Sequence[str], exists: Exists, names: Collection[str]) -> bool:
+    path = readable_url(reference.path).strip("/")
+    if reference.kind == ReferenceKind.WIKILINK and path.removesuffix(".md") in names:
+        return False
+    ways = (path, f"{path}.md") if reference.kind == ReferenceKind.WIKILINK else (path,)
+    places = [place for way in ways for base in bases if (place := _place(base, way))]
+    if not places or any(map(exists, places)):
+        return False
+    return reference.certain or any(exists(_place(base, path.partition("/")[0])) for base in bases)
+
+
+def _place(base: str, path: str) -> str:
+    """Where a path lies under the project; nothing for the project itself and what lies above it."""
+    place = posixpath.normpath(posixpath.join(base, path))
+    return "" if place == "." or place.startswith("..") else place
+
+
+def _is_below(path: str, prefix: str) -> bool:
+    return path == prefix or path.startswith(f"{prefix}/")

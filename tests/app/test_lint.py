@@ -1,0 +1,300 @@
+"""`scrimshaw lint` and `scrimshaw stats --quality` on real files, as a person and as a program read them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scrimshaw.app.cli import sarif
+from scrimshaw.app.cli.main import main
+from scrimshaw.engine.linting import Linted, LintState
+from scrimshaw.engine.quality_figures import Measure, band
+
+NOTE = """\
+---
+title: The write-ahead log needs a current SQLite
+type: decision
+trigger_phrases: [wal reset, database is malformed]
+topics: [sqlite]
+created: {created}
+---
+The interpreter's SQLite has a bug in resetting its write-ahead log, so we bundle another one with apsw. Every
+connection goes through `src/db.py`.
+"""
+SESSION = """\
+---
+title: Retry the upload queue with a growing pause
+type: decision
+trigger_phrases: [upload queue, growing pause]
+topics: [uploads]
+created: {created}
+provenance: {{source: session, session: s1, trust: agent}}
+quality: {{score: 1.0, flags: []}}
+decision_count: 1
+---
+## Decisions
+- Chose a growing pause between retries, because a fixed one kept the server of the partner down for an hour.
+
+## Done
+- Changed the queue worker, its configuration and the page that tells operators about uploads which wait.
+"""
+PLACEHOLDER = """\
+---
+title: "[TBD]"
+trigger_phrases: []
+created: {created}
+---
+## Decisions
+- Decision: [TBD]
+"""
+GONE = "- `src/gone.py` and `src/gone.py:2`\n"
+
+
+def today(days_ago: float = 0) -> str:
+    return (datetime.now(UTC) - timedelta(days=days_ago)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def cli(project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    """Runs a command line in a project that has a vault."""
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    return run
+
+
+@pytest.fixture
+def files(project: Path, vault: Path) -> Path:
+    """One file of each verdict; the worst has a reference to a file that is gone."""
+    (project / "src").mkdir()
+    (project / "src/db.py").write_text("")
+    (vault / "note.md").write_text(NOTE.format(created=today(1)))
+    (vault / "placeholder.md").write_text(
+        PLACEHOLDER.format(created=today(1)) + "- `src/gone.py` and `src/gone.py:2`\n"
+    )
+    (vault / "broken.md").write_text("---\ntitle: a\nx: [\n---\n")
+    return vault
+
+
+class TestLint:
+    def test_the_worst_comes_first_and_a_summary_last(self, cli: Cli, files: Path, project: Path) -> None:
+        code, out, _ = cli("lint", "--references")
+        lines = [line for line in out.splitlines() if not line.startswith(" ")]
+        assert code == 1
+        assert [line.split()[0] for line in lines[:3]] == ["rejected", "rejected", "clean"]
+        assert lines[-2:] == ["3 files: 2 rejected, 1 clean", "2 of 3 references lead nowhere (66.7%)"]
+        assert "line 8: src/gone.py leads nowhere" in out
+        assert "broken.md, line 4: the front matter is not valid YAML" in out
+        assert not (project / ".scrimshaw/index.db").exists()
+        assert not (project / ".scrimshaw/journal.db").exists()
+
+    def test_a_clean_vault_is_a_success(self, cli: Cli, vault: Path) -> None:
+        (vault / "note.md").write_text(NOTE.format(created=today()))
+        assert cli("lint")[0] == 0
+        code, out, _ = cli("lint", "--references")
+        assert (code, "1 files: 1 warned" in out) == (0, True)
+
+    @pytest.mark.parametrize(("strict", "code"), [((), 0), (("--strict",), 1)])
+    def test_strict_takes_warnings_too(self, cli: Cli, vault: Path, strict: tuple[str, ...], code: int) -> None:
+        (vault / "note.md").write_text(NOTE.format(created=today()))
+        assert cli("lint", "--references", *strict)[0] == code
+
+    @pytest.mark.parametrize("format_", [("--format", "json"), ("--json",)])
+    def test_json_says_all_a_program_needs(self, cli: Cli, files: Path, format_: tuple[str, ...]) -> None:
+        code, out, _ = cli("lint", "--references", *format_)
+        report = json.loads(out)
+        worst = next(one for one in report["files"] if one["path"].endswith("placeholder.md"))
+        assert code == 1
+        assert report["counts"] == {"rejected": 2, "warned": 0, "skipped": 0, "clean": 1}
+        assert (report["references"], report["stale"]) == (3, 2)
+        assert "has_placeholders" in worst["flags"]
+        assert len(worst["reasons"]) == len(worst["lines"]) >= 1
+
+    def test_named_files_need_no_memory(self, cli: Cli, tmp_path: Path) -> None:
+        (tmp_path / "alone.md").write_text(NOTE.format(created=today()))
+        code, out, _ = cli("lint", str(tmp_path / "alone.md"), "--project", str(tmp_path))
+        assert (code, out.splitlines()[-1]) == (0, "1 files: 1 clean")
+
+    def test_what_is_not_there_is_said(self, cli: Cli) -> None:
+        code, _, err = cli("lint", "nowhere")
+        assert (code, "There is no nowhere" in err) == (1, True)
+
+    def test_a_wrong_format_is_a_usage_error(self, cli: Cli) -> None:
+        assert cli("lint", "--format", "xml")[0] == 2
+
+
+class TestSarif:
+    def test_the_log_has_what_a_reader_of_sarif_demands(self, cli: Cli, files: Path) -> None:
+        code, out, _ = cli("lint", "--references", "--format", "sarif")
+        log = json.loads(out)
+        (run,) = log["runs"]
+        assert code == 1
+        assert (log["version"], log["$schema"]) == ("2.1.0", sarif.SCHEMA)
+        rules = run["tool"]["driver"]["rules"]
+        assert len({rule["id"] for rule in rules}) == len(rules)
+        for rule in rules:
+            assert rule["shortDescription"]["text"]
+            assert rule["help"]["text"]
+        for result in run["results"]:
+            check_result(result, rules)
+        lines = {(result["ruleId"], line_of(result)) for result in run["results"]}
+        assert {("unreadable_file", 4), ("dead_reference", 8)} <= lines
+        assert {line for rule, line in lines if rule == "has_placeholders"} & {2, 7}
+
+    def test_an_unknown_flag_gets_a_rule_of_its_own(self) -> None:
+        linted = Linted(
+            path="a b/ü.md", state=LintState.WARNED, score=0.9, flags=("odd_thing",), reasons=("odd",), lines=(0,)
+        )
+        (run,) = sarif.log([linted])["runs"]
+        (result,) = run["results"]
+        check_result(result, run["tool"]["driver"]["rules"])
+        assert (result["ruleId"], result["level"]) == ("odd_thing", "warning")
+        assert result["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": "a%20b/%C3%BC.md"}}
+
+    def test_nothing_found_is_a_log_without_results(self) -> None:
+        assert sarif.log([])["runs"][0]["results"] == []
+
+
+def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
+    assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
+    assert result["level"] in {"error", "warning", "note"}
+    assert result["message"]["text"]
+    (location,) = result["locations"]
+    assert not location["physicalLocation"]["artifactLocation"]["uri"].startswith("/")
+    assert location["physicalLocation"].get("region", {"startLine": 1})["startLine"] >= 1
+
+
+def line_of(result: dict[str, Any]) -> int:
+    place = result["locations"][0]["physicalLocation"]
+    return int(place["region"]["startLine"]) if "region" in place else 0
+
+
+class TestFixPaths:
+    def test_a_rename_is_shown_then_done_once(self, cli: Cli, files: Path, project: Path) -> None:
+        (project / "lib").mkdir()
+        (project / "lib/gone.py").write_text("")
+        path = files / "placeholder.md"
+        before = path.read_text()
+        code, out, _ = cli("lint", "--fix-paths", "src/gone.py=lib/gone.py", "--dry-run")
+        assert (code, path.read_text()) == (0, before)
+        assert "+- `lib/gone.py` and `lib/gone.py:2`" in out
+        code, _, err = cli("lint", "--fix-paths", "src=lib")
+        assert (code, "Add --yes" in err, path.read_text()) == (1, True, before)
+        code, out, _ = cli("lint", "--fix-paths", "src=lib", "--yes")
+        assert (code, out.splitlines()[-1]) == (0, "1 memories changed")
+        assert path.read_text() == before.replace("src/gone.py", "lib/gone.py")
+        assert cli("lint", "--fix-paths", "src=lib", "--yes")[1] == "0 memories changed\n"
+
+    def test_json_names_the_renames(self, cli: Cli, files: Path) -> None:
+        _, out, _ = cli("lint", "--fix-paths", "src=lib", "--dry-run", "--json")
+        (repair,) = json.loads(out)["memories"]
+        assert repair["paths"] == [["src/gone.py", "lib/gone.py"]]
+
+    def test_what_is_no_rename_or_has_a_path_is_refused(self, cli: Cli, files: Path) -> None:
+        assert cli("lint", "--fix-paths", "src")[0] == 1
+        assert cli("lint", ".", "--fix-paths", "src=lib")[0] == 2
+
+
+class TestPropose:
+    def test_renames_that_stale_references_would_follow_come_out_of_git(
+        self, cli: Cli, files: Path, project: Path
+    ) -> None:
+        old = {"src/gone.py": "def gone():\n    return 1\n", "src/idle.py": "IDLE = 2\n\n\nMORE = 3\n"}
+        for name, text in old.items():
+            (project / name).write_text(text)
+        git(project, "init", "-q")
+        commit(project)
+        (project / "lib").mkdir()
+        (project / "src/gone.py").rename(project / "lib/gone.py")
+        (project / "src/idle.py").rename(project / "idle.py")
+        commit(project)
+        (project / "lib").rename(project / "library")
+        (project / "idle.py").unlink()
+        (files / "idle.md").write_text("Once there was `src/idle.py`, which is deleted now.\n")
+        commit(project)
+        code, out, _ = cli("lint", "--propose", "--json")
+        assert (code, json.loads(out)) == (0, [["src", "lib"], ["lib", "library"]])
+        _, out, _ = cli("lint", "--propose")
+        assert out == "scrimshaw lint --fix-paths src=lib --fix-paths lib=library --dry-run\n"
+        cli("lint", "--fix-paths", "src=lib", "--fix-paths", "lib=library", "--yes")
+        assert "`library/gone.py:2`" in (files / "placeholder.md").read_text()
+        assert cli("lint", "--propose")[1] == "No stale reference follows a rename.\n"
+
+    def test_without_a_repository_it_says_what_to_do(self, cli: Cli, files: Path, project: Path) -> None:
+        (project / ".git").write_text("gitdir: nowhere\n")
+        code, _, err = cli("lint", "--propose")
+        assert (code, "--fix-paths OLD=NEW" in err) == (1, True)
+
+
+def git(project: Path, *arguments: str) -> None:
+    name = ("-c", "user.name=a", "-c", "user.email=a@localhost", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *name, *arguments], cwd=project, check=True, capture_output=True)
+
+
+def commit(project: Path) -> None:
+    git(project, "add", "--all")
+    git(project, "commit", "-q", "-m", "step")
+
+
+class TestQualityFigures:
+    def test_only_what_was_created_in_the_window_counts(self, cli: Cli, files: Path) -> None:
+        (files / "session.md").write_text(SESSION.format(created=today(13)))
+        (files / "old.md").write_text(PLACEHOLDER.format(created=today(15)))
+        (files / "undated.md").write_text("A note without a date.\n")
+        code, out, _ = cli("stats", "--quality", "--json")
+        figures = json.loads(out)
+        measures = {one["name"]: one for one in figures["measures"]}
+        assert code == 0
+        assert (figures["files"], figures["undated"], figures["unreadable"]) == (3, 2, 0)
+        assert sum(figures["bands"].values()) == 3
+        assert {name: (one["count"], one["of"]) for name, one in measures.items()} == {
+            "placeholder leakage": (1, 3),
+            "fallback decisions": (0, 3),
+            "contamination": (0, 3),
+            "empty trigger phrases": (1, 3),
+            "empty topics": (1, 3),
+            "decisions captured": (1, 1),
+            "bands A and B": (2, 3),
+            "score and flags present": (1, 3),
+        }
+        assert (measures["placeholder leakage"]["target"], measures["placeholder leakage"]["met"]) == (0.02, False)
+        assert (measures["decisions captured"]["target"], measures["decisions captured"]["met"]) == (0.7, True)
+        assert json.loads(cli("stats", "--quality", "--days", "16", "--json")[1])["files"] == 4
+
+    def test_a_person_sees_the_target_beside_each(self, cli: Cli, files: Path) -> None:
+        _, out, _ = cli("stats", "--quality")
+        assert "missed placeholder leakage      50.0%  1 of 2, at most 2%" in out
+        assert "bands A 1, B 0, C 1, D 0" in out
+
+    def test_without_memories_no_target_is_missed_and_no_share_is_made_up(self, cli: Cli, vault: Path) -> None:
+        _, out, _ = cli("stats", "--quality")
+        assert "missed" not in out
+        assert "%  0 of 0" not in out
+
+    @pytest.mark.parametrize(
+        ("score", "name"), [(1.0, "A"), (0.85, "A"), (0.84, "B"), (0.65, "B"), (0.4, "C"), (0.39, "D"), (0.0, "D")]
+    )
+    def test_a_score_has_a_band(self, score: float, name: str) -> None:
+        assert band(score) == name
+
+    @pytest.mark.parametrize(
+        ("count", "at_most", "met"), [(2, True, True), (3, True, False), (2, False, True), (1, False, False)]
+    )
+    def test_a_target_is_met_where_it_is_reached(self, count: int, at_most: bool, met: bool) -> None:
+        measure = Measure(name="m", count=count, of=100, target=0.02, at_most=at_most, source="")
+        assert measure.is_met is met
