@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.app.hooks.main import handle
+from scrimshaw.app.hooks.record import handle
 from scrimshaw.engine import Engine
 
 KEY = "sk-" + "abc123" * 8

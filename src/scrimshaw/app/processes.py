@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 _MOST = 16
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 
 
 @cache
@@ -18,6 +19,19 @@ def ancestors() -> tuple[int, ...]:
         found.append(process)
         process = _parent(process)
     return tuple(found)
+
+
+def client() -> int:
+    """The process that started this one, past the shells it may have used for that; 0 when it cannot be told."""
+    return next((process for process in ancestors() if _name(process) not in _SHELLS), 0)
+
+
+def _name(process: int) -> str:
+    """The name of a process; empty when it cannot be told."""
+    try:
+        return Path(f"/proc/{process}/comm").read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _parent(process: int) -> int:

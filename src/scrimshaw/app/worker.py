@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from scrimshaw.engine import Engine, importing, indexing
+from scrimshaw.engine import Engine, drafts, importing, indexing
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.models import Job, JobState
+from scrimshaw.models import DRAFT_JOB, Job, JobState
 
 # A worker that says nothing for this long is taken for dead; a batch of vectors takes about a second.
 LEASE_S = 60.0
@@ -20,7 +20,9 @@ _log = logging.getLogger(__name__)
 
 Handler = Callable[[Engine, Job, indexing.KeepGoing], str]
 
+# In the order of urgency: what was said yesterday is asked for first, vectors only make the answers better.
 HANDLERS: Mapping[str, Handler] = {
+    DRAFT_JOB: drafts.run_draft_job,
     indexing.EMBED: indexing.run_embed_job,
     importing.INGEST: importing.run_ingest_job,
 }
@@ -45,7 +47,8 @@ class Worker:
 
     def run_once(self) -> bool:
         """Run one job that is due; False when there is none."""
-        job = self._engine.journal.claim(tuple(HANDLERS), LEASE_S)
+        claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in HANDLERS)
+        job = next((claimed for claimed in claims if claimed), None)
         if job is None:
             return False
         try:

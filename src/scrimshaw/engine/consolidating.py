@@ -1,0 +1,142 @@
+"""Several sessions about one topic as one memory that names them. It proposes; the sessions' own memories stay."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+
+from msgspec import Struct
+
+from scrimshaw.engine.core import Engine
+from scrimshaw.engine.drafts import ORIGIN
+from scrimshaw.engine.writing import NewText, save
+from scrimshaw.ingest import markdown
+from scrimshaw.ingest.headings import headings
+from scrimshaw.models import Edge, Filters, Memory, MemoryType, Relation, Trust
+
+# A memory of more sessions than this is a log.
+MOST_SESSIONS = 12
+MOST_PHRASES = 8
+_TRUST = tuple(Trust)
+_DAY_S = 86_400.0
+_EVENT = re.compile(r"\s*\(e\d+(?:, e\d+)*\)\s*$")
+
+
+class Consolidation(Struct, frozen=True, kw_only=True):
+    """A memory that could be made of `sources`, memory ids from old to new."""
+
+    title: str
+    topic: str
+    content: str
+    sources: tuple[str, ...]
+    topics: tuple[str, ...]
+    triggers: tuple[str, ...]
+    trust: Trust
+
+
+class Consolidated(Struct, frozen=True, kw_only=True):
+    """What became of a consolidation: `status` and `reasons` are those of a save."""
+
+    memory_id: str
+    status: str
+    path: str
+    reasons: tuple[str, ...] = ()
+
+
+def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
+    """One proposal for each topic that several session memories of the last days share, each memory in one only."""
+    since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
+    moment = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    filters = Filters(types=(MemoryType.SESSION,), since=moment, topics=(topic,) if topic else ())
+    found = engine.index.select(filters, sort="created", limit=-1, offset=0)
+    memories = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
+    memories.sort(key=lambda memory: (memory.created, memory.id))
+    return [_proposal(engine, name, group) for name, group in _by_topic(memories, topic) if not _is_done(engine, group)]
+
+
+def consolidate(engine: Engine, proposal: Consolidation) -> Consolidated:
+    """Write the proposed memory, derived from its sources; raises what `save` raises."""
+    new = NewText(
+        content=proposal.content,
+        title=proposal.title,
+        type=MemoryType.SESSION,
+        topics=proposal.topics,
+        triggers=proposal.triggers,
+        origin="consolidation",
+        trust=proposal.trust,
+        reason=f"consolidated from {len(proposal.sources)} sessions",
+        relations=tuple(Edge(source="", target=source, relation=Relation.DERIVED_FROM) for source in proposal.sources),
+    )
+    saved = save(engine, new)
+    return Consolidated(memory_id=saved.id, status=saved.status, path=saved.path, reasons=saved.reasons)
+
+
+def _by_topic(memories: Sequence[Memory], only: str) -> Iterator[tuple[str, list[Memory]]]:
+    """Groups of at least two, largest topic first; a memory goes with its largest topic."""
+    left = list(memories)
+    counts = Counter(topic for memory in memories for topic in memory.topics)
+    for topic in [only] if only else sorted(counts, key=lambda name: (-counts[name], name)):
+        group = [memory for memory in left if topic in memory.topics][-MOST_SESSIONS:]
+        if len(group) > 1:
+            yield topic, group
+            left = [memory for memory in left if memory not in group]
+
+
+def _is_done(engine: Engine, group: Sequence[Memory]) -> bool:
+    """Whether one memory is derived from all of these already."""
+    edges = engine.index.neighbors(
+        [memory.id for memory in group], hops=1, direction="incoming", relations=(Relation.DERIVED_FROM,)
+    )
+    made_of = Counter(edge.source for edge in edges)
+    return any(count >= len(group) for count in made_of.values())
+
+
+def _proposal(engine: Engine, topic: str, group: Sequence[Memory]) -> Consolidation:
+    bodies = engine.index.bodies([memory.id for memory in group])
+    days = [memory.created[:10] for memory in group]
+    return Consolidation(
+        title=f"{topic}: {len(group)} sessions, {days[0]} to {days[-1]}",
+        topic=topic,
+        content=_merged({memory.id: bodies[memory.id] for memory in group}),
+        sources=tuple(memory.id for memory in group),
+        topics=_most_common(group, "topics"),
+        triggers=_most_common(group, "triggers"),
+        trust=max((memory.provenance.trust for memory in group), key=_TRUST.index),
+    )
+
+
+def _merged(bodies: Mapping[str, str]) -> str:
+    """The sections of all bodies by heading, each line once, under a link to the session that said it first."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    said: set[str] = set()
+    for name, body in bodies.items():
+        for heading, line in _lines(body):
+            told = _EVENT.sub("", line).casefold()
+            if told not in said:
+                said.add(told)
+                sections.setdefault(heading, {}).setdefault(name, []).append(line)
+    return "\n\n".join(part for heading, by_session in sections.items() for part in _section(heading, by_session))
+
+
+def _section(heading: str, by_session: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    if heading:
+        yield f"## {heading}"
+    for name, lines in by_session.items():
+        yield f"From [[{name}]]:\n\n" + "\n".join(lines)
+
+
+def _lines(body: str) -> Iterator[tuple[str, str]]:
+    """(heading, line) of every line that says something."""
+    marks = {body.count("\n", 0, each.start): each.text for each in headings(markdown.read(body), body)}
+    heading = ""
+    for number, line in enumerate(body.splitlines()):
+        heading = marks.get(number, heading)
+        if line.strip() and number not in marks:
+            yield heading, line
+
+
+def _most_common(group: Sequence[Memory], field: str) -> tuple[str, ...]:
+    counts = Counter(value for memory in group for value in getattr(memory, field))
+    return tuple(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_PHRASES])

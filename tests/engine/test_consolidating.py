@@ -1,0 +1,75 @@
+"""Sessions of one topic as one memory: proposed, derived from them, once; and nothing of theirs is touched."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from scrimshaw.engine import Engine, consolidating, writing
+from scrimshaw.engine.writing import NewText
+from scrimshaw.models import MemoryType, Trust
+
+
+def session(engine: Engine, name: str, topics: tuple[str, ...], lines: str, trust: Trust = Trust.AGENT) -> str:
+    new = NewText(
+        content=f"## Decisions\n\n{lines}\n",
+        id=f"sessions/{name}",
+        title=f"Session {name}",
+        type=MemoryType.SESSION,
+        topics=topics,
+        triggers=(f"trigger {name}", "wal mode"),
+        session=name,
+        origin="session",
+        trust=trust,
+    )
+    return writing.save(engine, new).id
+
+
+@pytest.fixture
+def sessions(engine: Engine) -> list[str]:
+    return [
+        session(engine, "one", ("sqlite", "hooks"), "- Use WAL rather than DELETE. (e4)\n- Keep one writer. (e7)"),
+        session(
+            engine,
+            "two",
+            ("sqlite",),
+            "- Use WAL rather than DELETE. (e2)\n- Copy with the backup API. (e9)",
+            Trust.TOOL,
+        ),
+        session(engine, "three", ("router",), "- Ask Serena through the official client. (e3)"),
+    ]
+
+
+def test_one_proposal_for_each_shared_topic(engine: Engine, sessions: list[str]) -> None:
+    (proposal,) = consolidating.propose(engine)
+    assert (proposal.topic, set(proposal.sources)) == ("sqlite", {*sessions[:2]})
+    assert proposal.content.count("Use WAL") == 1
+    assert "Copy with the backup API. (e9)" in proposal.content
+    assert all(f"[[{source}]]" in proposal.content for source in proposal.sources)
+    assert proposal.trust == Trust.TOOL
+    assert "wal mode" in proposal.triggers
+
+
+def test_a_topic_can_be_named(engine: Engine, sessions: list[str]) -> None:
+    assert consolidating.propose(engine, topic="router") == []
+    assert consolidating.propose(engine, topic="sqlite")
+
+
+def test_sessions_of_long_ago_are_left(engine: Engine, sessions: list[str]) -> None:
+    later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
+    assert consolidating.propose(later) == []
+    assert consolidating.propose(later, days=9)
+
+
+def test_consolidating_derives_and_keeps(engine: Engine, sessions: list[str], vault: Path) -> None:
+    before = {path: path.read_bytes() for path in vault.rglob("*.md")}
+    (proposal,) = consolidating.propose(engine)
+    done = consolidating.consolidate(engine, proposal)
+    assert done.status == "saved", done.reasons
+    edges = engine.index.neighbors([done.memory_id], hops=1, direction="outgoing", relations=("derived_from",))
+    assert {edge.target for edge in edges} == {*sessions[:2]}
+    assert all(path.read_bytes() == content for path, content in before.items())
+    assert consolidating.propose(engine) == []

@@ -1,0 +1,212 @@
+"""From a session to a file: kept or set aside, renewed, promoted, expired; and never over somebody's edit."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.samples import SECRET
+from tests.scenarios.client import Client
+
+from scrimshaw.app.worker import Worker
+from scrimshaw.engine import Engine, drafts, indexing, reading, writing
+from scrimshaw.errors import NotFound
+from scrimshaw.ingest import front_matter
+from scrimshaw.models import DRAFT_JOB, Filters, JobState, Tier, Trust
+
+CHOICE = "I decided to use apsw instead of sqlite3, because it bundles a current SQLite."
+
+
+def works(client: Client, *, last_word: str = CHOICE) -> None:
+    """A short session with a task, a failure that is mended, a commit and a decision."""
+    client.starts()
+    client.asks("Fix the WAL reset bug in the storage layer: the database is malformed after a crash.")
+    client.calls("Read", {"file_path": "src/storage/sqlite.py"}, "import sqlite3\n")
+    client.calls("Bash", {"command": "pytest tests/storage"}, "FAILED test_crash - database is malformed\n1 failed")
+    client.calls("Edit", {"file_path": "src/storage/sqlite.py", "old_string": "sqlite3", "new_string": "apsw"}, "ok")
+    client.calls("Bash", {"command": "pytest tests/storage"}, "12 passed")
+    client.calls("Bash", {"command": "git commit -am 'Use apsw for storage'"}, "[main 1a2b3c4] Use apsw for storage")
+    client.says(last_word)
+
+
+@pytest.fixture
+def client(project: Path) -> Client:
+    return Client(project, "0e24ab77-session")
+
+
+def file_of(engine: Engine, memory_id: str) -> str:
+    return Path(engine.memory(memory_id).path).read_text(encoding="utf-8")
+
+
+def test_a_session_becomes_a_memory_with_its_evidence(engine: Engine, client: Client) -> None:
+    works(client)
+    made = drafts.make_draft(engine, client.session)
+    assert made.status == "accepted", made.reasons
+    memory, text = engine.memory(made.memory_id), file_of(engine, made.memory_id)
+    assert (memory.type, memory.tier, memory.provenance.session) == ("session", Tier.NORMAL, client.session)
+    assert CHOICE.removeprefix("I ") in text or CHOICE in text
+    assert memory.quality
+    assert memory.quality.score >= 0.3
+    assert len(memory.triggers) >= 2
+    assert memory.topics
+    values = front_matter.read(text).values
+    assert (values["tool_calls"], values["decision_count"]) == ("5", "1")
+
+
+def test_what_tools_said_lowers_the_trust(engine: Engine, client: Client) -> None:
+    works(client)
+    made = drafts.make_draft(engine, client.session)
+    assert engine.memory(made.memory_id).provenance.trust == Trust.TOOL
+
+
+def test_a_second_draft_without_news_changes_nothing(engine: Engine, client: Client) -> None:
+    works(client)
+    made = drafts.make_draft(engine, client.session)
+    before = file_of(engine, made.memory_id)
+    assert drafts.make_draft(engine, client.session).status == "unchanged"
+    assert file_of(engine, made.memory_id) == before
+
+
+def test_the_same_sessions_file_is_renewed_not_doubled(engine: Engine, client: Client, vault: Path) -> None:
+    works(client)
+    first = drafts.make_draft(engine, client.session)
+    client.asks("Also decide on the journal mode.")
+    client.says("We will keep journal_mode=WAL rather than DELETE, because readers must not wait.")
+    client.calls("Bash", {"command": "git commit -am 'Keep WAL'"}, "[main 2b3c4d5] Keep WAL")
+    second = drafts.make_draft(engine, client.session)
+    assert (second.status, second.memory_id) == ("accepted", first.memory_id)
+    assert "journal_mode=WAL" in file_of(engine, first.memory_id)
+    assert len(list(vault.rglob("*.md"))) == 1
+
+
+def test_a_memory_that_somebody_changed_is_left_alone(engine: Engine, client: Client) -> None:
+    works(client)
+    made = drafts.make_draft(engine, client.session)
+    path = Path(engine.memory(made.memory_id).path)
+    path.write_text(path.read_text(encoding="utf-8") + "\nMy own remark.\n", encoding="utf-8")
+    indexing.scan(engine)
+    works(client, last_word="I decided to add more.")
+    assert drafts.make_draft(engine, client.session).status == "unchanged"
+    assert "My own remark." in path.read_text(encoding="utf-8")
+
+
+def test_a_memory_that_somebody_deleted_does_not_come_back(engine: Engine, client: Client, vault: Path) -> None:
+    works(client)
+    writing.delete(engine, [drafts.make_draft(engine, client.session).memory_id])
+    works(client, last_word="I decided to add more.")
+    assert drafts.make_draft(engine, client.session).status == "unchanged"
+    assert not list(vault.rglob("*.md"))
+
+
+def test_a_session_without_calls_leaves_nothing(engine: Engine, client: Client, vault: Path) -> None:
+    client.starts()
+    client.asks("hello")
+    client.says("Hi.")
+    assert drafts.make_draft(engine, client.session).status == "empty"
+    assert not list(vault.rglob("*.md"))
+
+
+def test_an_unknown_session_is_named(engine: Engine) -> None:
+    with pytest.raises(NotFound, match="nobody"):
+        drafts.make_draft(engine, "nobody")
+
+
+def test_no_secret_reaches_a_draft(engine: Engine, client: Client, project: Path) -> None:
+    works(client, last_word=f"I decided to pass the token {SECRET} through the environment instead of a file.")
+    drafts.make_draft(engine, client.session)
+    assert not [path for path in project.rglob("*") if path.is_file() and SECRET.encode() in path.read_bytes()]
+
+
+# Set aside
+
+
+@pytest.fixture
+def rejected(engine: Engine, client: Client) -> str:
+    """The name of a draft that the gate does not let through."""
+    works(client, last_word="I decided to keep the cache in [TBD] instead of the index, because [TBD].")
+    made = drafts.make_draft(engine, client.session)
+    assert (made.status, made.memory_id) == ("rejected", "")
+    assert any("placeholder" in reason for reason in made.reasons)
+    return Path(made.path).stem
+
+
+def test_a_rejected_draft_can_be_read_but_not_found(engine: Engine, rejected: str, vault: Path) -> None:
+    (found,) = drafts.set_aside(engine)
+    assert (found.name, found.session) == (rejected, "0e24ab77-session")
+    assert found.reasons
+    assert "tier: temporary" in drafts.text_of(engine, rejected)
+    indexing.scan(engine)
+    assert not list(vault.rglob("*.md"))
+    assert engine.index.count(Filters()) == {"": 0}
+
+
+def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
+    saved = drafts.promote(engine, rejected)
+    assert saved.status == "saved"
+    assert engine.memory(saved.id).tier == Tier.NORMAL
+    assert drafts.set_aside(engine) == []
+    assert reading.get(engine, saved.id).body
+
+
+def test_a_later_draft_that_is_accepted_replaces_it(engine: Engine, client: Client, rejected: str) -> None:
+    works(client)
+    assert drafts.make_draft(engine, client.session).status in ("accepted", "rejected")
+
+
+def test_discarding_removes_it(engine: Engine, rejected: str) -> None:
+    drafts.discard(engine, [rejected])
+    assert drafts.set_aside(engine) == []
+    with pytest.raises(NotFound):
+        drafts.discard(engine, [rejected])
+
+
+def test_it_expires(engine: Engine, rejected: str) -> None:
+    assert drafts.expire(engine) == ([], [])
+    later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
+    assert drafts.expire(later) == ([rejected], [])
+
+
+def test_a_temporary_memory_expires_unless_a_person_wrote_it(engine: Engine, vault: Path) -> None:
+    text = "The staging host is called heron this week, and its queue is emptied by hand."
+    saved = writing.save(engine, writing.NewText(content=text, tier=Tier.TEMPORARY))
+    (vault / "mine.md").write_text("---\ntier: temporary\nupdated: 2020-01-01T00:00:00Z\n---\nMine.\n")
+    indexing.scan(engine)
+    assert drafts.expire(engine) == ([], [])
+    later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
+    assert drafts.expire(later) == ([], [saved.id])
+    assert (vault / "mine.md").exists()
+    assert engine.journal.history(saved.id, 1)[0]["reason"] == "temporary, and its time is over"
+
+
+# Whoever runs jobs next
+
+
+def test_the_end_of_a_session_asks_for_its_draft(engine: Engine, client: Client) -> None:
+    works(client)
+    assert engine.journal.jobs() == []
+    client.ends()
+    (job,) = engine.journal.jobs()
+    assert (job.kind, job.key, job.state) == (DRAFT_JOB, client.session, JobState.QUEUED)
+    assert Worker(engine).run_once()
+    assert engine.sessions.drafted(client.session)
+
+
+def test_a_session_that_fell_silent_is_found(engine: Engine, client: Client) -> None:
+    works(client)
+    assert drafts.queue_drafts(engine) == 0
+    later = replace(engine, clock=lambda: time.time() + 3_600)
+    assert drafts.queue_drafts(later) == 1
+    assert Worker(engine).run_once()
+    assert drafts.queue_drafts(later) == 0
+
+
+def test_switched_off_nothing_is_drafted(open_memory: OpenMemory, client: Client) -> None:
+    engine = open_memory("[features]\ndrafts = false\n")
+    works(client)
+    client.ends()
+    while Worker(engine).run_once():
+        pass
+    assert engine.sessions.drafted(client.session) is None
