@@ -29,11 +29,20 @@ def answer(client: str, event_name: str, text: str) -> str:
     `event_name` is an EventName or the client's own name: Claude Code refuses an answer that names another event than
     the one it asked about, so after a failed tool call pass `PostToolUseFailure`.
     """
-    names = _EVENTS.get(client, {})
-    wire = names.get(event_name) or (event_name if event_name in names.values() else "")
+    wire = _wire(client, event_name)
     if not wire or not text:
         return ""
     return msgspec.json.encode(_shape(client, wire, text)).decode()
+
+
+def takes_text(client: str, event_name: str) -> bool:
+    """Whether `answer` can hand a text to the model of this client on this event."""
+    return bool(_wire(client, event_name))
+
+
+def _wire(client: str, event_name: str) -> str:
+    names = _EVENTS.get(client, {})
+    return names.get(event_name) or (event_name if event_name in names.values() else "")
 
 
 def _shape(client: str, wire: str, text: str) -> Mapping[str, object]:

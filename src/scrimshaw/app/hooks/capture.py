@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scrimshaw.app.hooks.event import Event, EventName
+from scrimshaw.app.hooks.event import Event, EventName, digest
 from scrimshaw.ingest.extract import extract
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
 from scrimshaw.ingest.rules import Rule
@@ -19,6 +18,7 @@ KEPT_CHARACTERS = 4_000
 ASKED_CHARACTERS = 500
 # A tool's output is judged by its head and tail: what lies between costs time and tells little.
 READ_CHARACTERS = 64_000
+_LEAST_DEPTH = 2
 
 _KINDS: Mapping[EventName, EventKind] = {
     EventName.START: EventKind.START,
@@ -37,7 +37,7 @@ def observation(
     call = redacted_call(event) if event.name == EventName.TOOL else None
     item = _item(event, call, rules, drop_ratio) if call and extraction else None
     activity = describe(call) if call else None
-    text = _kept(event, activity)
+    text = _kept(event, activity) if extraction else redact("")
     return Observation(
         session=event.session,
         kind=_KINDS[event.name],
@@ -46,10 +46,10 @@ def observation(
         process=process,
         call_id=event.call_id,
         tool=event.tool,
-        path=activity.path if activity else "",
+        path=activity.path if activity and extraction else "",
         failed=activity.failed if activity else None,
         item=item,
-        task=text if event.name == EventName.PROMPT and not event.agent else None,
+        task=text if event.name == EventName.PROMPT and extraction and not event.agent else None,
         context_used=event.context_used,
     )
 
@@ -62,7 +62,7 @@ def answers(event: Event, said: Sequence[str]) -> list[Observation]:
             kind=EventKind.ANSWER,
             text=_clipped(text),
             client=event.client,
-            call_id=hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=12).hexdigest(),
+            call_id=digest(text.encode("utf-8", "replace")),
         )
         for text in said
     ]
@@ -75,11 +75,18 @@ def removed_classes(seen: Observation) -> tuple[str, ...]:
 
 
 def redacted_call(event: Event) -> ToolCall:
-    """The tool call of an event as rules see it: every text in it redacted, a long output cut to its ends."""
+    """The tool call of an event as rules see it: redacted, long output cut to its ends, paths below its `cwd` relative.
+
+    What is kept goes to other machines, where the folder has another name.
+    """
+
+    def clean(text: str) -> str:
+        return redact(_relative(_ends(text), event.cwd)).text
+
     return ToolCall(
         tool=event.tool,
-        arguments=_redacted_values(event.arguments),
-        output=redact(_ends(event.output)).text,
+        arguments=_cleaned(event.arguments, clean),
+        output=clean(event.output),
         failed=event.failed,
         call_id=event.call_id,
     )
@@ -119,15 +126,24 @@ def _clipped(text: str) -> Redacted:
     return redact(redact(_ends(text)).text[:KEPT_CHARACTERS])
 
 
-def _redacted_values(value: Any) -> Any:
-    """The same structure with every text redacted."""
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """The same structure with every text cleaned."""
     if isinstance(value, str):
-        return redact(_ends(value)).text
+        return clean(value)
     if isinstance(value, Mapping):
-        return {str(key): _redacted_values(each) for key, each in value.items()}
+        return {str(key): _cleaned(each, clean) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_redacted_values(each) for each in value]
+        return [_cleaned(each, clean) for each in value]
     return value
+
+
+def _relative(text: str, folder: str) -> str:
+    """The text with paths below a folder told from there; a folder near the root says too little to be taken out."""
+    folder = folder.rstrip("/\\")
+    if folder.count("/") + folder.count("\\") < _LEAST_DEPTH or folder not in text:
+        return text
+    below = re.sub(rf"{re.escape(folder)}[/\\](?=[\w.~-])", "", text)
+    return re.sub(rf"{re.escape(folder)}(?![\w.-])", ".", below)
 
 
 def _ends(text: str) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from scrimshaw.app.hooks import inject
 from scrimshaw.ingest.phrases import heads
 from scrimshaw.models import Filters, Memory
+from scrimshaw.search import lineage
 from scrimshaw.search.excerpts import excerpt
 from scrimshaw.search.terms import match_expression, terms
 from scrimshaw.search.triggers import standing
@@ -80,9 +81,9 @@ def _recalled(
     lines: list[str] = []
     shown: dict[str, str] = {}
     room = TOKENS
-    for memory in memories:
+    for memory in lineage.traced(index, {memory.id: memory for memory in memories}).values():
         text, _ = excerpt(pieces[memory.id].text if memory.id in pieces else "", wanted, _EXCERPT_TOKENS, _head)
-        line = f"{memory.title} (memory {memory.id}, trust {memory.provenance.trust}): {text}"
+        line = _line(memory, text)
         room -= inject.count(line)
         if room < 0:
             break
@@ -90,6 +91,14 @@ def _recalled(
         shown[memory.id] = memory.content_hash
     note = "Notes of this project that the prompt brings up; memory_get reads one whole."
     return Recall(text=inject.fenced(note, lines), shown=shown)
+
+
+def _line(memory: Memory, text: str) -> str:
+    """What is known, where it stands and who vouches; what speaks to the agent is only named."""
+    trust = memory.provenance.trust
+    if inject.is_withheld(f"{memory.title}\n{text}", trust):
+        return f"memory {memory.id}, trust {trust}: held instruction-like text, not shown"
+    return f"{memory.title} (memory {memory.id}, trust {trust}): {text}"
 
 
 def _head(text: str, limit: int) -> tuple[str, int]:

@@ -1,0 +1,52 @@
+"""What a prompt brings up counts as shown only where the client hands it to its model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.hooks import payloads
+from tests.samples import write_memory
+
+from scrimshaw.app.hooks.answer import answer, takes_text
+from scrimshaw.app.hooks.parse import CLIENTS
+from scrimshaw.app.hooks.record import handle
+from scrimshaw.engine import Engine
+from scrimshaw.engine.indexing import scan
+
+ASKED = "is the wal reset bug fixed?"
+
+
+def prompt_of(client: str, project: Path) -> dict[str, Any]:
+    """A prompt as the client reports it."""
+    folder = str(project)
+    made: dict[str, dict[str, Any]] = {
+        "claude": payloads.claude("UserPromptSubmit", prompt=ASKED),
+        "cline": payloads.cline(userPromptSubmit={"prompt": ASKED}) | {"workspaceRoots": [folder]},
+        "cursor": payloads.cursor("beforeSubmitPrompt", prompt=ASKED, workspace_roots=[folder]),
+        "gemini": payloads.gemini("BeforeAgent", prompt=ASKED),
+    }
+    return {key: folder if key == "cwd" else value for key, value in made[client].items() if key != "transcript_path"}
+
+
+@pytest.mark.parametrize(
+    ("client", "is_told"), [("claude", True), ("gemini", True), ("cline", False), ("cursor", False)]
+)
+def test_a_memory_counts_as_shown_where_the_client_shows_it(
+    engine: Engine, project: Path, vault: Path, client: str, is_told: bool
+) -> None:
+    write_memory(vault, "wal", "# Why apsw\n\nThe log is lost.", "trigger_phrases: [wal reset]")
+    scan(engine)
+    printed = handle([client], json.dumps(prompt_of(client, project)).encode())
+    (session,) = engine.sessions.latest()
+    assert ("Why apsw" in printed) is is_told
+    assert engine.sessions.shown(session.id).keys() == ({"wal"} if is_told else set())
+    assert engine.sessions.events(session.id)[0].text == ASKED
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("event", ["start", "prompt", "tool", "stop", "compact", "end", "PostToolUseFailure"])
+def test_a_client_takes_a_text_where_one_is_printed(client: str, event: str) -> None:
+    assert takes_text(client, event) is bool(answer(client, event, "a text"))
