@@ -1,0 +1,121 @@
+"""What the hook pipeline behind the tools adds to a call: one server with its callbacks beside one without.
+
+    python -m benchmarks.pipeline [--data DIR] [--rounds 300]
+
+Both answer the SDK's client in this process, in turns, over one memory and in one session. In each round a server gets
+two calls, one behind the other: the first finds it idle, the second the work that the first has queued. A round starts
+when nothing is queued any more.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+from mcp.client import Client
+from mcp.server.lowlevel import Server
+
+from benchmarks import corpus
+from benchmarks.figures import machine
+from scrimshaw.app.capture_calls import callback
+from scrimshaw.app.mcp.protocol import AfterTool, ServerInfo, build_server
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.serve import Memories
+from scrimshaw.engine import Engine, indexing
+from scrimshaw.evaluation.metrics import percentile
+from scrimshaw.models import Filters
+
+MEMORIES = 200
+SESSION = "bench"
+PLACES = ("idle", "busy")
+SHARES = (0.50, 0.95, 0.99)
+WAIT_S = 10.0
+Call = Mapping[str, Any]
+Times = Mapping[str, list[float]]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print a table for each tool."""
+    parser = argparse.ArgumentParser(prog="benchmarks.pipeline", description=__doc__)
+    parser.add_argument("--data", type=Path, default=corpus.EXAMPLES, help="a folder of Markdown files")
+    parser.add_argument("--rounds", type=int, default=300, help="rounds of two calls to each server")
+    given = parser.parse_args(arguments)
+    print(machine())
+    texts = corpus.read_texts(given.data)
+    with TemporaryDirectory(prefix="scrimshaw-bench-") as folder:
+        corpus.write_project(Path(folder), texts, MEMORIES)
+        with corpus.open_project(Path(folder)) as engine:
+            indexing.scan(engine)
+            corpus.fill_vectors(engine, MEMORIES)
+            engine.sessions.open(SESSION, process=os.getppid(), now=engine.clock())
+            for tool, calls in _calls(engine, texts).items():
+                rounds = [calls[number % len(calls)] for number in range(given.rounds)]
+                _print(tool, *anyio.run(_measure, engine, tool, rounds))
+
+
+def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
+    queries = corpus.questions(texts, MEMORIES)
+    memories = engine.index.select(Filters(), sort="id", limit=MEMORIES, offset=0)
+    return {
+        "memory_search": [{"query": query, "enable_dedup": False} for query in queries],
+        "memory_context": [{"input": query, "enable_dedup": False} for query in queries],
+        "memory_get": [{"id": memory.id} for memory in memories],
+    }
+
+
+async def _measure(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
+    """Milliseconds of the calls to the server with callbacks and to the one without, by place in the round."""
+    done = threading.Semaphore(0)
+    registered = (callback(engine, checked_rules(engine.settings)[0]), lambda _: done.release())
+    ours: Times = {place: [] for place in PLACES}
+    bare: Times = {place: [] for place in PLACES}
+    async with Client(_server(engine, registered)) as busy, Client(_server(engine, ())) as idle:
+        for client in (busy, idle):
+            await client.call_tool(tool, dict(calls[0]))
+        _wait(done, 1)
+        for number, call in enumerate(calls):
+            for first in (number % 2 == 0, number % 2 == 1):
+                await _round(busy if first else idle, tool, call, ours if first else bare)
+                _wait(done, len(PLACES) if first else 0)
+    return ours, bare
+
+
+async def _round(client: Client, tool: str, call: Call, found: Times) -> None:
+    for place in PLACES:
+        started = time.perf_counter()
+        answer = await client.call_tool(tool, dict(call))
+        found[place].append((time.perf_counter() - started) * 1000)
+        assert not answer.is_error, answer
+
+
+def _wait(done: threading.Semaphore, calls: int) -> None:
+    """Until the callbacks of so many calls are done; SystemExit when they never are."""
+    for _ in range(calls):
+        if not done.acquire(timeout=WAIT_S):
+            raise SystemExit("The callbacks of a call are not done.")
+
+
+def _server(engine: Engine, after_tool: Sequence[AfterTool]) -> Server[Any]:
+    info = ServerInfo(name="scrimshaw", version="bench")
+    return build_server(info, choose("all"), engine, resources=Memories(engine), after_tool=after_tool)
+
+
+def _print(tool: str, ours: Times, bare: Times) -> None:
+    for place in PLACES:
+        with_them, without = ([percentile(times[place], share) for share in SHARES] for times in (ours, bare))
+        added = [one - other for one, other in zip(with_them, without, strict=True)]
+        print(f"{tool}, queue {place} ({len(ours[place])} calls each), ms p50 p95 p99")
+        for name, values in (("with callbacks", with_them), ("without", without), ("added", added)):
+            print(f"  {name:16}" + "".join(f"{value:8.2f}" for value in values))
+
+
+if __name__ == "__main__":
+    main()

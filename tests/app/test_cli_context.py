@@ -1,0 +1,97 @@
+"""`scrimshaw stats --context`: what hooks and tools handed to the models of sessions, as it is reported."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.samples import write_memory
+
+from scrimshaw.app.capture_calls import callback
+from scrimshaw.app.cli.main import main
+from scrimshaw.app.hooks import inject
+from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.engine import Engine
+from scrimshaw.engine.indexing import scan
+
+
+def report(project: Path, event: str, session: str, client: str = "claude", **fields: Any) -> str:
+    """One event of a client; the text that the model is handed."""
+    payload = {"session_id": session, "cwd": str(project), "hook_event_name": event, **fields}
+    said = handle([client], json.dumps(payload).encode())
+    return str(json.loads(said)["hookSpecificOutput"]["additionalContext"]) if said else ""
+
+
+@pytest.fixture
+def handed(engine: Engine, project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What two sessions were handed: at a start, at a prompt, and by a tool."""
+    monkeypatch.chdir(project)
+    write_memory(
+        vault,
+        "walrus",
+        "# Walrus\n\nThe walrus deploys on port 8443 of the harbour.\n",
+        "trigger_phrases: [walrus port]",
+    )
+    scan(engine)
+    bash: dict[str, Any] = {
+        "tool_name": "Bash",
+        "tool_use_id": "1",
+        "tool_input": {"command": "git commit -m 'fix: port'"},
+    }
+    report(project, "PostToolUse", "S1", tool_response={"stdout": "[main 1a2b3c4] fix: port"}, **bash)
+    texts = [
+        report(project, "SessionStart", "S2", source="startup"),
+        report(project, "UserPromptSubmit", "S2", prompt="which is the walrus port?"),
+        report(project, "UserPromptSubmit", "S2", prompt="which is the walrus port?"),
+    ]
+    dispatcher = Dispatcher(choose("all"), engine)
+    dispatcher.after_tool.start()
+    dispatcher.after_tool.register(callback(engine, ()))
+    texts.append(
+        dispatcher.dispatch("memory_search", {"query": "harbour", "session_id": "S2", "enable_dedup": False}).text
+    )
+    dispatcher.after_tool.stop()
+    return texts
+
+
+def test_hooks_count_what_the_client_hands_on(engine: Engine, project: Path, handed: list[str]) -> None:
+    rows = {row.occasion: row for row in engine.sessions.injected("S2")}
+    assert set(rows) == {"start", "prompt", "memory_search"}
+    assert "fix: port" in handed[0]
+    assert rows["start"].tokens == inject.count(handed[0])
+    assert (rows["prompt"].times, rows["prompt"].hits, handed[2]) == (1, 1, "")
+    assert engine.sessions.injected("S1") == []
+
+
+def test_a_client_that_takes_no_text_was_handed_none(engine: Engine, project: Path, handed: list[str]) -> None:
+    prompt = {"conversation_id": "C", "hook_event_name": "beforeSubmitPrompt", "prompt": "which is the walrus port?"}
+    assert handle(["cursor"], json.dumps({**prompt, "workspace_roots": [str(project)]}).encode()) == ""
+    assert engine.sessions.get("C") is not None
+    assert engine.sessions.injected("C") == []
+
+
+def test_the_report_sums_up(
+    engine: Engine, project: Path, handed: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    engine.sessions.describe("S2", context_used=0.25)
+    assert main(["stats", "--context", "--json"]) == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["session"], told["client"], told["context_used"]) == ("S2", "claude", 0.25)
+    assert (told["times"], told["hits"]) == (3, sum(row["hits"] for row in told["occasions"]))
+    assert told["tokens"] == sum(row.tokens for row in engine.sessions.injected("S2"))
+    assert main(["stats", "--context"]) == 0
+    said = capsys.readouterr().out
+    assert "S2  claude, context in use 25%" in said
+    assert f"1 sessions were handed 3 texts of {told['tokens']} tokens in all." in said
+
+
+def test_nothing_handed_is_said_too(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(project)
+    assert main(["stats", "--context"]) == 0
+    assert capsys.readouterr().out == "0 sessions were handed 0 texts of 0 tokens in all.\n"
