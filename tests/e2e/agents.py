@@ -40,7 +40,7 @@ class Agent:
 
 def _claude(workspace: Workspace, url: str, prompt: str) -> Launch:
     _write(workspace.home / ".claude/settings.json", json.dumps({"enableAllProjectMcpServers": True}))
-    allowed = f"Read,Bash,mcp__{SERVER}__memory_save"
+    allowed = f"Read,Bash,mcp__{SERVER}__memory_save,mcp__{SERVER}__memory_search"
     environment = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "none",

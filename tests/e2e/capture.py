@@ -83,7 +83,7 @@ def captured(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
     control = bench.run(agent, _workspace(folder), _PROMPT, _STEPS)
     (folder / "workspace").rename(folder / "control")  # the others run at the same place: clients name files after it
     workspace = _workspace(folder)
-    touched = _set_up(agent, workspace)
+    touched = set_up(agent, workspace)
     first = bench.run(agent, workspace, _PROMPT, _STEPS)
     memory = read_working_memory(workspace)
     second = bench.run(agent, workspace, f"{PROMPT}. Where were we?", [{"text": FINAL_TEXT}])
@@ -101,15 +101,21 @@ def captured(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
 
 
 def _workspace(folder: Path) -> Workspace:
-    """A workspace with a plan that holds a secret, that anyone can commit in."""
-    workspace = make_workspace(folder / "workspace")
-    with (workspace.project / ".git" / "config").open("a", encoding="utf-8") as config:
-        config.write(_IDENTITY)  # not in the home, where Gemini's shell does not look
+    """A workspace with a plan that holds a secret."""
+    workspace = prepared(folder / "workspace")
     (workspace.project / PLAN).write_text(f"# Plan\n\nDeploy with {SECRETS['file']} on Friday.\n")
     return workspace
 
 
-def _set_up(agent: Agent, workspace: Workspace) -> list[str]:
+def prepared(root: Path) -> Workspace:
+    """A workspace that anyone can commit in."""
+    workspace = make_workspace(root)
+    with (workspace.project / ".git" / "config").open("a", encoding="utf-8") as config:
+        config.write(_IDENTITY)  # not in the home, where Gemini's shell does not look
+    return workspace
+
+
+def set_up(agent: Agent, workspace: Workspace) -> list[str]:
     """Run `scrimshaw setup`; the files it wrote, by their path below the workspace."""
     command = [*SCRIMSHAW, "setup", agent.name, "--yes", "--json"]
     environment = {**os.environ, **SERVER_ENVIRONMENT, "HOME": str(workspace.home)}

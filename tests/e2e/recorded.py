@@ -74,7 +74,7 @@ def read_working_memory(workspace: Workspace) -> WorkingMemory:
 
 def recall_problems(memory: WorkingMemory, model: Model, secrets: Collection[str]) -> Iterator[str]:
     """What the model of the next run was not told, or not within a fence; and secrets that it was told at all."""
-    texts = "\n".join(text for request in model.requests() for text in _texts(request["body"]))
+    texts = "\n".join(text for request in model.requests() for text in texts(request["body"]))
     said = html.unescape(texts)  # Gemini CLI escapes what hooks say
     fences = "\n".join(re.findall(rf"<{FENCE} .*?</{FENCE}>", said, re.DOTALL))
     origin = f"session:{memory.session.id}/" if memory.session else "no session"
@@ -96,10 +96,10 @@ def _is_wanted(item: Item, wanted: Wanted, agent: Agent, calls: Collection[str] 
     )
 
 
-def _texts(value: Any) -> Iterator[str]:
+def texts(value: Any) -> Iterator[str]:
     """All texts in a JSON value."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
         for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
+            yield from texts(each)

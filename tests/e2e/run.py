@@ -25,6 +25,7 @@ from tests.e2e.processes import end_left_behind
 from tests.e2e.traffic import read_traffic
 from tests.e2e.vault import vault_problems
 from tests.e2e.workspace import make_workspace
+from tests.e2e.zero_touch import remembered
 
 KEPT = Path(__file__).parents[2] / ".e2e"
 """Where the folders of failed runs go."""
@@ -66,6 +67,10 @@ def _present(model: Path | None, npm: Path) -> Iterator[tuple[str, Judge]]:
         name = f"capture-{agent.name}"
         if model and _is_there(name, agent.client(""), npm):
             yield name, partial(_judge_capture, name, partial(captured, agent, npm, model))
+    for agent in AGENTS:
+        name = f"memory-{agent.name}"
+        if model and _is_there(name, agent.client(""), npm):
+            yield name, partial(_judge_capture, name, partial(remembered, agent, npm, model))
     if model is None:
         _print("The agent clients are not run: they need the scripted model; give --shared DIR (make: SHARED=DIR)")
 
