@@ -39,9 +39,10 @@ docs-check: $(STAMP)
 bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)
 	$(BIN)/python -m benchmarks.run $(if $(SHARED),--data .bench/serena-memories --asked $(SHARED)/data/serena-queries-dev.jsonl) $(BENCH)
 
-# What a hook costs, alone and a hundred at once.
+# What a hook costs, alone and a hundred at once, and what the hook pipeline adds to a tool call.
 bench-hook: $(STAMP)
 	$(BIN)/python -m benchmarks.hooks
+	$(BIN)/python -m benchmarks.pipeline
 
 # Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm.
 e2e: $(STAMP)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from scrimshaw import config
+from scrimshaw.app.cli.capabilities import KNOWN, table
 from scrimshaw.app.mcp.schema import ToolSpec, input_schema, output_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS, TOOLSETS
 
@@ -49,7 +50,25 @@ def config_page() -> str:
     return "\n".join(lines) + "\n"
 
 
-PAGES: Mapping[str, Callable[[], str]] = {"tools.md": tools_page, "config.md": config_page}
+def capabilities_page() -> str:
+    """Every part that is measured, and what is lost without it."""
+    rows = [(f"`{probe.name}`", probe.measures, probe.lost, probe.instead, probe.when_off) for probe in KNOWN]
+    lines = [
+        "# Capabilities",
+        "",
+        "Made from the code by `make docs`. `scrimshaw capabilities` and `memory_health` measure each part when asked,",
+        "by using it, and keep what changed: `on -> off since 2026-11-20`. A part is on, degraded or off.",
+        "",
+        *table([("part", "measured by", "lost when off", "instead", "health is then"), *rows]),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "tools.md": tools_page,
+    "config.md": config_page,
+    "capabilities.md": capabilities_page,
+}
 
 
 def main() -> int:

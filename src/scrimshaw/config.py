@@ -9,7 +9,6 @@ is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`); anything else is taken as a
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +23,7 @@ from scrimshaw.models import ArtifactClass
 
 PROJECT_FOLDER = ".scrimshaw"
 CONFIG_FILE = "config.toml"
+_PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
 
 
 def _within(low: float, high: float, unit: str, source: str, what: str) -> Meta:
@@ -47,6 +47,7 @@ class FeatureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     event_decay: Annotated[bool, _note("000 ADR-003", "attention fades by events, not minutes")] = True
     extraction: Annotated[bool, _note("001 REQ-007", "keep what tools returned")] = True
     auto_resume: Annotated[bool, _note("001 REQ-013", "bring the last session back at start")] = True
+    drafts: Annotated[bool, _note("001 SC-003", "make a memory of a session that ended")] = True
 
 
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -77,6 +78,20 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     stale_hours: Annotated[
         float, _within(1, 8760, "hours", "spec-kit session sweep", "a silent session is interrupted after")
     ] = 24.0
+
+
+class DraftSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Memories made of sessions."""
+
+    idle_minutes: Annotated[
+        float, _within(1, 1e6, "minutes", "own choice", "a session silent for so long is drafted like one that ended")
+    ] = 30.0
+    expire_days: Annotated[
+        float, _within(0.01, 36_500, "days", "spec-kit tiers", "rejected drafts and temporary memories are kept for")
+    ] = 7.0
+    consolidate_days: Annotated[
+        float, _within(1, 36_500, "days", "own choice", "sessions of so many days are put together")
+    ] = 7.0
 
 
 class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -135,6 +150,9 @@ class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
 class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Files and their index."""
 
+    exclude: Annotated[
+        tuple[str, ...], _note("003 QP-4", "globs no document source reads: test data and scratch are not knowledge")
+    ] = ("**/*fixtures/**", "**/__fixtures__/**", "**/testdata/**", "**/scratch/**")
     max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "DESIGN 4", "a larger file is skipped by name")] = (
         2 * 1024 * 1024
     )
@@ -190,6 +208,14 @@ class RedactionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields
     drop_ratio: Annotated[float, _within(0, 1, "share removed", "001 8", "a text that lost more is dropped")] = 0.90
 
 
+class QualitySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The quality gate."""
+
+    phrases: Annotated[
+        tuple[str, ...], _note("001 REQ-019", "further wordings of talk about the work; their sentences are dropped")
+    ] = ()
+
+
 class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Peers beside the canonical memory; no peer is asked yet, so nothing reads these."""
 
@@ -219,12 +245,14 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     serena_home: Path | None = None
     features: FeatureSettings = FeatureSettings()
     session: SessionSettings = SessionSettings()
+    drafts: DraftSettings = DraftSettings()
     search: SearchSettings = SearchSettings()
     context: ContextSettings = ContextSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     index: IndexSettings = IndexSettings()
     forgetting: ForgettingSettings = ForgettingSettings()
     redaction: RedactionSettings = RedactionSettings()
+    quality: QualitySettings = QualitySettings()
     router: RouterSettings = RouterSettings()
     targets: TargetSettings = TargetSettings()
     sources: tuple[SourceSettings, ...] = ()
@@ -237,9 +265,9 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 SECTIONS: Mapping[str, type[Struct]] = {
-    field.name: field.type
-    for field in msgspec.structs.fields(Settings)
-    if isinstance(field.type, type) and issubclass(field.type, Struct)
+    name: type(value)
+    for name, value in msgspec.structs.asdict(Settings(project=Path(), home=Path())).items()
+    if isinstance(value, Struct)
 }
 
 
@@ -278,14 +306,13 @@ def all_keys() -> Iterator[KeyInfo]:
 def load(project: Path, *, home: Path | None = None, environment: Mapping[str, str] | None = None) -> Settings:
     """The settings of `project`; raises ConfigError naming every value that cannot be used."""
     env = os.environ if environment is None else environment
-    serena_home = None if home else Path.home() / ".serena"
-    home = home or Path(env.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER)
+    home, serena_home = (home, None) if home else user_folders(env)
     values: dict[str, dict[str, Any]] = {}
     origins: dict[tuple[str, str], str] = {}
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     problems: list[str] = []
-    for path in (home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE):
+    for path in config_files(project, home):
         table = _read_toml(path)
         sources = _tables(table, "sources", SourceSettings, path, problems) or sources
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
@@ -298,6 +325,21 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         )
     sections["features"] = _apply_profile(sections["features"], values.get("features", {}))
     return Settings(project=project, home=home, serena_home=serena_home, sources=sources, rules=rules, **sections)
+
+
+def user_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
+    """The user's Scrimshaw folder and Serena folder."""
+    return Path(environment.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER), Path.home() / ".serena"
+
+
+def config_files(project: Path, home: Path) -> tuple[Path, Path]:
+    """The files that settings are read from, the later one winning."""
+    return home / CONFIG_FILE, project / PROJECT_FOLDER / CONFIG_FILE
+
+
+def is_environment_silent() -> bool:
+    """Whether no variable of the environment sets a value."""
+    return not any(name.startswith(_PREFIXES) and name != "SCRIMSHAW_HOME" for name in os.environ)
 
 
 def find_project(start: Path) -> Path:
@@ -326,11 +368,17 @@ def editor() -> str:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return _parsed(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
         raise ConfigError(f"{path} cannot be read: {error}.", "Correct the file or remove it.") from error
+
+
+def _parsed(text: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - costs a hook 2 ms, and most of them read no TOML
+
+    return tomllib.loads(text)
 
 
 def _merge(
@@ -359,6 +407,8 @@ def _did_you_mean(key: str) -> str:
 
 def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, str], str], problems: list[str]) -> Any:
     """The checked section; every unusable value is added to `problems`."""
+    if not values:
+        return SECTIONS[name]()
     fields = {field.encode_name: field for field in msgspec.structs.fields(SECTIONS[name])}
     good: dict[str, Any] = {}
     for key, value in values.items():
@@ -394,10 +444,13 @@ def _apply_profile(features: FeatureSettings, given: Mapping[str, Any]) -> Featu
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
-    for info in all_keys():
-        for name in reversed(info.environment):
-            if name in env:
-                found.setdefault(info.section, {})[info.key] = _environment_value(env[name])
+    if not any(name.startswith(_PREFIXES) for name in env):
+        return found
+    for section, kind in SECTIONS.items():
+        for key in kind.__struct_encode_fields__:
+            for name in reversed(_environment_names(section, key)):
+                if name in env:
+                    found.setdefault(section, {})[key] = _environment_value(env[name])
     return found
 
 
@@ -411,8 +464,8 @@ def _environment_value(text: str) -> Any:
     if text.strip().lower() in {"on", "yes", "off", "no"}:
         return text.strip().lower() in {"on", "yes"}
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return _parsed(f"value = {text}")["value"]
+    except ValueError:
         return text
 
 
@@ -435,6 +488,8 @@ def _allowed(info: Any) -> str:
         case msgspec.inspect.TupleType():
             items = [_allowed(item) for item in inner.item_types]
             return f"a list of {len(items)}, each {items[0]}"
+        case msgspec.inspect.VarTupleType():
+            return f"a list, each {_allowed(inner.item_type)}"
         case _:
             return "text"
 

@@ -3,7 +3,8 @@
 ScrimshawError
 ├── ConfigError          a setting cannot be used            (exit 2)
 ├── InvalidRequest       an argument cannot be used          (exit 1)
-│   └── InvalidMemoryId  a name that is no memory id
+│   ├── InvalidMemoryId  a name that is no memory id
+│   └── UnusableArchive  a checkpoint that cannot be trusted
 ├── NotFound             no such memory, job, checkpoint     (exit 1)
 ├── Conflict             the file changed since it was read  (exit 1)
 │   └── AlreadyExists    a new memory would replace another
@@ -11,7 +12,8 @@ ScrimshawError
 ├── UnreadableFile       a file that cannot be a memory      (exit 1)
 ├── VaultBusy            another writer holds the lock       (exit 3)
 └── StorageFailure       disk or database refused            (exit 3)
-    └── DamagedDatabase  a database that is not sound        (exit 3)
+    ├── DamagedDatabase  a database that is not sound        (exit 3)
+    └── NewerDatabase    a database of a later version       (exit 3)
 """
 
 from __future__ import annotations
@@ -56,6 +58,12 @@ class InvalidMemoryId(InvalidRequest):
     """A name that cannot be a memory id: absolute, climbing, empty or unsafe segments."""
 
     code = "invalid_id"
+
+
+class UnusableArchive(InvalidRequest):
+    """A checkpoint or backup that is damaged, unsafe or of a newer make; nothing of it was used."""
+
+    code = "archive"
 
 
 class NotFound(ScrimshawError):
@@ -106,3 +114,9 @@ class DamagedDatabase(StorageFailure):
     """A database file is damaged or of a make this version does not know; `details["path"]` names it."""
 
     code = "damaged"
+
+
+class NewerDatabase(StorageFailure):
+    """A later version made or changed this database; it was left alone. `details["path"]` names it."""
+
+    code = "newer"

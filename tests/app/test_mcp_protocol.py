@@ -478,7 +478,7 @@ async def test_a_slow_tool_does_not_hold_up_others(local: Client) -> None:
 
 
 def test_callbacks_need_a_running_pipeline() -> None:
-    message = "afterToolCallbacks not available; ensure the server's hook pipeline is initialised first"
+    message = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
     with pytest.raises(RuntimeError) as caught:
         Dispatcher(TOOLS, Engine()).after_tool.register(print)
     assert str(caught.value) == message
@@ -523,6 +523,20 @@ async def test_no_answer_waits_for_a_callback() -> None:
         assert not done.is_set()
         release.set()
     assert done.is_set(), "a stopping server works off its queue"
+
+
+def test_an_answer_goes_out_before_its_callbacks_run_and_a_stop_waits_for_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "ANSWER_FIRST_SECONDS", 60)
+    done: list[str] = []
+    pipeline = AfterToolCallbacks()
+    pipeline.start()
+    pipeline.register(lambda call: done.append(call.call_id))
+    for number in range(3):
+        pipeline.fire(FinishedCall(call_id=str(number), tool="t", arguments={}, reply={}))
+    time.sleep(0.05)
+    assert done == []
+    pipeline.stop()
+    assert done == ["0", "1", "2"]
 
 
 def test_a_stuck_callback_does_not_hold_the_server_back(monkeypatch: pytest.MonkeyPatch) -> None:

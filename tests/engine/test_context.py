@@ -151,6 +151,19 @@ def test_no_reply_exceeds_the_budget_it_states(
                 assert cost(reply) <= reply["tokens"] <= budget
 
 
+def test_hits_that_are_cut_are_not_counted(agent: Agent, vault: Path) -> None:
+    for number in range(9):
+        write_memory(vault, f"walrus/{number}", f"# Walrus {number}\n\n" + "The walrus sings in the fog. " * 12)
+    scan(agent.engine)
+    replies = [
+        Agent(with_budget(agent.engine, tokens)).context("walrus", mode="deep", limit=9) for tokens in (400, 5000)
+    ]
+    assert 0 < replies[0]["result"]["count"] < replies[1]["result"]["count"] == 9
+    for reply in replies:
+        assert reply["result"]["tokens"] == sum(hit["tokens"] for hit in reply["result"]["hits"])
+        assert reply["result"]["count"] + reply["result"].get("omitted", 0) == 9
+
+
 def with_budget(engine: Engine, tokens: int) -> Engine:
     """The same memory with one budget for every mode."""
     budgets = msgspec.structs.replace(engine.settings.context, **{f"{mode}_tokens": tokens for mode in MODES})

@@ -105,7 +105,7 @@ def test_a_broken_chain_breaks_health(library: Engine) -> None:
     assert health(library).status == "degraded"
     found = health(library, thorough=True)
     assert found.status == "broken"
-    assert found.problems == ("the ledger's chain breaks at row 2 of 2",)
+    assert found.problems == ("the ledger has 2 rows, and entry 2 was changed, taken out or cut off",)
 
 
 def test_tiers_weigh_in_falling_order(engine: Engine, vault: Path) -> None:

@@ -226,6 +226,45 @@ def test_a_silent_session_is_interrupted_and_comes_back(agent: Agent, clock: Clo
 # Attention
 
 
+@pytest.mark.parametrize(
+    ("memory", "path"),
+    [
+        ("n03", ".scrimshaw/memories/n03.md"),
+        ("n03", ".scrimshaw\\memories\\n03.md"),
+        ("n03", "{project}/.scrimshaw/memories/n03.md"),
+        ("n03", "{project}/docs/../.scrimshaw/memories/n03.md"),
+        ("n03", "{project}/link/n03.md"),
+        ("specs/001/spec", "specs/001/spec.md"),
+        ("specs/001/spec", "./specs/001/spec.md"),
+        ("", ".scrimshaw/memories/absent.md"),
+        ("", "n03.md"),
+        ("", "n\0.md"),
+        ("", ""),
+    ],
+)
+def test_the_memory_in_a_file_that_was_worked_with_is_lifted(
+    library: Engine, open_memory: OpenMemory, project: Path, vault: Path, memory: str, path: str
+) -> None:
+    write_memory(project / "specs/001", "spec", "# Walrus\n\nThe walrus of the specification sings.")
+    agent = Agent(open_memory(), "s")
+    scan(agent.engine)
+    (project / "docs").mkdir()
+    (project / "link").symlink_to(vault, target_is_directory=True)
+    agent.did("Read", "a text", 0.8, path=path.format(project=project))
+    lifted = {hit["id"] for hit in agent.search("walrus", limit=20) if "session" in hit["why"].get("boosts", {})}
+    assert {name for name in lifted if not name.startswith("session:")} == ({memory} if memory else set())
+
+
+def test_a_link_follows_the_file(agent: Agent, vault: Path) -> None:
+    """What is read before it is a memory, or moves, is linked as it is at the time of the search."""
+    agent.did("Write", "a text", 0.8, path=".scrimshaw/memories/new.md")
+    assert agent.search("zebra") == []
+    write_memory(vault, "new", "A zebra.")
+    scan(agent.engine)
+    (hit,) = agent.search("zebra")
+    assert hit["why"]["boosts"] == {"session": pytest.approx(0.15 * 0.8)}
+
+
 def test_without_event_decay_attention_fades_by_minutes(open_memory: OpenMemory, clock: Clock) -> None:
     agent = Agent(open_memory("[features]\nevent_decay = false\n"), "s", clock)
     agent.did("Read", "sealing wax", 0.8)

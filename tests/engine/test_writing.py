@@ -93,7 +93,7 @@ def test_another_process_finds_it_too(engine: Engine, open_memory: OpenMemory) -
     ],
 )
 def test_a_title_is_made_from_the_first_line(engine: Engine, content: str, title: str) -> None:
-    saved = save(engine, NewText(content=content))
+    saved = save(engine, NewText(content=content), force=True)
     assert engine.memory(saved.id).title == title
 
 
@@ -390,7 +390,7 @@ def test_a_whole_tier_that_matters_is_not_deleted_at_once(open_memory: OpenMemor
     write_memory(project / "docs", "guide", "text", "tier: temporary")
     engine = open_memory()
     for name, tier in (("x/a", Tier.CRITICAL), ("b", Tier.CRITICAL), ("c", Tier.CONSTITUTIONAL), ("d", Tier.TEMPORARY)):
-        save(engine, NewText(content=f"text {name}", id=name, tier=tier))
+        save(engine, NewText(content=f"text {name}", id=name, tier=tier, trust=Trust.HUMAN, origin="cli"))
     scan(engine)
     for tier in (Tier.CRITICAL, Tier.CONSTITUTIONAL):
         with pytest.raises(InvalidRequest, match=f"All {tier} memories"):

@@ -126,7 +126,7 @@ def test_without_a_cap_the_order_is_upset(filled: Engine) -> None:
     runs = list(shadows(filled, queries))
     capped, whole = ([run for run in runs if run.case == case] for case in (Case.RANDOM, Case.UNBOUNDED))
     assert figures(whole).rank_correlation < figures(capped).rank_correlation
-    boosts = unbounded({"a": 0.9})([("a", 0.5), ("b", 0.4)])
+    boosts = unbounded({"a": 0.9})(["a", "b"], {})
     assert boosts == {"a": {"session": 0.9}}
 
 

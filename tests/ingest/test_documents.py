@@ -286,7 +286,9 @@ def test_any_body_comes_back_to_the_byte(body: str) -> None:
 @given(memories)
 def test_any_metadata_comes_back(meta: NewMemory) -> None:
     found = document(render(meta, "body"))
-    for field in ("title", "type", "tier", "topics", "provenance", "created", "updated", "quality"):
+    by_a_person = meta.provenance is None or meta.provenance.trust == Trust.HUMAN
+    assert found.tier == (Tier.NORMAL if meta.tier == Tier.CONSTITUTIONAL and not by_a_person else meta.tier)
+    for field in ("title", "type", "topics", "provenance", "created", "updated", "quality"):
         assert getattr(found, field) == getattr(meta, field)
     assert found.triggers == meta.trigger_phrases
     stated = [edge for edge in found.edges if edge.kind is EdgeKind.RELATION]

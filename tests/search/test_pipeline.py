@@ -316,9 +316,9 @@ def test_prefixes_are_tried_where_nothing_was_found(index: Index) -> None:
 def test_boosts_lift_and_are_explained(index: Index) -> None:
     search = Search(index, note("a", "wal wal wal"), note("b", "wal"))
 
-    def boosts(ranked: Sequence[tuple[str, float]]) -> Mapping[str, Mapping[str, float]]:
-        assert sorted(name for name, _ in ranked) == ["a", "b"]
-        assert all(0 < score <= 1 for _, score in ranked)
+    def boosts(names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
+        assert sorted(names) == sorted(seeds) == ["a", "b"]
+        assert all(0 < score <= 1 for score in seeds.values())
         return {"b": {"session": 0.15, "causal": 0.05}}
 
     plain, boosted = (search.ask("wal", **extra) for extra in ({}, {"boosts": boosts}))
@@ -328,6 +328,19 @@ def test_boosts_lift_and_are_explained(index: Index) -> None:
     assert lifted["b"].explanation.boosts == {"session": 0.15, "causal": 0.05}
     assert lifted["a"].score == scores["a"]
     assert search.ask("absent", boosts=boosts).hits == ()
+
+
+def test_what_only_a_relation_brought_in_lifts_nothing(index: Index) -> None:
+    search = Search(index, note("a", "wal", edges=(edge("a", "b", "caused"),)), note("b", "other"))
+    told: list[tuple[Sequence[str], Sequence[str]]] = []
+
+    def boosts(names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
+        told.append((list(names), list(seeds)))
+        return {}
+
+    hits = search.ask("wal", boosts=boosts).hits
+    assert [set(hit.explanation.ranks) for hit in hits] == [{Channel.TEXT}, {Channel.GRAPH}]
+    assert told == [(["a", "b"], ["a"])]
 
 
 def test_a_memory_validated_as_useless_is_lowered(index: Index) -> None:

@@ -51,7 +51,7 @@ def test_a_new_index_is_empty_and_sound(index: Index) -> None:
     assert index.vector_models() == {}
     assert index.check() == []
     assert index.size_bytes() > 0
-    assert {capability.name for capability in index.capabilities()} >= {"full_text", "vectors", "graph"}
+    assert index.version()
 
 
 def test_a_memory_comes_back_as_it_was_put(index: Index) -> None:
@@ -286,6 +286,16 @@ def test_the_same_text_is_found_by_its_hash(index: Index) -> None:
     same = document("x", "same\ntext").text_hash
     assert index.same_text(same) == ["a", "b"]
     assert index.same_text(digest("nothing")) == []
+
+
+def test_a_file_is_known_by_its_path(index: Index) -> None:
+    files = {name: source_file(name, path=f"/p/{name}.md") for name in ("a", "ü b", "skipped", "gone")}
+    index.put([document(name, file=files[name]) for name in ("a", "ü b", "gone")])
+    index.skip(files["skipped"], "hash", "too large")
+    index.retire(["/p/gone.md"])
+    paths = [file.path for file in files.values()]
+    assert index.at_paths([*paths, "/p/A.md", "a"]) == {"/p/a.md": "a", "/p/ü b.md": "ü b"}
+    assert index.at_paths([]) == {}
 
 
 def test_pieces_are_named_by_memory_and_ordinal(index: Index) -> None:

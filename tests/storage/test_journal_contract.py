@@ -89,6 +89,35 @@ def test_a_deleted_row_breaks_the_chain_behind_it(journal: Journal, journal_engi
     assert journal.verify()[1] == 3
 
 
+@pytest.mark.parametrize(("cut", "first"), [("seq >= 3", 3), ("seq = 4", 4), ("1", 1)])
+def test_rows_cut_off_the_end_are_missed(
+    journal: Journal, journal_engine: str, tmp_path: Path, cut: str, first: int
+) -> None:
+    journal.record([(entry(new=str(number)), None) for number in range(4)])
+    TAMPER[journal_engine](tmp_path, f"{LIFT_GUARDS[journal_engine]} DELETE FROM ledger WHERE {cut}")
+    assert journal.verify() == (first - 1, first)
+
+
+def test_a_record_that_was_rolled_back_is_not_missed(journal: Journal) -> None:
+    journal.record([(entry(), None)])
+    with pytest.raises(UnicodeEncodeError):
+        journal.record([(entry(), None), (entry("b", prior="p"), text("\ud800"))])
+    assert journal.verify() == (1, 0)
+
+
+def test_history_is_of_a_memory_a_session_or_all(journal: Journal) -> None:
+    journal.record([(entry(), None), (entry("b", session="s"), None), (entry("a", session="s"), None)])
+    assert [row["seq"] for row in journal.history()] == [3, 2, 1]
+    assert [row["seq"] for row in journal.history(limit=2)] == [3, 2]
+    assert [row["seq"] for row in journal.history(session="s")] == [3, 2]
+    assert [row["seq"] for row in journal.history("a", session="s")] == [3]
+
+
+def test_last_hashes_go_by_the_file_an_entry_names(journal: Journal) -> None:
+    journal.record([(entry(), None), (entry(new="h2", decision_meta={"file": "links.toml"}), None)])
+    assert journal.last_hashes() == {"a": "h1", "links.toml": "h2"}
+
+
 @pytest.mark.parametrize("sql", ["UPDATE ledger SET reason = 'x'", "DELETE FROM ledger", "DELETE FROM ledger WHERE 1"])
 def test_the_database_itself_refuses_changes(journal: Journal, journal_engine: str, tmp_path: Path, sql: str) -> None:
     journal.record([(entry(), None)])

@@ -11,7 +11,7 @@ import pytest
 from tests.storage.contract import SESSIONS
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import EventKind, Item, ItemKind, NewItem, Observation, Redacted
+from scrimshaw.models import EventKind, Injected, Item, ItemKind, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.ports import Admission, Sessions
 
@@ -85,6 +85,13 @@ def test_a_file_read_again_is_mentioned_whatever_it_says_now(sessions: Sessions)
         text = Redacted(text=f"version {number}")
         observe(sessions, seen(f"c{number}", item=NewItem(text=text, kind=ItemKind.FILE, attention=0.9, path=path)))
     assert [(each.path, each.mentions) for each in sessions.items("s")] == [("spec.md", 1), ("plan.md", 0)]
+
+
+def test_what_was_handed_with_an_event_is_counted_once(sessions: Sessions) -> None:
+    handed = Injected(session="s", occasion="memory_get", tokens=9, hits=0, at=1.0)
+    for _ in range(2):
+        observe(sessions, seen(injected=handed))
+    assert sessions.injected("s") == [handed]
 
 
 def test_the_first_question_is_the_task(sessions: Sessions) -> None:

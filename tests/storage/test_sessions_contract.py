@@ -19,7 +19,7 @@ from tests.storage.contract import SESSIONS, open_session, remember_many, tick_m
 
 from scrimshaw.engine import Engine
 from scrimshaw.errors import NotFound
-from scrimshaw.models import Item, ItemKind, ItemSource, NewItem, Redacted, Session, SessionState, Trust
+from scrimshaw.models import Injected, Item, ItemKind, ItemSource, NewItem, Redacted, Session, SessionState, Trust
 from scrimshaw.storage.ports import Admission, Learning, Sessions
 
 MODULUS = 2**31
@@ -71,13 +71,13 @@ def test_a_new_session_starts_at_zero_and_goes_on_from_nobody(sessions: Sessions
     assert sessions.get("unknown") is None
 
 
-def test_a_new_session_goes_on_from_the_latest_other(sessions: Sessions) -> None:
+def test_a_new_session_goes_on_from_the_latest_before_it(sessions: Sessions) -> None:
     for name, now in (("a", 1.0), ("b", 3.0), ("c", 2.0)):
         sessions.open(name, now=now)
     tick(sessions, "a", now=9.0)
     assert sessions.open("d", now=10.0)[0].continues == "a"
     assert sessions.open("d", now=11.0)[0].continues == "a"
-    assert found(sessions, "c").continues == "b"
+    assert found(sessions, "c").continues == "a"
 
 
 @pytest.mark.parametrize("state", [SessionState.COMPLETED, SessionState.INTERRUPTED])
@@ -297,6 +297,25 @@ def test_what_was_shown_is_remembered_with_its_last_hash(sessions: Sessions) -> 
     sessions.show("a", {}, now=3.0)
     assert sessions.shown("a") == {"x": "1", "y": "2", "z": "1"}
     assert sessions.shown("b") == {}
+
+
+def test_what_was_injected_is_summed_by_session_and_occasion(sessions: Sessions) -> None:
+    for name in "ab":
+        sessions.open(name, now=1.0)
+    for occasion, tokens, hits, at in (("start", 90, 0, 1.0), ("prompt", 40, 2, 3.0), ("prompt", 60, 1, 2.0)):
+        sessions.record_injected(Injected(session="a", occasion=occasion, tokens=tokens, hits=hits, at=at))
+    sessions.record_injected(Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0))
+    first = [
+        Injected(session="a", occasion="prompt", tokens=100, hits=3, at=3.0, times=2),
+        Injected(session="a", occasion="start", tokens=90, hits=0, at=1.0),
+    ]
+    assert sessions.injected("a") == first
+    assert sessions.injected() == [*first, Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0)]
+    assert sessions.injected("c") == []
+    with pytest.raises(NotFound):
+        sessions.record_injected(Injected(session="c", occasion="start", tokens=1, hits=0, at=1.0))
+    sessions.tick("b", now=1.0, modulus=MODULUS, injected=Injected(session="b", occasion="x", tokens=5, hits=1, at=1.0))
+    assert [row.tokens for row in sessions.injected("b")] == [7, 5]
 
 
 def learning(task: str, phase: str = "pre", session: str = "", at: float = 1.0, **fields: object) -> Learning:

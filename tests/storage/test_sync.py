@@ -11,7 +11,8 @@ from tests.samples import digest, document
 from tests.storage.contract import INDEXES
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.models import Document, Filters, SourceFile
+from scrimshaw.models import Document, Filters, Skip, SourceFile
+from scrimshaw.storage import sync
 from scrimshaw.storage.ports import Index
 from scrimshaw.storage.scan import Limits, Source
 from scrimshaw.storage.sync import Change, Synchronizer, SyncReport
@@ -235,3 +236,18 @@ def test_more_files_than_a_batch_are_all_stored(project: Project, monkeypatch: p
         project.write(f"n{number}", "broken" if number == 7 else f"text {number}")
     assert project.sync().added == 7
     assert len(project.ids()) == 7
+
+
+def test_what_another_process_adds_during_the_walk_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    walk = sync.scan
+
+    def slow_walk(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
+        yield from list(walk(source, limits))
+        monkeypatch.setattr(sync, "scan", walk)
+        if not project.ids():
+            project.write("added", "meanwhile")
+            project.sync()
+
+    monkeypatch.setattr(sync, "scan", slow_walk)
+    project.sync()
+    assert project.ids() == ["added"]

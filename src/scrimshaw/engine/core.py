@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
+from scrimshaw.engine.degradations import Degradations
 from scrimshaw.errors import NotFound, ReadOnly, ScrimshawError
 from scrimshaw.ingest.documents import parse
 from scrimshaw.ingest.redact import redact
@@ -16,24 +18,26 @@ from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, Sourc
 from scrimshaw.search.embed import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
+from scrimshaw.storage import swap
 from scrimshaw.storage.discover import discover
-from scrimshaw.storage.files import Vault
-from scrimshaw.storage.ports import Index, Journal, Sessions
+from scrimshaw.storage.files import Vault, lock
+from scrimshaw.storage.ports import Conditions, Index, Journal, Sessions
 from scrimshaw.storage.scan import Limits, Source
+from scrimshaw.storage.sqlite_conditions import SqliteConditions
 from scrimshaw.storage.sqlite_index import SqliteIndex
 from scrimshaw.storage.sqlite_journal import SqliteJournal
 from scrimshaw.storage.sqlite_sessions import SqliteSessions
 
-MEMORIES = "memories"
+MEMORIES, CHECKPOINTS = "memories", "checkpoints"
 GLOBAL = "global/"
-LOCK_TIMEOUT_S = 10.0
+LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 10.0
 
 
 @dataclass(frozen=True)
 class Engine:
     """An open memory. Safe to use from several threads; several engines may share a project.
 
-    `clock` tells the seconds since 1970.
+    `clock` tells the seconds since 1970, `degradations` what this process cannot do at the moment.
     """
 
     settings: Settings
@@ -41,10 +45,12 @@ class Engine:
     index: Index
     journal: Journal
     sessions: Sessions
+    conditions: Conditions
     embedder: Embedder | Degradation
     searcher: Searcher
     folder: Path
     clock: Callable[[], float] = time.time
+    degradations: Degradations = field(default_factory=Degradations)
 
     def vault_of(self, memory_id: str) -> tuple[Vault, str]:
         """The writable vault that a memory of this id belongs to, and its id inside that vault."""
@@ -57,7 +63,14 @@ class Engine:
 
     def lock_path(self) -> Path:
         """The file that writers of this vault lock."""
-        return self.folder / "vault.lock"
+        return self.folder / LOCK_FILE
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
+        with lock(self.lock_path(), LOCK_TIMEOUT_S):
+            swap.recover(self.folder, self.journal.agreed)
+            yield
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:
         """The document in a file's bytes, redacted; raises UnreadableFile."""
@@ -106,16 +119,30 @@ def open_engine(settings: Settings, *, sources: Sequence[Source] | None = None, 
     except ScrimshawError:
         index.close()
         raise
-    return Engine(
+    engine = Engine(
         settings=settings,
         sources=tuple(project_sources(settings) if sources is None else sources),
         index=index,
         journal=journal,
         sessions=SqliteSessions(journal.database),
+        conditions=SqliteConditions(journal.database),
         embedder=embedder,
         searcher=Searcher(index, settings, embedder),
         folder=folder,
     )
+    try:
+        _recover(engine)
+    except ScrimshawError:
+        engine.close()
+        raise
+    return engine
+
+
+def _recover(engine: Engine) -> None:
+    """End what a killed process left half done; raises VaultBusy while one is at it."""
+    if swap.is_interrupted(engine.folder):
+        with engine.exclusive():
+            pass
 
 
 def open_project(settings: Settings | None = None) -> Engine:
@@ -137,7 +164,12 @@ def project_sources(settings: Settings) -> list[Source]:
         documents = [_configured(settings.project, source) for source in settings.sources]
     else:
         documents = discover(settings.project, settings.serena_home)
-    return [vault, *documents, user]
+    return [vault, *(_without(source, settings.index.exclude) for source in documents), user]
+
+
+def _without(source: Source, globs: tuple[str, ...]) -> Source:
+    """The source without what no document source reads; memories that somebody wrote as such are left whole."""
+    return source if source.artifact == ArtifactClass.MEMORY else replace(source, exclude=source.exclude + globs)
 
 
 def _configured(project: Path, source: SourceSettings) -> Source:

@@ -7,14 +7,17 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import LOCK_TIMEOUT_S, Engine
-from scrimshaw.errors import UnreadableFile
+from scrimshaw.engine.core import CHECKPOINTS, Engine
+from scrimshaw.engine.degradations import INDEX, index_behind
+from scrimshaw.errors import DamagedDatabase, InvalidMemoryId, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Degradation, Entry, Job, Skip, SourceFile
-from scrimshaw.storage.files import Vault, lock
+from scrimshaw.storage.durable import sweep
+from scrimshaw.storage.files import Vault, content_hash
 from scrimshaw.storage.links import LINKS_FILE, read_links
+from scrimshaw.storage.paths import locate
 from scrimshaw.storage.ports import PendingChunk
-from scrimshaw.storage.sync import Change, Progress, Synchronizer, SyncReport
+from scrimshaw.storage.sync import Progress, Synchronizer, SyncReport
 
 EMBED = "embed"
 # Texts per commit: small enough that a killed worker loses under a second of work.
@@ -30,11 +33,11 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     )
     for old, new in report.renames():
         engine.journal.rename(old, new)
-    _record_external(engine, report)
+    _record_external(engine)
     skipped = _follow_links(engine)
-    done, total = vectors_ready(engine)
-    if done < total:
+    if _lacks_vectors(engine):
         engine.journal.enqueue(EMBED, "", {})
+    engine.degradations.clear(INDEX)
     return replace(report, skipped=(*report.skipped, *skipped))
 
 
@@ -51,8 +54,11 @@ def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:
 
 
 def tidy(engine: Engine) -> None:
-    """Remove what killed writers left in the vaults; raises VaultBusy."""
-    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+    """End or remove what killed writers left in the vaults; raises VaultBusy."""
+    with engine.exclusive():
+        for folder in (engine.folder, engine.folder / CHECKPOINTS):
+            if folder.is_dir():
+                sweep(folder, [path.name for path in folder.iterdir()])
         for source in engine.sources:
             if source.writable:
                 Vault(source.root, source.name, writable=True).sweep()
@@ -101,6 +107,23 @@ def vectors_ready(engine: Engine) -> tuple[int, int]:
     return engine.index.vector_progress(engine.embedder.model)
 
 
+def catch_up(engine: Engine) -> None:
+    """Scan before an answer; where the index refuses, the answer is given from what it holds and says so."""
+    try:
+        scan(engine)
+    except StorageFailure as error:
+        engine.degradations.put(INDEX, index_behind(error))
+
+
+def _lacks_vectors(engine: Engine) -> bool:
+    """Whether vectors are to be made; not in a damaged table, of which every search tells."""
+    try:
+        done, total = vectors_ready(engine)
+    except DamagedDatabase:
+        return False
+    return done < total
+
+
 def _follow_links(engine: Engine) -> list[Skip]:
     """Take the links file into the index; one that cannot be used is reported by name, and the links known stay."""
     path = links_path(engine)
@@ -116,25 +139,67 @@ def _follow_links(engine: Engine) -> list[Skip]:
     return []
 
 
-def _record_external(engine: Engine, report: SyncReport) -> None:
-    """Ledger rows for vault files that somebody changed by hand, once each."""
-    known = engine.journal.last_hashes()
-    vaults = {source.root.resolve() for source in engine.sources if source.writable}
-    outside = [
-        change
-        for change in report.changes
-        if known.get(change.memory_id, "") != change.new_hash and vaults & set(Path(change.path).parents)
+def unrecorded(engine: Engine) -> dict[str, tuple[str, str]]:
+    """Files of the vaults that are not as the ledger says: (hash it says, hash they have), by memory id.
+
+    The links file goes by its name; an empty hash means that there is no file.
+    """
+    if not engine.sources[0].writable:
+        return {}
+    said, found = engine.journal.last_hashes(), _hashes(engine)
+    differing = [name for name in said.keys() | found.keys() if name and said.get(name, "") != found.get(name, "")]
+    # What the index saw may be some time ago: only the file itself is proof.
+    now = {name: _hash_on_disk(engine, name) for name in sorted(differing)}
+    known = {name: (said.get(name, ""), seen) for name, seen in now.items() if seen is not None}
+    return {name: hashes for name, hashes in known.items() if hashes[0] != hashes[1]}
+
+
+def ledger_file(engine: Engine, name: str) -> tuple[Path, Path]:
+    """The file a ledger entry is about and the folder it may empty; raises ReadOnly, InvalidMemoryId."""
+    if name == LINKS_FILE:
+        return links_path(engine), engine.settings.folder
+    vault, inside = engine.vault_of(name)
+    return locate(vault.root, inside), vault.root.resolve()
+
+
+def _hashes(engine: Engine) -> dict[str, str]:
+    """What the index saw of the memories that are ours, and the links file; what is broken by now is absent."""
+    states = [
+        state for source in engine.sources if source.writable for state in engine.index.manifest(source.name).values()
     ]
-    if outside:
-        engine.journal.record([(_external(change, known), None) for change in outside])
+    found = {state.memory_id: state.content_hash for state in states if state.memory_id}
+    return {**found, LINKS_FILE: _hash_on_disk(engine, LINKS_FILE) or ""}
 
 
-def _external(change: Change, known: dict[str, str]) -> Entry:
+def _hash_on_disk(engine: Engine, name: str) -> str | None:
+    """The hash of a file that is ours, empty where there is none, None where nobody can tell."""
+    try:
+        return content_hash(ledger_file(engine, name)[0].read_bytes())
+    except (FileNotFoundError, NotADirectoryError, InvalidMemoryId):
+        return ""
+    except OSError:
+        return None
+
+
+def _record_external(engine: Engine) -> None:
+    """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each."""
+    if not unrecorded(engine):
+        return
+    try:
+        with engine.exclusive():
+            rows = [(_external(name, *hashes), None) for name, hashes in unrecorded(engine).items()]
+            engine.journal.record(rows)
+    except VaultBusy:
+        # Its holder may be writing the very rows; the next scan sees what is missing then.
+        return
+
+
+def _external(name: str, prior_hash: str, new_hash: str) -> Entry:
     return Entry(
         action=Action.EXTERNAL,
-        memory_id=change.memory_id,
-        reason="the file changed outside Scrimshaw",
-        prior_hash=known.get(change.memory_id, change.prior_hash),
-        new_hash=change.new_hash,
+        memory_id=name,
+        reason="the file changed outside Scrimshaw" if new_hash else "the file was removed outside Scrimshaw",
+        prior_hash=prior_hash,
+        new_hash=new_hash,
         actor="human",
     )

@@ -10,11 +10,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from scrimshaw.engine.capabilities import PROBES, Probe, measured
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import vectors_ready
-from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Capability, Degradation, Filters, JobState, Memory, Skip, Tier
-from scrimshaw.search.candidates import vectors_pending
+from scrimshaw.errors import InvalidRequest, StorageFailure
+from scrimshaw.models import Capability, Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
 
 LARGEST_PAGE = 100
 
@@ -67,7 +67,10 @@ class Stats(Struct, frozen=True, kw_only=True):
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """`status` is `healthy`, `degraded` (something is off, the rest works) or `broken` (answers may be wrong)."""
+    """`status` is `healthy`, `degraded` (something is off, the rest works) or `broken` (answers may be wrong).
+
+    Each capability was measured just now. `problems` say what breaks the memory and what to do about it.
+    """
 
     status: str
     memories: int
@@ -75,6 +78,23 @@ class Health(Struct, frozen=True, kw_only=True):
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
     problems: tuple[str, ...]
+
+
+class SessionContext(Struct, frozen=True, kw_only=True):
+    """What a session's model was handed: texts, their tokens, the memories and items in them, in all and by occasion.
+
+    `context_used` is the share 0..1 of the client's context in use as the client last reported it, None where it does
+    not say; hooks estimate tokens from characters and never too low.
+    """
+
+    session: str
+    client: str
+    started: float
+    context_used: float | None
+    times: int
+    tokens: int
+    hits: int
+    occasions: tuple[Injected, ...]
 
 
 def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> Page:
@@ -107,6 +127,29 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     )
 
 
+def contexts(engine: Engine) -> list[SessionContext]:
+    """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
+    handed: dict[str, list[Injected]] = {}
+    for row in engine.sessions.injected():
+        handed.setdefault(row.session, []).append(row)
+    found = [session for session in map(engine.sessions.get, handed) if session]
+    found.sort(key=lambda session: -session.last_event)
+    return [_session_context(session, handed[session.id]) for session in found]
+
+
+def _session_context(session: Session, rows: Sequence[Injected]) -> SessionContext:
+    return SessionContext(
+        session=session.id,
+        client=session.client,
+        started=session.started,
+        context_used=session.context_used,
+        times=sum(row.times for row in rows),
+        tokens=sum(row.tokens for row in rows),
+        hits=sum(row.hits for row in rows),
+        occasions=tuple(rows),
+    )
+
+
 def ranked_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     """Folders with the most memories, the newest or the most important first; `by` is count, recency or importance."""
     keys: Mapping[str, Callable[[Folder], Any]] = {
@@ -117,22 +160,37 @@ def ranked_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     return sorted(sorted(folders, key=lambda folder: folder.name), key=keys[by], reverse=True)
 
 
-def health(engine: Engine, *, thorough: bool = False) -> Health:
-    """What works and what does not; `thorough` reads every page of both databases and checks the ledger's chain."""
-    done, total = vectors_ready(engine)
-    degradations = [engine.embedder] if isinstance(engine.embedder, Degradation) else []
-    if not degradations and done < total:
-        degradations.append(vectors_pending(done, total))
-    problems = _problems(engine) if thorough else []
-    status = "broken" if problems else "degraded" if degradations else "healthy"
+def health(engine: Engine, *, thorough: bool = False, more: Sequence[Probe] = ()) -> Health:
+    """What works and what does not, by the engine's probes and by `more`; it answers whatever is broken.
+
+    `thorough` reads every page of both databases and checks the ledger's chain.
+    """
+    truth = measured(engine, (*PROBES, *more))
+    found = (*truth.degradations, *engine.degradations.of())
+    degradations = tuple({each.failure_mode: each for each in found}.values())
+    problems = list(truth.problems)
+    memories = 0
+    try:
+        problems += _problems(engine) if thorough else []
+        memories = engine.index.count(Filters(include_deprecated=True))[""]
+    except StorageFailure as error:
+        problems.append(f"{error.message} {error.hint}")
     return Health(
-        status=status,
-        memories=engine.index.count(Filters(include_deprecated=True))[""],
-        vectors=(done, total),
-        capabilities=tuple(engine.index.capabilities()),
-        degradations=tuple(degradations),
+        status="broken" if problems else "degraded" if degradations else "healthy",
+        memories=memories,
+        vectors=_progress(engine),
+        capabilities=truth.capabilities,
+        degradations=degradations,
         problems=tuple(problems),
     )
+
+
+def _progress(engine: Engine) -> tuple[int, int]:
+    """Pieces with a vector and all pieces; none where the table cannot tell, which a capability says."""
+    try:
+        return vectors_ready(engine)
+    except StorageFailure:
+        return 0, 0
 
 
 def _counted(names: Iterable[str]) -> dict[str, int]:
@@ -157,8 +215,8 @@ def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
 
 def _problems(engine: Engine) -> list[str]:
     found = [f"index.db: {fault}; run `scrimshaw rebuild`" for fault in engine.index.check()]
-    found += [f"journal.db: {fault}; restore it from a backup" for fault in engine.journal.check()]
+    found += [f"journal.db: {fault}; run `scrimshaw restore --newest`" for fault in engine.journal.check()]
     checked, broken = engine.journal.verify()
     if broken:
-        found.append(f"the ledger's chain breaks at row {broken} of {checked}")
+        found.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
     return found

@@ -10,16 +10,17 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from scrimshaw.engine.core import LOCK_TIMEOUT_S, Engine
+from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import links_path
 from scrimshaw.engine.writing import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.edits import add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Relation
-from scrimshaw.storage.files import lock
-from scrimshaw.storage.links import read_links, render_links, write_links
+from scrimshaw.storage.files import content_hash
+from scrimshaw.storage.links import LINKS_FILE, read_links, render_links, write_links
 from scrimshaw.storage.ports import Neighbor
 
 DEEPEST = 10
@@ -78,6 +79,7 @@ def link(
     evidence: str = "",
     *,
     actor: str = "agent",
+    session: str = "",
 ) -> Linked:
     """State a relation between two memories; one that stands already gets the new strength (0..1) and evidence.
 
@@ -100,7 +102,7 @@ def link(
         strength=strength,
         evidence=_clean(" ".join(evidence.split())),
     )
-    entry = _entry(Action.LINK, memory, edge, actor)
+    entry = _entry(Action.LINK, memory, edge, actor, session)
     if memory.writable:
         rewrite(engine, source, lambda text: _related(_unrelated(text, known), edge), entry)
     else:
@@ -108,7 +110,9 @@ def link(
     return _linked(engine, memory, edge, "updated" if known else "linked")
 
 
-def unlink(engine: Engine, source: str, target: str, relation: Relation, *, actor: str = "agent") -> Linked:
+def unlink(
+    engine: Engine, source: str, target: str, relation: Relation, *, actor: str = "agent", session: str = ""
+) -> Linked:
     """Take a relation back; the target may be gone already.
 
     Raises NotFound where it is not stated, ReadOnly where a document that is never written states it itself.
@@ -119,7 +123,7 @@ def unlink(engine: Engine, source: str, target: str, relation: Relation, *, acto
         raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "See memory_drift_why for its edges.")
     outside = [edge for edge in known if edge.kind == EdgeKind.EXTERNAL]
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
-    entry = _entry(Action.UNLINK, memory, known[0], actor)
+    entry = _entry(Action.UNLINK, memory, known[0], actor, session)
     if outside:
         _change_links(engine, memory, lambda links: _without(links, outside), entry)
     if inside:
@@ -233,11 +237,19 @@ def _change_links(engine: Engine, memory: Memory, change: Callable[[_Links], _Li
     """Links file, journal, index, in this order, under the vault's lock."""
     path = links_path(engine)
     engine.vault_of(memory.id)  # raises ReadOnly where the project was opened for reading only
-    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+    with engine.exclusive():
+        raw = path.read_bytes() if path.exists() else None
         before = read_links(path, _clean)
         after = change(before)
-        write_links(path, redact_edit(render_links(before), render_links(after)))
-        engine.journal.record([(entry, None)])
+        text = redact_edit(render_links(before), render_links(after))
+        write_links(path, text)
+        entry = replace(
+            entry,
+            prior_hash="" if raw is None else content_hash(raw),
+            new_hash=content_hash(text.text.encode(errors="replace")),
+            decision_meta={**entry.decision_meta, "file": LINKS_FILE},
+        )
+        engine.journal.record([(entry, None if raw is None else redact(raw.decode()))])
         engine.index.put_links(after)
 
 
@@ -245,15 +257,16 @@ def _clean(text: str) -> str:
     return redact(text).text
 
 
-def _entry(action: Action, memory: Memory, edge: Edge, actor: str) -> Entry:
-    """A ledger row; the hashes are those of the source's file, which links outside do not change."""
+def _entry(action: Action, memory: Memory, edge: Edge, actor: str, session: str) -> Entry:
+    """A ledger row; the hashes of the file that states the relation are put in where it is written."""
     return Entry(
         action=action,
         memory_id=memory.id,
         reason=f"{edge.relation} {edge.target}",
-        prior_hash=memory.content_hash,
-        new_hash=memory.content_hash,
+        prior_hash="",
+        new_hash="",
         actor=actor,
+        session=session,
         linked_memory_ids=(edge.source, edge.target),
         decision_meta={"relation": str(edge.relation), "strength": edge.strength},
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -10,11 +11,15 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import reviewing, sessions
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.degradations import INDEX, RECALL
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.headings import section
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile
+from scrimshaw.search import lineage
 from scrimshaw.search.decay import retention
+from scrimshaw.search.faults import Faults, Part
 from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.ports import Neighbor
 
@@ -37,6 +42,7 @@ class MemoryText(Struct, frozen=True, kw_only=True):
     body: str
     content_hash: str
     redacted: tuple[str, ...]
+    degradations: tuple[Degradation, ...] = ()
 
 
 class TriggerMatch(Struct, frozen=True, kw_only=True):
@@ -71,6 +77,8 @@ def search(
     result = engine.searcher.search(request, around)
     if not engine.index.generation():
         result = replace(result, degradations=(*result.degradations, SCAN_PENDING))
+    if red := engine.degradations.of(INDEX, RECALL):
+        result = replace(result, degradations=(*result.degradations, *red))
     if track_access:
         reviewing.touch(engine, [hit.memory for hit in result.hits])
     return result
@@ -83,11 +91,9 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     """
     if memory_id.startswith(sessions.ITEM_PREFIX):
         return _item_text(engine, memory_id)
-    memory = engine.memory(memory_id)
-    try:
-        raw = Path(memory.path).read_bytes()
-    except FileNotFoundError as error:
-        raise NotFound(f"The file of {memory_id!r} is gone: {memory.path}.", "Run `scrimshaw scan`.") from error
+    faults = Faults()
+    memory = _traced(engine, engine.memory(memory_id), faults)
+    raw = _bytes_of(memory)
     document = engine.parse(_file_of(memory, raw), raw)
     body = document.body.text
     if anchor:
@@ -96,7 +102,13 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
             known = ", ".join(heading.anchor for heading in document.headings) or "none"
             raise NotFound(f"{memory_id!r} has no section {anchor!r}.", f"Its sections: {known}.")
         body = found
-    return MemoryText(memory=memory, body=body, content_hash=content_hash(raw), redacted=document.body.classes)
+    return MemoryText(
+        memory=memory,
+        body=body,
+        content_hash=content_hash(raw),
+        redacted=document.body.classes,
+        degradations=faults.found(),
+    )
 
 
 def match_triggers(
@@ -149,6 +161,20 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
     """The edges that lead to and from a memory, exactly as the files state them; raises NotFound."""
     engine.memory(memory_id)
     return engine.index.neighbors([memory_id], hops=hops, direction=direction)
+
+
+def _traced(engine: Engine, memory: Memory, faults: Faults) -> Memory:
+    """The memory with the trust of its lineage."""
+    known = {memory.id: memory}
+    return faults.borne(Part.GRAPH, partial(lineage.traced, engine.index, known), lineage.untraced(known))[memory.id]
+
+
+def _bytes_of(memory: Memory) -> bytes:
+    with storage_errors("read", Path(memory.path)):
+        try:
+            return Path(memory.path).read_bytes()
+        except FileNotFoundError as error:
+            raise NotFound(f"The file of {memory.id!r} is gone: {memory.path}.", "Run `scrimshaw scan`.") from error
 
 
 def _item_text(engine: Engine, item_id: str) -> MemoryText:

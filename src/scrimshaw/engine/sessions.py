@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.models import (
     ArtifactClass,
+    Injected,
     Item,
     Memory,
     MemoryType,
     NewItem,
+    Observation,
     Provenance,
     Relation,
     Retention,
@@ -22,11 +26,11 @@ from scrimshaw.models import (
     Tier,
 )
 from scrimshaw.search.boosts import capped, causal_boosts, session_boost
-from scrimshaw.search.pipeline import SEEDS
 from scrimshaw.search.results import Boosts, Explanation, Hit, Surroundings
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
 from scrimshaw.session.recall import Recalled, recall
+from scrimshaw.storage.ports import Admit
 
 ITEM_PREFIX = "session:"
 _TITLE_LENGTH = 80
@@ -60,9 +64,10 @@ def continued(engine: Engine, session: Session) -> Session | None:
     return before if before and before.last_event <= session.started else None
 
 
-def tick(engine: Engine, session_id: str) -> int:
-    """Count one event of a session; the counter after it."""
-    return engine.sessions.tick(session_id, now=engine.clock(), modulus=engine.settings.session.counter_modulus)
+def tick(engine: Engine, session_id: str, injected: Injected | None = None) -> int:
+    """Count one event of a session, and what its model was handed with it; the counter after it."""
+    modulus = engine.settings.session.counter_modulus
+    return engine.sessions.tick(session_id, now=engine.clock(), modulus=modulus, injected=injected)
 
 
 def close(engine: Engine, session_id: str, state: SessionState = SessionState.COMPLETED) -> None:
@@ -73,15 +78,14 @@ def close(engine: Engine, session_id: str, state: SessionState = SessionState.CO
 def observe(engine: Engine, session_id: str, item: NewItem) -> Item:
     """One event of a session that is worth remembering: it is counted and recorded."""
     tick(engine, session_id)
-    now, settings = engine.clock(), engine.settings
-    admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
-    return engine.sessions.remember(
-        session_id,
-        item,
-        lambda held, new, counter: admit(held, new, counter),
-        now=now,
-        modulus=settings.session.counter_modulus,
-    )
+    now, modulus = engine.clock(), engine.settings.session.counter_modulus
+    return engine.sessions.remember(session_id, item, _admission(engine, now), now=now, modulus=modulus)
+
+
+def record(engine: Engine, seen: Observation) -> bool:
+    """Keep an event of a session and its item, all or nothing; False for one that was reported before."""
+    now, modulus = engine.clock(), engine.settings.session.counter_modulus
+    return engine.sessions.observe(seen, _admission(engine, now), now=now, modulus=modulus)
 
 
 def attended(engine: Engine, session: Session) -> list[Attended]:
@@ -156,15 +160,19 @@ def as_memory(item: Item) -> Memory:
     )
 
 
+def _admission(engine: Engine, now: float) -> Admit:
+    settings, event_decay = engine.settings.session, engine.settings.features.event_decay
+    return partial(working_memory.admit, now=now, settings=settings, event_decay=event_decay)
+
+
 def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
     """Attention of linked memories and causal neighbours of the best hits, together under one cap."""
     features, settings = engine.settings.features, engine.settings.session
     linked = attention_by_memory(engine, session) if session and features.session_boost else {}
 
-    def boosts(ranked: Sequence[tuple[str, float]]) -> Mapping[str, Mapping[str, float]]:
+    def boosts(names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
         causal: Mapping[str, float] = {}
         if features.causal_boost:
-            seeds = dict(ranked[:SEEDS])
             edges = engine.index.neighbors(
                 tuple(seeds), hops=settings.causal_hops, direction="both", relations=tuple(Relation)
             )
@@ -174,7 +182,7 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
                 "session": session_boost(linked.get(name, 0.0), settings.attention_boost),
                 "causal": causal.get(name, 0.0),
             }
-            for name, _ in ranked
+            for name in names
             if name in linked or name in causal
         }
         return {name: capped(part, settings.boost_limit) for name, part in parts.items()}
@@ -188,12 +196,22 @@ def _strongest(gains: Mapping[str, float]) -> Mapping[str, float]:
 
 
 def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
-    """Memory id -> the attention 0..1 of the strongest item of working memory that is linked to it."""
+    """Memory id -> the attention 0..1 of the strongest item of working memory that is linked to it or to its file."""
+    held = attended(engine, session)
+    files = _real_paths(engine.settings.project, [each.item.path for each in held])
+    memories = engine.index.at_paths(list(files.values())) if files else {}
     found: dict[str, float] = {}
-    for each in attended(engine, session):
-        if each.item.memory_id:
-            found[each.item.memory_id] = max(each.attention, found.get(each.item.memory_id, 0.0))
+    for each in held:
+        name = each.item.memory_id or memories.get(files.get(each.item.path, ""), "")
+        if name:
+            found[name] = max(each.attention, found.get(name, 0.0))
     return found
+
+
+def _real_paths(project: Path, paths: Iterable[str]) -> dict[str, str]:
+    """Path as a client names it (absolute or of the project, with either separator) -> its real path."""
+    named = {path for path in paths if path and "\0" not in path}
+    return {path: os.path.realpath(project / path.replace("\\", "/")) for path in named}
 
 
 def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -> tuple[Hit, ...]:
@@ -215,6 +233,7 @@ def _hit(found: Recalled) -> Hit:
         raw={"session": round(found.score, 4)},
         fused=found.score,
         boosts={"session": found.boost} if found.boost else {},
+        source=found.item.source,
     )
     return Hit(
         memory=memory,

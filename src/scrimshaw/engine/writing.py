@@ -12,43 +12,64 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from scrimshaw.engine.checkpoints import before
 from scrimshaw.engine.contradictions import Proposal, propose_supersedes
-from scrimshaw.engine.core import LOCK_TIMEOUT_S, Engine
+from scrimshaw.engine.core import Engine
+from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.duplicates import Similar, similar_memories
 from scrimshaw.engine.indexing import EMBED
-from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, ReadOnly, UnreadableFile
+from scrimshaw.engine.judging import judged, judged_again, quality_of
+from scrimshaw.engine.vouching import demand_human, demand_unchanged, vouched
+from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
 from scrimshaw.ingest.documents import NewMemory, render, text_hash
 from scrimshaw.ingest.edits import edit
+from scrimshaw.ingest.quality import Verdict
 from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
 from scrimshaw.models import (
     Action,
     ArtifactClass,
+    Document,
+    Edge,
     Entry,
     Filters,
     Memory,
     MemoryType,
     Provenance,
+    Quality,
     Redacted,
     SourceFile,
     Span,
     Tier,
     Trust,
 )
-from scrimshaw.storage.files import content_hash, lock
+from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.paths import check_id
 
 _NOT_IN_SLUG = re.compile(r"[^\w]+")
 _SLUG_BYTES = 80
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
+# So many memories are deleted together that one by one is no way to bring them back.
+MANY = 10
+# A memory that comes from elsewhere, or from other memories, is recorded as such.
+_ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
 _SAVE_JOBS = ((EMBED, ""),)
+# What a memory has in common with the document it is read from.
+_SHARED = (
+    "title", "type", "tier", "triggers", "topics", "provenance", "quality", "created", "updated", "content_hash",
+    "tokens", "label_tokens",
+)  # fmt: skip
 
 
 class NewText(Struct, frozen=True, kw_only=True):
-    """A memory to be saved; without `id` one is made from the title, without `title` from the first heading or line."""
+    """A memory to be saved; without `id` one is made from the title, without `title` from the first heading or line.
+
+    `created` is an ISO time, now when empty. `tool_calls` counts those of the session the text was made of, `facts` are
+    further keys of the front matter.
+    """
 
     content: str
     id: str = ""
@@ -61,14 +82,19 @@ class NewText(Struct, frozen=True, kw_only=True):
     origin: str = "agent"
     trust: Trust = Trust.AGENT
     reason: str = "saved"
+    created: str = ""
+    tool_calls: int | None = None
+    relations: tuple[Edge, ...] = ()
+    facts: Mapping[str, object] = {}
 
 
 class Saved(Struct, frozen=True, kw_only=True):
     """What became of a save.
 
-    `status` is `saved`, `updated`, `duplicate` (the same text stands in `id`; nothing was written) or `dry_run`.
-    `spans` index the content as it was given. `similar` are near duplicates and related memories, closest first.
-    `proposals` are relations worth stating; nothing was done about them.
+    `status` is `saved`, `updated`, `duplicate` (the same text stands in `id`; nothing was written), `rejected` (by the
+    quality gate, for `reasons`; nothing was written) or `dry_run`. `spans` index the content as it was given.
+    `similar` are near duplicates and related memories, closest first. `proposals` are relations worth stating; nothing
+    was done about them.
     """
 
     id: str
@@ -79,39 +105,52 @@ class Saved(Struct, frozen=True, kw_only=True):
     spans: tuple[Span, ...] = ()
     similar: tuple[Similar, ...] = ()
     proposals: tuple[Proposal, ...] = ()
+    quality: Quality | None = None
+    reasons: tuple[str, ...] = ()
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
     """Save a new memory.
 
-    A text that is already there is reported, not written again, unless forced. Raises InvalidRequest for an empty
-    text or one that is nearly all secrets, InvalidMemoryId, AlreadyExists for an id in use, ReadOnly, VaultBusy,
-    StorageFailure.
+    A text that is already there, or that the quality gate rejects, is reported and not written unless forced. Raises
+    InvalidRequest for an empty text or one that is nearly all secrets, InvalidMemoryId, AlreadyExists for an id in
+    use, ReadOnly, VaultBusy, StorageFailure.
     """
+    demand_human(new.tier, new.trust)
     content = _accepted(engine, new.content)
     title = redact(new.title or _first_line(content.text)).text
-    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+    with engine.exclusive():
         same = engine.index.same_text(text_hash(content.text))
         if same and not force:
             existing = engine.memory(same[0])
             return _saved(existing, "duplicate", content)
         memory_id = check_id(new.id) if new.id else _free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
-        proposals = propose_supersedes(engine, content.text, similar)
-        text = redact_edit(content.text, render(_meta(new, title), content.text))
-        if dry_run:
-            return Saved(
-                id=memory_id,
-                status="dry_run",
-                content_hash=content_hash(text.text.encode()),
-                path="",
-                redacted=content.classes,
-                spans=content.spans,
-                similar=similar,
-                proposals=proposals,
-            )
-        memory = _write(engine, memory_id, text, expected_hash="", entry=_entry(Action.CREATE, memory_id, new))
-    return replace(_saved(memory, "saved", content), similar=similar, proposals=proposals)
+        text, verdict = composed(engine, new, title, content)
+        outcome = Saved(
+            id=memory_id,
+            status="dry_run" if dry_run else "saved" if verdict.accepted or force else "rejected",
+            content_hash=content_hash(text.text.encode()),
+            path="",
+            redacted=content.classes,
+            spans=content.spans,
+            similar=similar,
+            proposals=propose_supersedes(engine, content.text, similar),
+            quality=quality_of(verdict),
+            reasons=verdict.reasons,
+        )
+        if outcome.status != "saved":
+            return outcome
+        memory = _write(engine, memory_id, text, expected_hash="", entry=_entry(outcome, new))
+    return replace(outcome, content_hash=memory.content_hash, path=memory.path)
+
+
+def composed(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[Redacted, Verdict]:
+    """The file of a new memory with the verdict on it written into its front matter."""
+    meta = _meta(new, title)
+    verdict = judged(engine.settings, render(meta, content.text), tool_calls=new.tool_calls)
+    meta = replace(meta, quality=quality_of(verdict))
+    return redact_edit(content.text, render(meta, content.text)), verdict
 
 
 def update(
@@ -132,6 +171,7 @@ def update(
     """
     if content is not None:
         _accepted(engine, content)
+    changes = vouched(engine, memory_id, changes, actor)
     entry = Entry(
         action=Action.UPDATE,
         memory_id=memory_id,
@@ -143,7 +183,7 @@ def update(
     )
 
     def change(before: str) -> str:
-        return edit(before, _stamped(before, changes), content)
+        return judged_again(engine.settings, edit(before, _stamped(before, changes), content))
 
     memory, after = rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
     return _saved(memory, "updated", after)
@@ -159,7 +199,7 @@ def rewrite(
     """
     memory = _writable(engine, memory_id)
     vault, name = engine.vault_of(memory_id)
-    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+    with engine.exclusive():
         raw = vault.read(name)
         before = _decoded(raw, memory.path)
         current = content_hash(raw)
@@ -170,14 +210,24 @@ def rewrite(
 
 
 def delete(
-    engine: Engine, memory_ids: Sequence[str], *, purge: bool = False, reason: str = "deleted", actor: str = "agent"
+    engine: Engine,
+    memory_ids: Sequence[str],
+    *,
+    purge: bool = False,
+    reason: str = "deleted",
+    actor: str = "agent",
+    session: str = "",
+    backup: bool = True,
 ) -> list[str]:
     """Retire memories: their files go, their last content stays in the journal for undo unless `purge`.
 
-    All are checked before the first is touched. Raises NotFound, ReadOnly, VaultBusy, StorageFailure.
+    All are checked before the first is touched, and before many a checkpoint is made, but none of what is purged or
+    with `backup` off. Raises NotFound, ReadOnly, VaultBusy, StorageFailure.
     """
     memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
-    with lock(engine.lock_path(), LOCK_TIMEOUT_S):
+    if len(memories) >= MANY and backup and not purge:
+        before(engine, "delete")
+    with engine.exclusive():
         for memory in memories:
             vault, name = engine.vault_of(memory.id)
             raw = vault.remove(name, None)
@@ -188,11 +238,12 @@ def delete(
                 prior_hash=content_hash(raw),
                 new_hash="",
                 actor=actor,
+                session=session,
             )
             engine.journal.record([(entry, None if purge else redact(raw.decode(errors="replace")))])
             if purge:
                 engine.journal.purge(memory.id)
-            engine.index.retire([memory.path])
+            _unindexed(engine, memory)
     return [memory.id for memory in memories]
 
 
@@ -262,8 +313,10 @@ def _meta(new: NewText, title: str) -> NewMemory:
         trigger_phrases=tuple(redact(phrase).text for phrase in new.triggers),
         topics=tuple(redact(topic).text for topic in new.topics),
         provenance=Provenance(source=new.origin, trust=new.trust, session=new.session),
-        created=moment,
-        updated=moment,
+        created=new.created or moment,
+        updated=new.created or moment,
+        relations=new.relations,
+        facts=new.facts,
     )
 
 
@@ -274,15 +327,18 @@ def _free_id(engine: Engine, title: str) -> str:
     return next(name for name in itertools.chain([base], numbered) if not engine.index.twins(name))
 
 
-def _entry(action: Action, memory_id: str, new: NewText) -> Entry:
+def _entry(outcome: Saved, new: NewText) -> Entry:
+    """The ledger's row of a new memory; what it may supersede and what is like it stand there to be looked up."""
     return Entry(
-        action=action,
-        memory_id=memory_id,
+        action=_ACTIONS.get(new.origin, Action.CREATE),
+        memory_id=outcome.id,
         reason=new.reason,
         prior_hash="",
         new_hash="",
         actor=new.origin,
         session=new.session,
+        linked_memory_ids=(*(edge.target for edge in new.relations), *(each.id for each in outcome.similar)),
+        decision_meta={"proposals": [to_builtins(each) for each in outcome.proposals]} if outcome.proposals else {},
     )
 
 
@@ -302,11 +358,42 @@ def _write(
     vault, name = engine.vault_of(memory_id)
     path = Path(vault.root).resolve() / f"{name}.md"
     document = engine.parse(_file(vault.name, memory_id, path), text.text.encode(errors="replace"))
+    demand_unchanged(engine, document, entry.actor)
     digest = vault.write(name, text, expected_hash=expected_hash)
     engine.journal.record([(replace(entry, new_hash=digest), prior)], _SAVE_JOBS)
     info = path.stat()
-    engine.index.put([replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))])
-    return engine.memory(memory_id)
+    document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
+    return _indexed(engine, document)
+
+
+def _indexed(engine: Engine, document: Document) -> Memory:
+    """The memory as the index holds it; where it refuses, as it was written: it is durable, and a scan brings it in."""
+    try:
+        engine.index.put([document])
+        return engine.memory(document.file.memory_id)
+    except StorageFailure as error:
+        engine.degradations.put(INDEX, index_behind(error))
+        return _as_written(document)
+
+
+def _unindexed(engine: Engine, memory: Memory) -> None:
+    try:
+        engine.index.retire([memory.path])
+    except StorageFailure as error:
+        engine.degradations.put(INDEX, index_behind(error))
+
+
+def _as_written(document: Document) -> Memory:
+    file = document.file
+    return Memory(
+        id=file.memory_id,
+        source=file.source,
+        path=file.path,
+        artifact=file.artifact,
+        writable=file.writable,
+        length=len(document.body.text),
+        **{name: getattr(document, name) for name in _SHARED},
+    )
 
 
 def _file(source: str, memory_id: str, path: Path) -> SourceFile:

@@ -118,7 +118,7 @@ def working_with(engine: Engine, linked: Sequence[str]) -> Session:
 
 def unbounded(attention: Mapping[str, float]) -> Boosts:
     """Lifts every memory by its whole attention, without a cap: what the engine must never do."""
-    return lambda ranked: {name: {"session": attention[name]} for name, _ in ranked if name in attention}
+    return lambda names, _: {name: {"session": attention[name]} for name in names if name in attention}
 
 
 def figures(runs: Sequence[Shadow]) -> ShadowFigures:
@@ -219,9 +219,9 @@ class _Measured:
         self.lifted = False
         self.ms = 0.0
 
-    def __call__(self, ranked: Sequence[tuple[str, float]]) -> Mapping[str, Mapping[str, float]]:
+    def __call__(self, names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
         given: Mapping[str, Mapping[str, float]]
-        self.ms, given = _timed(lambda: self._boosts(ranked) if self._boosts else {})
+        self.ms, given = _timed(lambda: self._boosts(names, seeds) if self._boosts else {})
         self.lifted = any(sum(parts.values()) > 0 for parts in given.values())
         return given
 

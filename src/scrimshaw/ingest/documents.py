@@ -30,7 +30,10 @@ from scrimshaw.models import (
 
 
 class NewMemory(Struct, frozen=True, kw_only=True):
-    """The front matter of a memory to be written; `relations` say target, strength and evidence, not the source."""
+    """The front matter of a memory to be written; `relations` say target, strength and evidence, not the source.
+
+    `facts` are further keys, written last.
+    """
 
     title: str
     type: MemoryType = MemoryType.GENERAL
@@ -42,6 +45,7 @@ class NewMemory(Struct, frozen=True, kw_only=True):
     created: str = ""
     updated: str = ""
     quality: Quality | None = None
+    facts: Mapping[str, object] = {}
 
 
 def parse(
@@ -57,12 +61,13 @@ def parse(
     def clean(text: str) -> str:
         return redact(text).text if text else ""
 
-    parts = front_matter.read(_decoded(raw, file.path), file.path)
+    parts = front_matter.read(decoded(raw, file.path), file.path)
     values, body = parts.values, redact(parts.body)
     page = markdown.read(body.text)
     found = headings(page, body.text)
     title = metadata.title(values, clean) or _first_title(found) or clean(_words(file.memory_id))
     triggers = metadata.phrases(values, "trigger_phrases", clean)
+    provenance = metadata.provenance(values, clean)
     return Document(
         file=file,
         content_hash=content_hash(raw),
@@ -70,13 +75,13 @@ def parse(
         title=title,
         body=body,
         type=metadata.memory_type(values),
-        tier=metadata.tier(values),
+        tier=metadata.tier(values, provenance.trust),
         triggers=triggers,
         topics=metadata.phrases(values, "topics", clean),
         headings=found,
         chunks=chunk(title, body.text, found),
         edges=relations(values, file.memory_id, clean) + links(page, file.memory_id),
-        provenance=metadata.provenance(values, clean),
+        provenance=provenance,
         quality=metadata.quality(values, clean),
         created=metadata.moment(values.get("created")),
         updated=metadata.moment(values.get("updated")),
@@ -102,6 +107,7 @@ def render(meta: NewMemory, body: str) -> str:
         "quality": _quality(meta.quality),
     }
     entries = [yaml_text.entry(key, value) for key, value in keys.items() if value]
+    entries += [yaml_text.entry(key, value) for key, value in meta.facts.items()]
     return "\n".join(["---", *entries, "---", body])
 
 
@@ -116,7 +122,8 @@ def text_hash(body: str) -> str:
     return hashlib.sha256(" ".join(folded.split()).encode()).hexdigest()
 
 
-def _decoded(raw: bytes, path: str) -> str:
+def decoded(raw: bytes, path: str) -> str:
+    """A file's bytes as text; raises UnreadableFile, naming path and line, for what is no UTF-8 text."""
     if (null := raw.find(b"\0")) >= 0:
         raise _not_text(path, raw, null, "a NUL byte: it is binary or UTF-16")
     try:

@@ -41,8 +41,10 @@ def memory_type(values: Values) -> MemoryType:
     return _member(MemoryType, _value(values, "type"), MemoryType.GENERAL)
 
 
-def tier(values: Values) -> Tier:
-    return _member(Tier, _value(values, "tier"), Tier.NORMAL)
+def tier(values: Values, trust: Trust) -> Tier:
+    """The tier as stated; only what a person vouches for can be constitutional, else it is as if none were stated."""
+    stated = _member(Tier, _value(values, "tier"), Tier.NORMAL)
+    return Tier.NORMAL if stated == Tier.CONSTITUTIONAL and trust != Trust.HUMAN else stated
 
 
 def phrases(values: Values, key: str, clean: Clean) -> tuple[str, ...]:

@@ -29,6 +29,7 @@ from scrimshaw.models.memory import (
     SourceFile,
     Span,
     Stage,
+    Status,
     Tier,
     Trust,
 )
@@ -36,6 +37,7 @@ from scrimshaw.models.session import (
     DRAFT_JOB,
     Drafted,
     EventKind,
+    Injected,
     Item,
     ItemKind,
     ItemSource,
@@ -65,6 +67,7 @@ __all__ = [
     "Filters",
     "Grade",
     "Heading",
+    "Injected",
     "Intent",
     "Item",
     "ItemKind",
@@ -90,6 +93,7 @@ __all__ = [
     "SourceFile",
     "Span",
     "Stage",
+    "Status",
     "Tier",
     "Trust",
 ]

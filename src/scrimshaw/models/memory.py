@@ -363,9 +363,23 @@ class Job(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class Capability(Struct, frozen=True, kw_only=True):
-    """One thing that can be on or off on this machine, as probed; `detail` says what was found."""
+class Status(StrEnum):
+    """Whether a part does what it should, does it in part, or not at all."""
+
+    ON = "on"
+    DEGRADED = "degraded"
+    OFF = "off"
+
+
+class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One part as it was just measured: `detail` says what was found.
+
+    `was` is its status before the last change and `since` the ISO time when that was seen; empty while it never
+    changed.
+    """
 
     name: str
-    available: bool
+    status: Status
     detail: str
+    was: str = ""
+    since: str = ""

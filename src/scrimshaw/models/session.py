@@ -124,12 +124,26 @@ class EventKind(StrEnum):
     END = "end"
 
 
+class Injected(Struct, frozen=True, kw_only=True):
+    """Text that a session's model was handed on an occasion: the hook's event, or the tool that answered.
+
+    `times` counts texts, `hits` the memories and items in them; `at` is the time of the last, in seconds since 1970.
+    """
+
+    session: str
+    occasion: str
+    tokens: int
+    hits: int
+    at: float
+    times: int = 1
+
+
 class Observation(Struct, frozen=True, kw_only=True):
     """One event as a client reported it, redacted; `item` is what of it is worth remembering.
 
     `process` is the client's process id or 0, `call_id` tells a repeated report of the same event, `text` is what is
     kept for later drafts, `path` the file a call is about, `failed` None where nothing tells. `task` and `context_used`
-    are stored with the session where they are given.
+    are stored with the session where they are given, `injected` is what the model was handed with the event.
     """
 
     session: str
@@ -144,6 +158,7 @@ class Observation(Struct, frozen=True, kw_only=True):
     item: NewItem | None = None
     task: Redacted | None = None
     context_used: float | None = None
+    injected: Injected | None = None
 
 
 class RecordedEvent(Struct, frozen=True, kw_only=True):

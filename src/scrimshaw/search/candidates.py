@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from msgspec import Struct
@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from scrimshaw.ingest.phrases import heads
 from scrimshaw.models import Channel, Degradation, Filters, Relation
 from scrimshaw.search.embedder import Embedder, EmbedderUnavailable
+from scrimshaw.search.faults import Faults, Part
 from scrimshaw.search.fusion import ChannelList
 from scrimshaw.search.terms import match_expression
 from scrimshaw.search.triggers import standing
@@ -31,7 +32,6 @@ class Candidates(Struct, frozen=True, kw_only=True):
     lists: tuple[ChannelList, ...]
     chunks: Mapping[str, int]
     phrases: Mapping[str, Sequence[str]]
-    degradations: tuple[Degradation, ...]
     coverage: float = 1.0
 
     def ids(self) -> set[str]:
@@ -49,19 +49,19 @@ class CandidateFinder:
         self._counted = (-1, 0, 0)
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 
-    def find(self, query: str, terms: Sequence[str], filters: Filters, channels: Sequence[Channel]) -> Candidates:
-        """The candidates of every channel asked for."""
-        degradations: list[Degradation] = []
-        text = self._text(terms, filters) if Channel.TEXT in channels else []
-        vector = self._vector(query, filters, degradations) if Channel.VECTOR in channels else []
-        phrases = self.phrases(query, titles=True) if Channel.TRIGGER in channels else {}
+    def find(
+        self, query: str, terms: Sequence[str], filters: Filters, channels: Sequence[Channel], faults: Faults
+    ) -> Candidates:
+        """The candidates of every channel asked for; what a channel could not do is added to `faults`."""
+        text: list[Match] = faults.borne(Part.TEXT, partial(self._text, terms, filters, channels), [])
+        vector: list[Match] = faults.borne(Part.VECTORS, partial(self._vector, query, filters, channels, faults), [])
+        phrases: dict[str, list[str]] = faults.borne(Part.TRIGGERS, partial(self._phrases, query, channels), {})
         trigger = self._trigger(phrases, filters, len(query))
         lists = ((Channel.TEXT, text), (Channel.VECTOR, vector), (Channel.TRIGGER, trigger))
         return Candidates(
             lists=tuple(_channel_list(channel, found) for channel, found in lists if found),
             chunks={match.id: match.chunk for match in (*vector, *text) if match.chunk >= 0},
             phrases=phrases,
-            degradations=tuple(degradations),
             coverage=self._coverage() if vector else 1.0,
         )
 
@@ -83,20 +83,26 @@ class CandidateFinder:
         """Memory id -> its trigger phrases that stand in the text; with `titles` its title is one of them."""
         return standing(text, self._index.phrases(heads(text), titles=titles))
 
-    def _text(self, terms: Sequence[str], filters: Filters) -> list[Match]:
-        expression = match_expression(terms)
+    def _text(self, terms: Sequence[str], filters: Filters, channels: Sequence[Channel]) -> list[Match]:
+        expression = match_expression(terms) if Channel.TEXT in channels else ""
         return self._index.match_text(expression, filters, self._depth) if expression else []
 
-    def _vector(self, query: str, filters: Filters, degradations: list[Degradation]) -> list[Match]:
+    def _phrases(self, query: str, channels: Sequence[Channel]) -> dict[str, list[str]]:
+        return self.phrases(query, titles=True) if Channel.TRIGGER in channels else {}
+
+    def _vector(self, query: str, filters: Filters, channels: Sequence[Channel], faults: Faults) -> list[Match]:
+        if Channel.VECTOR not in channels:
+            return []
         if isinstance(self._embedder, Degradation):
-            degradations.append(self._embedder)
+            faults.note(self._embedder)
             return []
         try:
             vector = self._query_vector(query)
         except EmbedderUnavailable as error:
-            degradations.append(error.degradation)
+            faults.note(error.degradation)
             return []
-        degradations.extend(self._pending(self._embedder.model))
+        for pending in self._pending(self._embedder.model):
+            faults.note(pending)
         return self._index.match_vector(self._embedder.model, vector, filters, self._depth)
 
     def _pending(self, model: str) -> list[Degradation]:

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Stage, Tier
-from scrimshaw.search import rerank
+from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Stage, Tier, Trust
+from scrimshaw.search import lineage, rerank
 from scrimshaw.search import terms as words
 from scrimshaw.search.candidates import CandidateFinder, Candidates
 from scrimshaw.search.embedder import Embedder
 from scrimshaw.search.excerpts import excerpt
+from scrimshaw.search.faults import Faults, Part
 from scrimshaw.search.forgetting import STATE_LIMITS, Presence, presence
 from scrimshaw.search.fusion import ChannelList, Fused, FusionProfile, fuse
 from scrimshaw.search.results import Boosts, Explanation, Hit, SearchRequest, SearchResult, Surroundings
 from scrimshaw.search.routing import Profile, route
 from scrimshaw.search.tokens import clip, count_tokens, head
 from scrimshaw.search.trace import TraceRecorder
-from scrimshaw.storage.ports import Index, Piece, Review
+from scrimshaw.storage.ports import Index, Match, Piece, Review
 
 # Factors lower a score by a fifth at most, so what stands far below the last hit cannot become one.
 RERANK_WINDOW = 3
@@ -66,23 +68,24 @@ class Searcher:
     def search(self, request: SearchRequest, around: Surroundings = NOWHERE) -> SearchResult:
         """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
         query = self.validate(request.query)
-        trace = TraceRecorder()
+        trace, faults = TraceRecorder(), Faults()
         profile = route(query, request.intent, request.artifact)
         terms = words.terms(query)
-        always_on = self.always_on() if request.constitutional else ()
-        filters = self._visible(request, always_on)
-        found = self._finder.find(query, terms, filters, request.channels)
+        always_on = self._shown_anyway(request, faults)
+        filters = self._visible(request, always_on, faults)
+        found = self._finder.find(query, terms, filters, request.channels, faults)
         trace.note(Stage.CANDIDATE, 0, len(found.ids()), channels={str(c.channel): len(c.ids) for c in found.lists})
         trace.note(Stage.FILTER, len(found.ids()), len(found.ids()), conditions=_conditions(filters))
         fused = fuse(found.lists, _trusted(profile.weights, found.coverage), self._fusion)
-        fused = self._with_neighbours(fused, filters, request)
+        fused = faults.borne(Part.GRAPH, partial(self._with_neighbours, fused, filters, request), fused)
         trace.note(Stage.FUSION, len(found.ids()), len(fused), weights=dict(profile.weights))
-        ranked = self._rerank(fused, profile, request, around)
+        ranked = self._rerank(fused, profile, request, around, faults)
         trace.note(Stage.RERANK, len(fused), len(ranked), lowered=sum(bool(item.factors) for item in ranked))
-        ranked = self._fallback(ranked, terms, filters, (profile, request, around), trace)
-        ranked = _boosted(ranked, around.boosts)
+        ranked = self._fallback(ranked, terms, filters, (profile, request, around), trace, faults)
+        ranked = faults.borne(Part.GRAPH, partial(_boosted, ranked, around.boosts), ranked)
         end = request.offset + request.limit
-        hits = with_recalled(self._hits(ranked[request.offset : end], found, terms, request), around.recalled, request)
+        hits = self._hits(ranked[request.offset : end], found, terms, request, faults)
+        hits = with_recalled(hits, around.recalled, request)
         kept, tokens = fit(hits, request.token_budget)
         trace.note(Stage.FINAL_RANK, len(ranked), len(kept), boosted=sum(bool(item.boosts) for item in ranked))
         return SearchResult(
@@ -95,7 +98,7 @@ class Searcher:
             omitted=len(hits) - len(kept),
             more=len(ranked) > end,
             trace=trace.stages(),
-            degradations=found.degradations,
+            degradations=faults.found(),
         )
 
     def validate(self, query: str) -> str:
@@ -122,25 +125,40 @@ class Searcher:
         return self._finder.phrases(text, titles=False)
 
     def always_on(self) -> tuple[Hit, ...]:
-        """Constitutional memories within their own room, in the order of their ids."""
+        """Constitutional memories that people alone vouch for, within their own room, in the order of their ids."""
         generation = self._index.generation()
         if self._always_on[0] != generation:
             memories = self._index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=100, offset=0)
+            tainted = lineage.sources(self._index, tuple(memory.id for memory in memories))
+            memories = [memory for memory in memories if tainted.get(memory.id, Trust.HUMAN) == Trust.HUMAN]
             bodies = self._index.bodies([memory.id for memory in memories])
             hits = [_always_on(memory, bodies[memory.id]) for memory in memories]
             self._always_on = (generation, fit(hits, self._settings.constitutional_tokens)[0])
         return self._always_on[1]
 
-    def _visible(self, request: SearchRequest, always_on: Iterable[Hit]) -> Filters:
+    def _shown_anyway(self, request: SearchRequest, faults: Faults) -> tuple[Hit, ...]:
+        if not request.constitutional:
+            return ()
+        hits: tuple[Hit, ...] = faults.borne(Part.GRAPH, self.always_on, ())
+        return hits
+
+    def _visible(self, request: SearchRequest, always_on: Iterable[Hit], faults: Faults) -> Filters:
         """The filters as asked, without what is shown anyway and what the quality gate keeps back."""
         filters = request.filters
         quality = filters.min_quality_score
         return msgspec.structs.replace(
             filters,
-            only=self._with_all(request.all_of, filters) if request.all_of else filters.only,
+            only=self._allowed(request, faults),
             exclude=(*filters.exclude, *(hit.memory.id for hit in always_on)),
             min_quality_score=self._settings.min_quality_score if quality is None else quality,
         )
+
+    def _allowed(self, request: SearchRequest, faults: Faults) -> tuple[str, ...] | None:
+        if not request.all_of:
+            return request.filters.only
+        work = partial(self._with_all, request.all_of, request.filters)
+        ids: tuple[str, ...] = faults.borne(Part.TEXT, work, ())
+        return ids
 
     def _with_all(self, concepts: Sequence[str], filters: Filters) -> tuple[str, ...]:
         """The ids of memories in which a word of each concept stands."""
@@ -163,12 +181,14 @@ class Searcher:
         return sorted((*fused, *new), key=lambda item: (-item.score, item.id)) if new else fused
 
     def _rerank(
-        self, fused: Sequence[Fused], profile: Profile, request: SearchRequest, around: Surroundings
+        self, fused: Sequence[Fused], profile: Profile, request: SearchRequest, around: Surroundings, faults: Faults
     ) -> list[Ranked]:
         window = fused[: max(SMALLEST_WINDOW, RERANK_WINDOW * (request.offset + request.limit))]
         ids = [item.id for item in window]
-        memories = self._index.get(ids)
-        reviews = around.reviews(ids) if around.reviews else {}
+        found = self._index.get(ids)
+        memories = faults.borne(Part.GRAPH, partial(lineage.traced, self._index, found), lineage.untraced(found))
+        look = partial(around.reviews, ids) if around.reviews else dict[str, Review]
+        reviews: Mapping[str, Review] = faults.borne(Part.REVIEWS, look, {})
         ranked = [
             self._ranked(memories[item.id], item, reviews.get(item.id), profile, request, around.now)
             for item in window
@@ -206,6 +226,7 @@ class Searcher:
         filters: Filters,
         search: tuple[Profile, SearchRequest, Surroundings],
         trace: TraceRecorder,
+        faults: Faults,
     ) -> list[Ranked]:
         """Where nothing was found, words that begin like those of the query."""
         profile, request, around = search
@@ -213,9 +234,10 @@ class Searcher:
         if ranked or not expression or Channel.TEXT not in request.channels:
             trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
-        found = self._index.match_text(expression, filters, request.offset + request.limit + 1)
+        most = request.offset + request.limit + 1
+        found: list[Match] = faults.borne(Part.TEXT, partial(self._index.match_text, expression, filters, most), [])
         part = ChannelList(channel=Channel.TEXT, ids=[m.id for m in found], scores=[m.score for m in found])
-        likely = self._rerank(fuse((part,), {Channel.TEXT: 1.0}, self._fusion), profile, request, around)
+        likely = self._rerank(fuse((part,), {Channel.TEXT: 1.0}, self._fusion), profile, request, around, faults)
         ranked = [
             msgspec.structs.replace(item, score=item.score * PREFIX, factors={**item.factors, "prefix": PREFIX})
             for item in likely
@@ -224,10 +246,11 @@ class Searcher:
         return ranked
 
     def _hits(
-        self, ranked: Sequence[Ranked], found: Candidates, terms: Sequence[str], request: SearchRequest
+        self, ranked: Sequence[Ranked], found: Candidates, terms: Sequence[str], request: SearchRequest, faults: Faults
     ) -> list[Hit]:
         ids = [item.memory.id for item in ranked]
-        pieces = self._index.pieces([(name, found.chunks.get(name, 0)) for name in ids])
+        wanted = [(name, found.chunks.get(name, 0)) for name in ids]
+        pieces: dict[str, Piece] = faults.borne(Part.EXCERPTS, partial(self._index.pieces, wanted), {})
         bodies = self._index.bodies(ids) if request.include_content else {}
         room = request.excerpt_tokens or self._settings.snippet_tokens
         hits = []
@@ -258,7 +281,7 @@ def with_recalled(hits: Sequence[Hit], recalled: Sequence[Hit], request: SearchR
         return list(hits)
     room = max(request.limit - min(len(recalled), RECALLED_STAY), 0)
     kept = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: request.limit]
-    return sorted(kept, key=lambda hit: (-hit.score, hit.memory.id))
+    return sorted(kept, key=lambda hit: (-hit.score, lineage.rank(hit.memory.provenance.trust), hit.memory.id))
 
 
 def fit(hits: Sequence[Hit], budget: int | None) -> tuple[tuple[Hit, ...], int]:
@@ -323,7 +346,7 @@ def _limited_by_state(ranked: list[Ranked]) -> list[Ranked]:
 
 def _boosted(ranked: list[Ranked], boosts: Boosts | None) -> list[Ranked]:
     """The one place where a score may rise; the sum of boosts is capped by who gives them."""
-    given = boosts([(item.memory.id, item.score) for item in ranked]) if boosts and ranked else {}
+    given = boosts([item.memory.id for item in ranked], _seeds(ranked)) if boosts and ranked else {}
     if not any(given.values()):
         return ranked
     lifted = [
@@ -337,8 +360,15 @@ def _boosted(ranked: list[Ranked], boosts: Boosts | None) -> list[Ranked]:
     return sorted(lifted, key=_order)
 
 
-def _order(item: Ranked) -> tuple[float, str]:
-    return -item.score, item.memory.id
+def _seeds(ranked: Sequence[Ranked]) -> dict[str, float]:
+    """The best hits; what only a relation brought in answers nothing, and so lifts nothing."""
+    found = [item for item in ranked if item.fused.ranks.keys() != {Channel.GRAPH}]
+    return {item.memory.id: item.score for item in found[:SEEDS]}
+
+
+def _order(item: Ranked) -> tuple[float, int, str]:
+    """Best first; of equals the better vouched for."""
+    return -item.score, lineage.rank(item.memory.provenance.trust), item.memory.id
 
 
 def _always_on(memory: Memory, body: str) -> Hit:

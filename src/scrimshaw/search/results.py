@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
-from scrimshaw.models import ArtifactClass, Channel, Degradation, Filters, Intent, Memory, Retention, Stage
+from scrimshaw.models import ArtifactClass, Channel, Degradation, Filters, Intent, ItemSource, Memory, Retention, Stage
 from scrimshaw.storage.ports import Review
 
 
@@ -41,7 +41,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     """Why a hit stands where it stands.
 
     `ranks` (from 1) and `raw` scores are those of each channel that found it, `fused` is their fusion in 0..1,
-    `factors` lowered it, `boosts` lifted it, `phrases` are the trigger phrases that stood in the query.
+    `factors` lowered it, `boosts` lifted it, `phrases` are the trigger phrases that stood in the query; `source` is
+    the tool call that an entry of a session's record came from.
     """
 
     ranks: Mapping[str, int]
@@ -50,6 +51,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
     phrases: tuple[str, ...] = ()
+    source: ItemSource | None = None
 
 
 class Hit(Struct, frozen=True, kw_only=True):
@@ -66,8 +68,8 @@ class Hit(Struct, frozen=True, kw_only=True):
     state: Retention = Retention.HOT
 
 
-# Ranked ids with their scores, best first, to the named boosts of each.
-Boosts = Callable[[Sequence[tuple[str, float]]], Mapping[str, Mapping[str, float]]]
+# The ids of all candidates, and the scores of the few best that answer the query themselves, to the boosts by name.
+Boosts = Callable[[Sequence[str], Mapping[str, float]], Mapping[str, Mapping[str, float]]]
 
 
 class Surroundings(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import secrets
+import shutil
 import stat
 import time
 from collections.abc import Iterable, Iterator
@@ -12,8 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from scrimshaw.errors import StorageFailure
+from scrimshaw.storage.private import PRIVATE_FILE, PRIVATE_FOLDER
 
 TEMP_PREFIX = ".scrimshaw-tmp-"
+PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody makes files
 STALE_AFTER_S = 3600.0  # no write takes an hour: what is older belongs to a killed writer
 
 _HINTS = {
@@ -54,24 +57,29 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def make_folders(folder: Path) -> None:
+def sync_file(path: Path) -> None:
+    """Force a file that was written by others to the disk."""
+    with path.open("rb+") as file:
+        os.fsync(file.fileno())
+
+
+def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
     """Create a folder and its missing parents, each durable in the folder above it."""
     if folder.exists():
         return
-    make_folders(folder.parent)
-    folder.mkdir(exist_ok=True)
+    make_folders(folder.parent, mode)
+    folder.mkdir(mode, exist_ok=True)
     sync_folder(folder.parent)
 
 
-def replace_file(path: Path, data: bytes) -> None:
+def replace_file(path: Path, data: bytes, *, private: bool = False) -> None:
     """Put `data` at `path` as a whole and durably, keeping the mode of a file that was there.
 
-    Raises OSError. Until the rename the old file is untouched and the temporary file is removed.
+    A `private` file is for its owner alone, whatever was there. Raises OSError.
+    Until the rename the old file is untouched and the temporary file is removed.
     """
-    make_folders(path.parent)
-    temporary = path.with_name(TEMP_PREFIX + secrets.token_hex(8))
+    temporary = stage_file(path, data, private=private)
     try:
-        _write_new(temporary, data, _mode(path))
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -79,16 +87,36 @@ def replace_file(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-def _mode(path: Path) -> int:
+def temporary_of(path: Path) -> Path:
+    """A new name beside a file, for what shall become it or was it."""
+    return path.with_name(TEMP_PREFIX + secrets.token_hex(8))
+
+
+def stage_file(path: Path, data: bytes, *, private: bool = False, temporary: Path | None = None) -> Path:
+    """Write `data` durably beside `path`, with the mode of a file that is there; the file to rename. Raises OSError."""
+    make_folders(path.parent, PRIVATE_FOLDER if private else PUBLIC_FOLDER)
+    temporary = temporary or temporary_of(path)
+    try:
+        _write_new(temporary, data, PRIVATE_FILE if private else _mode(path))
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _mode(path: Path) -> int | None:
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
-        return 0o666
+        return None
 
 
-def _write_new(path: Path, data: bytes, mode: int) -> None:
+def _write_new(path: Path, data: bytes, mode: int | None) -> None:
+    """Write a file with exactly this mode, or, without one, with what the umask leaves of PUBLIC_FILE."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, mode), "wb") as file:
+    with os.fdopen(os.open(path, flags, PUBLIC_FILE if mode is None else mode), "wb") as file:
+        if mode is not None:
+            path.chmod(mode)
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
@@ -97,7 +125,11 @@ def _write_new(path: Path, data: bytes, mode: int) -> None:
 def remove_file(path: Path, root: Path) -> None:
     """Remove a file, and the folders this empties below `root`, durably. Raises OSError."""
     path.unlink()
-    folder = path.parent
+    prune(path.parent, root)
+
+
+def prune(folder: Path, root: Path) -> None:
+    """Remove a folder and its parents below `root` as far as they are empty, durably. Raises OSError."""
     while folder != root and _remove_empty(folder):
         folder = folder.parent
     sync_folder(folder)
@@ -106,6 +138,8 @@ def remove_file(path: Path, root: Path) -> None:
 def _remove_empty(folder: Path) -> bool:
     try:
         folder.rmdir()
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
     return True
@@ -117,4 +151,11 @@ def sweep(folder: Path, names: Iterable[str]) -> None:
         if name.startswith(TEMP_PREFIX):
             leftover = folder / name
             if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
-                leftover.unlink(missing_ok=True)
+                _remove(leftover)
+
+
+def _remove(leftover: Path) -> None:
+    if leftover.is_dir():
+        shutil.rmtree(leftover, ignore_errors=True)
+    else:
+        leftover.unlink(missing_ok=True)

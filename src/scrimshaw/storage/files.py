@@ -54,11 +54,15 @@ def _acquire(guard: FileLock, path: Path, timeout_s: float) -> None:
 
 @dataclass(frozen=True)
 class Vault:
-    """A folder of memories. Hold `lock` around `write` and `remove`: they check first and change after."""
+    """A folder of memories. Hold `lock` around `write` and `remove`: they check first and change after.
+
+    Its files are for whoever the system lets in, as git makes them; those of a `private` one for their owner alone.
+    """
 
     root: Path
     name: str
     writable: bool
+    private: bool = False
 
     def read(self, memory_id: str) -> bytes:
         """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
@@ -78,7 +82,7 @@ class Vault:
         data = _encode(content)
         with storage_errors("write", path):
             _demand(memory_id, _content(path), expected_hash)
-            replace_file(path, data)
+            replace_file(path, data, private=self.private)
         return content_hash(data)
 
     def sweep(self) -> None:

@@ -7,19 +7,20 @@ for one database, from several processes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from scrimshaw.models import (
-    Capability,
     Chunk,
     Document,
     Drafted,
     Edge,
     Entry,
     Filters,
+    Injected,
     Item,
     Job,
     Memory,
@@ -178,6 +179,9 @@ class Index(Protocol):
         Without `by` the only key is `""`.
         """
 
+    def at_paths(self, paths: Sequence[str]) -> dict[str, str]:
+        """Path -> the id of the memory read from that file; a path that holds none is absent."""
+
     def same_text(self, text_hash: str) -> list[str]:
         """The ids of memories whose normalised body has this hash."""
 
@@ -225,8 +229,8 @@ class Index(Protocol):
     def drop_vectors(self, model: str) -> None:
         """Forget the vectors of a model."""
 
-    def capabilities(self) -> list[Capability]:
-        """What this engine can do here, probed when it was opened."""
+    def version(self) -> str:
+        """The database behind the index, by name and version."""
 
     def check(self) -> list[str]:
         """Faults found by the database's own integrity check; empty when sound."""
@@ -236,6 +240,27 @@ class Index(Protocol):
 
     def close(self) -> None:
         """Release files and connections."""
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """The status of a part since `at`, in seconds since 1970; `was` is the one before, empty at the first look."""
+
+    status: str
+    was: str
+    at: float
+
+
+class Conditions(Protocol):
+    """Durable: which parts could do their work, and since when."""
+
+    def probe(self) -> None:
+        """Write, read back and undo it; raises StorageFailure where that does not work."""
+
+    def record(self, seen: Mapping[str, str], *, now: float) -> None:
+        """Keep the statuses by name, as far as they are not the last ones kept."""
+
+    def changes(self) -> dict[str, Change]:
+        """The last change of every part, by name."""
 
 
 class Sessions(Protocol):
@@ -253,8 +278,8 @@ class Sessions(Protocol):
     def of_process(self, processes: Sequence[int]) -> Session | None:
         """The active session whose client is one of these processes; the most recent, if several."""
 
-    def tick(self, session: str, *, now: float, modulus: int) -> int:
-        """Count one event; the counter after it. No two callers get the same."""
+    def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
+        """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
 
     def close(self, session: str, state: SessionState, *, now: float) -> None:
         """End a session."""
@@ -302,11 +327,31 @@ class Sessions(Protocol):
     def shown(self, session: str) -> dict[str, str]:
         """What the session was shown: id -> content hash."""
 
+    def record_injected(self, row: Injected) -> None:
+        """Add a text to what the session's model was handed on its occasion; raises NotFound without such a session."""
+
+    def injected(self, session: str = "") -> list[Injected]:
+        """What the model of a session, or of every session, was handed, summed by session and occasion, in order."""
+
     def record_learning(self, row: Learning) -> None:
         """Store or replace the pre- or postflight of a task."""
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         """Pre- and postflights of a folder's tasks, newest first."""
+
+
+class Staged(Protocol):
+    """Rows that were found sound, ready to be taken over."""
+
+    def commit(self, entries: Sequence[tuple[Entry, Redacted | None]], *, clear: bool) -> dict[str, int]:
+        """Take over rows that are missing and append entries, in one transaction; rows taken per table.
+
+        With `clear` the tables hold these rows and no others. The ledger is taken only where there is none and
+        contents are only added, those of purged memories never.
+        """
+
+    def close(self) -> None:
+        """Release the database."""
 
 
 class Journal(Protocol):
@@ -320,11 +365,14 @@ class Journal(Protocol):
         One transaction; the numbers of the entries are returned in order.
         """
 
-    def history(self, memory_id: str, limit: int) -> list[Mapping[str, Any]]:
-        """The newest ledger rows of a memory, newest first."""
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Mapping[str, Any]]:
+        """The newest ledger rows, newest first: of a memory, of a session, or of all; a negative limit means none."""
 
     def last_hashes(self) -> dict[str, str]:
-        """The newest recorded content hash of every memory; empty string for one that was removed."""
+        """The newest recorded hash of every file, by memory id or by the `file` of the entry's decision_meta.
+
+        Empty string for one that was removed.
+        """
 
     def prior(self, memory_id: str, content_hash: str) -> str | None:
         """A content of this memory that was replaced or removed, by the hash the file had; redacted."""
@@ -333,7 +381,22 @@ class Journal(Protocol):
         """Erase prior contents and review state of a memory; the number of contents erased."""
 
     def verify(self) -> tuple[int, int]:
-        """(rows checked, number of the first row that breaks the chain, 0 when sound)."""
+        """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
+
+    def schema(self) -> int:
+        """The number of the schema that `dump` gives its rows in; it only grows."""
+
+    def dump(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """(table, row) of everything durable, sessions included, as of one moment."""
+
+    def stage(self, path: Path, schema: int, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Staged:
+        """Check dumped rows (bytes as base64) against their schema, in a database at `path`; nothing else changes.
+
+        Raises UnusableArchive naming what is wrong.
+        """
+
+    def agreed(self, mark: str) -> bool:
+        """Whether a RESTORE entry whose decision_meta has this `mark` was committed."""
 
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         """Review states of these memories; an unreviewed one is absent."""

@@ -14,26 +14,35 @@ from typing import Any
 
 import apsw
 
-from scrimshaw.errors import DamagedDatabase, StorageFailure
+from scrimshaw.errors import DamagedDatabase, NewerDatabase, StorageFailure
+from scrimshaw.storage.private import make_private
 
 _RETRY_S = 0.01
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 _SCHEMAS = Path(__file__).with_name("schema")
 
 
 class Database:
     """A database file that migrates itself when opened. `durable` commits reach the disk before they return.
 
+    A new file is for its owner alone, and so are its companions, which SQLite makes with the same mode.
+    With `through` it stops at the migration of that number, as a version of then left it.
+    Raises NewerDatabase for the file of a later version, and leaves that as it is.
     Safe to use from many short-lived threads: connections are lent from a pool, not kept by a thread.
     """
 
-    def __init__(self, path: Path, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
+    def __init__(
+        self, path: Path, schema: str, *, durable: bool, busy_timeout_ms: int, through: int | None = None
+    ) -> None:
         self.path = path
+        self._schema = schema
         self._durable = durable
         self._busy_timeout_ms = busy_timeout_ms
         self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
         path.parent.mkdir(parents=True, exist_ok=True)
         with refusals(path):
-            _migrate(self, schema)
+            make_private(path)
+            _migrate(self, schema, through)
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
@@ -76,8 +85,10 @@ class Database:
         self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def check(self) -> list[str]:
-        """Faults that SQLite's integrity check reports."""
-        return [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
+        """Faults that SQLite's integrity check reports, and tables that are gone, of which it knows nothing."""
+        found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
+        there = {row[0] for row in self.rows(_TABLES)}
+        return found + [f"the table {name} is missing" for name in _tables(self._schema) if name not in there]
 
     def size_bytes(self) -> int:
         """Bytes of the database and its write-ahead log."""
@@ -116,30 +127,74 @@ def refusals(path: Path) -> Iterator[None]:
     """Turns what SQLite refuses into StorageFailure."""
     try:
         yield
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError) as error:
-        raise DamagedDatabase(
-            f"{path} is damaged, or was made by another version: {error}.",
-            "If it is index.db, run `scrimshaw rebuild`; otherwise restore the file from a backup.",
-            path=str(path),
-        ) from error
+    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError) as error:
+        raise _damaged(path, error) from error
+    except apsw.ConstraintError as error:
+        if not _is_index(path):
+            raise  # what the journal's keys forbid is for its callers to say
+        raise _damaged(path, error) from error
     except (apsw.BusyError, apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
         raise StorageFailure(
             f"{path} could not be used: {error}.", "Check free space and permissions, then try again.", path=str(path)
         ) from error
 
 
-def _migrate(database: Database, schema: str) -> None:
+def _damaged(path: Path, error: Exception) -> DamagedDatabase:
+    return DamagedDatabase(
+        f"{path} is damaged, or was made by another version: {error}.",
+        "Run `scrimshaw rebuild`." if _is_index(path) else "Run `scrimshaw restore --newest`.",
+        path=str(path),
+    )
+
+
+def _is_index(path: Path) -> bool:
+    return path.name.startswith("index")
+
+
+def newest_migration(schema: str) -> int:
+    """The number of the last migration of a schema."""
+    return _migrations(schema)[-1][0]
+
+
+def _migrate(database: Database, schema: str, through: int | None) -> None:
     """Run every migration that is not recorded yet, each in one transaction with its record."""
     database.rows(
         "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
     )
-    for number, name, sql in _migrations(schema):
-        if database.value("SELECT 1 FROM migrations WHERE number = ?", (number,)):
+    migrations = _migrations(schema)
+    _demand_known(database, schema, migrations[-1][0])
+    for number, name, sql in migrations:
+        is_later = through is not None and number > through
+        if is_later or database.value("SELECT 1 FROM migrations WHERE number = ?", (number,)):
             continue
         with database.write() as write:
             if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
                 write.execute(sql)
                 write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
+
+
+def _demand_known(database: Database, schema: str, known: int) -> None:
+    """Raise NewerDatabase where a migration is recorded that this version does not know."""
+    recorded = database.value("SELECT max(number) FROM migrations") or 0
+    if recorded > known:
+        remedy = ", or run `scrimshaw rebuild` to make it anew from the files." if schema == "index" else "."
+        raise NewerDatabase(
+            f"{database.path} was changed by a newer version of Scrimshaw: its schema is {recorded}, the newest this "
+            f"version knows is {known}. It was left as it is.",
+            f"Update Scrimshaw{remedy}",
+            path=str(database.path),
+        )
+
+
+def _tables(schema: str) -> list[str]:
+    """The tables that all migrations of a schema leave."""
+    scratch = apsw.Connection(":memory:")
+    try:
+        for _, _, sql in _migrations(schema):
+            scratch.execute(sql)
+        return [str(row[0]) for row in scratch.execute(_TABLES)]
+    finally:
+        scratch.close()
 
 
 def _migrations(schema: str) -> list[tuple[int, str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import Capability, Chunk, Document, Edge, Filters, Memory, Skip, SourceFile
+from scrimshaw.models import Chunk, Document, Edge, Filters, Memory, Skip, SourceFile
 from scrimshaw.storage import sqlite_graph
 from scrimshaw.storage.graph import walk
 from scrimshaw.storage.paths import fold
@@ -184,6 +184,10 @@ class SqliteIndex:
         sql = f"SELECT {GROUPS[by]} AS grouped, count(*) FROM memories m{joined} WHERE {where} GROUP BY 1 ORDER BY 1"
         return dict(self._database.rows(sql, arguments)) or ({} if by else {"": 0})
 
+    def at_paths(self, paths: Sequence[str]) -> dict[str, str]:
+        """See Index."""
+        return dict(self._database.rows(f"SELECT path, id FROM memories WHERE path IN ({marks(paths)})", paths))
+
     def same_text(self, text_hash: str) -> list[str]:
         """See Index."""
         rows = self._database.rows("SELECT id FROM memories WHERE text_hash = ? ORDER BY id", (text_hash,))
@@ -305,16 +309,9 @@ class SqliteIndex:
 
     # Condition
 
-    def capabilities(self) -> list[Capability]:
+    def version(self) -> str:
         """See Index."""
-        version = apsw.sqlite_lib_version()
-        total = self._database.value("SELECT count(*) FROM chunks")
-        scan = "on disk, block by block" if total > self._ram_scan_max else "in memory"
-        return [
-            Capability(name="full_text", available=True, detail=f"SQLite {version}, FTS5 porter unicode61"),
-            Capability(name="vectors", available=True, detail=f"exact scan {scan}"),
-            Capability(name="graph", available=True, detail="recursive query"),
-        ]
+        return f"SQLite {apsw.sqlite_lib_version()}"
 
     def check(self) -> list[str]:
         """See Index."""

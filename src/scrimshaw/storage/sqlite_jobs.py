@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import apsw
+import msgspec
 
 
 def enqueue(
@@ -18,6 +18,6 @@ def enqueue(
         return int(waiting)
     write.execute(
         "INSERT INTO jobs (kind, key, payload, state, total, due, created) VALUES (?,?,?,'queued',?,?,?)",
-        (kind, key, json.dumps(payload or {}), total, now, now),
+        (kind, key, msgspec.json.encode(payload or {}).decode(), total, now, now),
     )
     return int(write.last_insert_rowid())

@@ -6,22 +6,26 @@ import hashlib
 import json
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Job, JobState, Redacted
+from scrimshaw.storage import sqlite_tables
 from scrimshaw.storage.ports import Review
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite import Database, newest_migration
 from scrimshaw.storage.sqlite_jobs import enqueue
 
 _LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
 )
 _JOB = "id, kind, key, payload, state, attempts, done, total, error"
+# Which file an entry is about: a memory's own, unless it names another.
+_FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 # Every claim is another attempt, so a worker that lost its job to another is told so.
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 
@@ -45,26 +49,23 @@ class SqliteJournal:
         """See Journal."""
         now = time.time()
         with self._database.write() as write:
-            chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
-            numbers = []
-            for entry, prior in entries:
-                chain = _append(write, entry, now, chain)
-                numbers.append(int(write.last_insert_rowid()))
-                if prior is not None:
-                    _keep(write, entry, prior, now)
+            numbers = _record(write, entries, now)
             for kind, key in jobs:
                 enqueue(write, kind, key, now=now)
         return numbers
 
-    def history(self, memory_id: str, limit: int) -> list[Mapping[str, Any]]:
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Mapping[str, Any]]:
         """See Journal."""
-        sql = f"SELECT {_LEDGER} FROM ledger WHERE memory_id = ? ORDER BY seq DESC LIMIT ?"
-        return [_ledger_row(row) for row in self._database.rows(sql, (memory_id, limit))]
+        given = {"memory_id": memory_id, "session": session}
+        wanted = {column: value for column, value in given.items() if value}
+        where = " AND ".join([f"{column} = ?" for column in wanted]) or "1"
+        sql = f"SELECT {_LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
+        return [_ledger_row(row) for row in self._database.rows(sql, (*wanted.values(), limit))]
 
     def last_hashes(self) -> dict[str, str]:
         """See Journal."""
         return dict(
-            self._database.rows("SELECT memory_id, new_hash FROM ledger GROUP BY memory_id HAVING seq = max(seq)")
+            self._database.rows(f"SELECT {_FILE} AS file, new_hash FROM ledger GROUP BY file HAVING seq = max(seq)")
         )
 
     def prior(self, memory_id: str, content_hash: str) -> str | None:
@@ -84,13 +85,34 @@ class SqliteJournal:
 
     def verify(self) -> tuple[int, int]:
         """See Journal."""
-        chain, checked = "", 0
+        chain, checked, newest = "", 0, 0
         for row in self._database.rows(f"SELECT {_LEDGER} FROM ledger ORDER BY seq"):
             chain = _chain(chain, row[1:-1])
             checked += 1
             if chain != row[-1]:
                 return checked, int(row[0])
-        return checked, 0
+            newest = int(row[0])
+        given = self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'") or 0
+        return checked, newest + 1 if newest < given else 0
+
+    # Everything, for checkpoints
+
+    def schema(self) -> int:
+        """See Journal."""
+        return newest_migration(sqlite_tables.SCHEMA)
+
+    def dump(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        """See Journal."""
+        return sqlite_tables.dump(self._database)
+
+    def stage(self, path: Path, schema: int, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> _Staged:
+        """See Journal."""
+        return _Staged(self._database, sqlite_tables.stage(path, schema, rows))
+
+    def agreed(self, mark: str) -> bool:
+        """See Journal."""
+        found = "SELECT 1 FROM ledger WHERE action = 'restore' AND json_extract(decision_meta, '$.mark') = ?"
+        return self._database.value(found, (mark,)) is not None
 
     # Review state
 
@@ -184,6 +206,39 @@ class SqliteJournal:
     def close(self) -> None:
         """See Journal."""
         self._database.close()
+
+
+class _Staged:
+    """See Staged."""
+
+    def __init__(self, live: Database, staged: Database) -> None:
+        self._live = live
+        self._staged = staged
+
+    def commit(self, entries: Sequence[tuple[Entry, Redacted | None]], *, clear: bool) -> dict[str, int]:
+        """See Staged."""
+        try:
+            with self._live.write() as write:
+                taken = sqlite_tables.take_over(write, self._staged, clear=clear)
+                _record(write, entries, time.time())
+        except apsw.ConstraintError as error:
+            raise UnusableArchive(f"Its rows do not go with those here: {error}.", "Use another one.") from error
+        return taken
+
+    def close(self) -> None:
+        """See Staged."""
+        self._staged.close()
+
+
+def _record(write: apsw.Connection, entries: Sequence[tuple[Entry, Redacted | None]], now: float) -> list[int]:
+    chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
+    numbers = []
+    for entry, prior in entries:
+        chain = _append(write, entry, now, chain)
+        numbers.append(int(write.last_insert_rowid()))
+        if prior is not None:
+            _keep(write, entry, prior, now)
+    return numbers
 
 
 def _append(write: apsw.Connection, entry: Entry, now: float, chain: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ from scrimshaw.errors import NotFound
 from scrimshaw.models import (
     Drafted,
     EventKind,
+    Injected,
     Item,
     ItemSource,
     NewItem,
@@ -31,6 +31,7 @@ _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
 _EVENT = RecordedEvent.__struct_fields__
+_INJECTED = Injected.__struct_fields__
 _DRAFTED = Drafted.__struct_fields__
 _DESCRIBE = "task = coalesce(?, task), context_used = coalesce(?, context_used)"
 # The task of a session is what was asked first; how full the context is changes.
@@ -70,9 +71,11 @@ class SqliteSessions:
         where = f"state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         return _first(self._find(where, processes, limit=1))
 
-    def tick(self, session: str, *, now: float, modulus: int) -> int:
+    def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         """See Sessions."""
         with self._database.write() as write:
+            if injected:
+                _inject(write, injected)
             return _ticked(write, session, now, modulus)
 
     def close(self, session: str, state: SessionState, *, now: float) -> None:
@@ -107,6 +110,8 @@ class SqliteSessions:
             if seen.task is not None or seen.context_used is not None:
                 told = (seen.task.text if seen.task else None, seen.context_used, seen.session)
                 write.execute(f"UPDATE sessions SET {_FIRST_TOLD} WHERE id = ?", told)
+            if seen.injected:
+                _inject(write, seen.injected)
             if seen.item is not None and not _mentioned(write, seen.session, seen.item):
                 _remembered(write, seen.session, seen.item, admit, now, modulus)
         return True
@@ -177,10 +182,25 @@ class SqliteSessions:
         """See Sessions."""
         return dict(self._database.rows("SELECT memory_id, content_hash FROM shown WHERE session = ?", (session,)))
 
+    def record_injected(self, row: Injected) -> None:
+        """See Sessions."""
+        with self._database.write() as write:
+            _counter(write, row.session)
+            _inject(write, row)
+
+    def injected(self, session: str = "") -> list[Injected]:
+        """See Sessions."""
+        sql = f"SELECT {', '.join(_INJECTED)} FROM injected WHERE ? IN ('', session) ORDER BY session, occasion"
+        return [Injected(**dict(zip(_INJECTED, row, strict=True))) for row in self._database.rows(sql, (session,))]
+
     def record_learning(self, row: Learning) -> None:
         """See Sessions."""
         with self._database.write() as write:
-            _insert(write, "INSERT OR REPLACE INTO learnings", asdict(row) | {"gaps": json.dumps(row.gaps)})
+            _insert(
+                write,
+                "INSERT OR REPLACE INTO learnings",
+                asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()},
+            )
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         """See Sessions."""
@@ -203,8 +223,8 @@ class SqliteSessions:
 
 
 def _opened(write: apsw.Connection, session: str, client: str, process: int, now: float) -> bool:
-    """Open or revive a session; whether it is new."""
-    continues = write.execute(f"SELECT id FROM sessions {_NEWEST} LIMIT 1").get or ""
+    """Open or revive a session; whether it is new. It goes on from the newest before it, not from a later one."""
+    continues = write.execute(f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1", (now,)).get or ""
     given = Session(id=session, client=client, process=process, started=now, last_event=now, continues=continues)
     new = _insert(write, "INSERT OR IGNORE INTO sessions", asdict(given))
     if not new:
@@ -260,6 +280,17 @@ def _mentioned(write: apsw.Connection, session: str, item: NewItem) -> bool:
         (session, item.kind, item.text.text, item.path),
     )
     return write.changes() > 0
+
+
+def _inject(write: apsw.Connection, row: Injected) -> None:
+    """Add to what the session was handed on the occasion."""
+    values = asdict(row)
+    added = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
+    write.execute(
+        f"INSERT INTO injected ({', '.join(values)}) VALUES ({marks(tuple(values))})"
+        f" ON CONFLICT DO UPDATE SET {added}, at = max(at, excluded.at)",
+        tuple(values.values()),
+    )
 
 
 def _no_session(session: str) -> NotFound:
@@ -332,4 +363,4 @@ def _item(row: Sequence[Any]) -> Item:
 
 def _learning(row: Sequence[Any]) -> Learning:
     values = dict(zip(_LEARNING, row, strict=True))
-    return msgspec.convert(values | {"gaps": json.loads(values["gaps"])}, Learning)
+    return msgspec.convert(values | {"gaps": msgspec.json.decode(values["gaps"])}, Learning)

@@ -75,8 +75,9 @@ class Synchronizer:
 
     def sync(self, sources: Sequence[Source], *, force: bool = False, progress: Progress | None = None) -> SyncReport:
         """Scan all sources; with `force` every file is read again."""
-        files, skips = self._scan(sources)
+        # Before the files: what another process adds meanwhile is not taken for gone.
         known = {path: state for source in sources for path, state in self._index.manifest(source.name).items()}
+        files, skips = self._scan(sources)
         changes: list[Change] = []
         batch: list[Document] = []
         unread = 0

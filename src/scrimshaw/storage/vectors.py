@@ -8,8 +8,10 @@ where the copy would be too large.
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from scrimshaw.errors import DamagedDatabase
 from scrimshaw.storage.native_memory import give_pages_back
 
 if TYPE_CHECKING:
@@ -53,7 +55,7 @@ class RamScan:
         """See VectorScan."""
         with self._guard:
             if generation != self._generation:
-                self._follow()
+                self._follow(len(vector))
                 self._generation = generation
             owners, ordinals, matrix = self._owners, self._ordinals, self._matrix
         if not len(owners):
@@ -65,7 +67,7 @@ class RamScan:
             scores, owners, ordinals = scores[keep], owners[keep], ordinals[keep]
         return self._fold(scores, owners, ordinals, limit)
 
-    def _follow(self) -> None:
+    def _follow(self, width: int) -> None:
         np, last = self._np, int(self._seqs[-1]) if len(self._seqs) else 0
         present = np.array([row[0] for row in self._database.rows(_PRESENT, (self._model, last))], dtype=np.int64)
         if len(present) != len(self._seqs):
@@ -74,17 +76,17 @@ class RamScan:
             self._ordinals, self._matrix = self._ordinals[keep], self._matrix[keep]
         total = self._database.value(_COUNT, (self._model, last))
         if total:
-            self._append(total, last)
+            self._append(total, last, width)
 
-    def _append(self, total: int, last: int) -> None:
+    def _append(self, total: int, last: int, width: int) -> None:
         """Read `total` new rows block by block into their final place, so that no second copy is ever held."""
         np, have = self._np, len(self._seqs)
         numbers = np.empty((total, 3), dtype=np.int64)
         filled, matrix = 0, self._matrix
         while filled < total and (rows := self._database.rows(_NEW + f" LIMIT {_BLOCK}", (self._model, last))):
-            block = np.frombuffer(b"".join(row[3] for row in rows), dtype=np.float16).reshape(len(rows), -1)
+            block = np.frombuffer(_joined(self._database, rows, width), dtype=np.float16).reshape(len(rows), width)
             if not filled:
-                matrix = np.empty((have + total, block.shape[1]), dtype=np.float32)
+                matrix = np.empty((have + total, width), dtype=np.float32)
                 matrix[:have] = self._matrix if have else 0.0
             take = min(len(rows), total - filled)
             numbers[filled : filled + take] = [row[:3] for row in rows[:take]]
@@ -129,7 +131,7 @@ class DiskScan:
         return best
 
     def _better(self, best: Nearest, rows: list[tuple[Any, ...]], vector: Any) -> Nearest:
-        blob = b"".join(row[3] for row in rows)
+        blob = _joined(self._database, rows, len(vector))
         matrix = self._np.frombuffer(blob, dtype=self._np.float16).reshape(len(rows), len(vector))
         scores = (matrix.astype(self._np.float32) @ vector).tolist()
         return _best_chunks(
@@ -137,6 +139,17 @@ class DiskScan:
             [*(item[0] for item in best), *(row[1] for row in rows)],
             [*(item[2] for item in best), *(row[2] for row in rows)],
         )
+
+
+def _joined(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
+    """The bytes of all vectors, each of `width` float16 numbers; raises DamagedDatabase for one that is not."""
+    if any(len(row[3]) != 2 * width for row in rows):
+        raise DamagedDatabase(
+            f"{database.path} holds vectors that are not {width} numbers long.",
+            "Run `scrimshaw rebuild`.",
+            path=str(database.path),
+        )
+    return b"".join(row[3] for row in rows)
 
 
 def _best_chunks(scores: list[float], owners: list[int], ordinals: list[int]) -> Nearest:

@@ -9,8 +9,9 @@ from pathlib import Path
 PAGE = "docs/calibration.md"
 _HEAD = (
     "# Calibration\n\n"
-    "How well the redaction gate and the extraction rules do on labelled data. Written by `scrimshaw eval redact\n"
-    "--record` and `scrimshaw eval extract --record`, each its own section; the data are not part of this repository.\n"
+    "How well the redaction gate, the extraction rules and the quality gate do on labelled data. Written by\n"
+    "`scrimshaw eval redact --record`, `eval extract --record` and `eval quality --record`, each its own section; the\n"
+    "data are not part of this repository.\n"
 )
 
 Table = Mapping[str, Iterable[str]]

@@ -44,6 +44,7 @@ def save(
     topic: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="A topic (repeatable).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Even if the same text is there already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
+    yes: options.Yes = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -61,6 +62,8 @@ def save(
         origin="cli",
         trust=Trust.HUMAN,
     )
+    if not dry_run:
+        _demand_will(tier, yes)
     with open_memory(project) as engine:
         saved = writing.save(engine, new, force=force, dry_run=dry_run)
     show(saved, as_json, render.saved)
@@ -82,11 +85,13 @@ def edit(
     remove_topic: Annotated[list[str] | None, typer.Option(metavar="TEXT", help="One topic less (repeatable).")] = None,
     content: Annotated[str | None, typer.Option(help="A new text; - reads standard input.")] = None,
     expect: Annotated[str, typer.Option(metavar="HASH", help="Only if the file has this content_hash.")] = "",
+    yes: options.Yes = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Change a memory; without options in your $EDITOR."""
     changes: dict[str, object] = {"title": title, "tier": tier, "type": type_}
+    _demand_will(tier, yes)
     with open_memory(project) as engine:
         memory = engine.memory(memory_id)
         changes |= {
@@ -106,7 +111,9 @@ def edit(
 @app.command(epilog=example("scrimshaw delete drafts/old drafts/older --yes"))
 def delete(
     memory_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories.")],
-    purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo.")] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Keep nothing for undo; older checkpoints still hold it.")
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
     yes: options.Yes = False,
     project: options.Project = None,
@@ -121,6 +128,12 @@ def delete(
             confirm(f"Delete {', '.join(ids)}{' without a trace' if purge else ''}?", yes)
             writing.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
     show(Deleted(ids=ids, purged=purge, dry_run=dry_run), as_json, render.deleted)
+
+
+def _demand_will(tier: Tier | None, yes: bool) -> None:
+    """A constitutional memory stands above every answer, so a person says so twice."""
+    if tier == Tier.CONSTITUTIONAL:
+        confirm("Show this memory before every answer from now on, to every agent?", yes)
 
 
 def _changed(present: tuple[str, ...], add: list[str] | None, remove: list[str] | None) -> list[str] | None:

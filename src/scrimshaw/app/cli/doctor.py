@@ -15,19 +15,22 @@ from scrimshaw.app.cli import options, project_files, render
 from scrimshaw.app.cli.memory import existing
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import show
+from scrimshaw.app.probes import PROCESS
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.setup import programs
 from scrimshaw.app.setup.status import Connection, connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, indexing, inspecting, open_engine
 from scrimshaw.errors import ConfigError, StorageFailure
-from scrimshaw.models import Degradation
+from scrimshaw.models import Capability, Degradation, Status
 from scrimshaw.search.embed import EmbedderUnavailable
 from scrimshaw.storage.sync import SyncReport
 
 app = typer.Typer()
 
 GIT_PATIENCE_S = 10.0
+# Capabilities that have a finding of their own here.
+LOOKED_AT = frozenset({"vault", "git"})
 
 
 class Verdict(StrEnum):
@@ -72,9 +75,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
     yield from _rules(settings)
     try:
         with open_engine(settings) as engine:
-            report = indexing.scan(engine)
+            yield _files(engine)
             yield from _databases(engine)
-            yield _skipped(report)
             yield _model(engine)
     except StorageFailure as error:
         yield _problem("databases", error.message, error.hint)
@@ -134,18 +136,29 @@ def _git(folder: Path, *arguments: str) -> list[str] | None:
 
 
 def _databases(engine: Engine) -> Iterator[Finding]:
-    health = inspecting.health(engine, thorough=True)
-    for capability in health.capabilities:
-        verdict = Verdict.OK if capability.available else Verdict.PROBLEM
-        yield Finding(name=capability.name, verdict=verdict, detail=capability.detail)
-    for problem in health.problems:
+    health = inspecting.health(engine, thorough=True, more=PROCESS)
+    yield from (_capability(engine, row) for row in health.capabilities if row.name not in LOOKED_AT)
+    measured = {row.name for row in health.capabilities}
+    faults = [problem for problem in health.problems if problem.partition(":")[0] not in measured]
+    for problem in faults:
         what, _, fix = problem.partition("; ")
-        yield _problem("databases", what, fix or "Restore journal.db from a backup.")
-    if not health.problems:
+        yield _problem("databases", what, fix or "See `scrimshaw checkpoint list` for older copies.")
+    if not faults:
         rows = engine.journal.verify()[0]
         detail = f"sound; {health.memories} memories, {rows} entries in the ledger"
         yield Finding(name="databases", verdict=Verdict.OK, detail=detail)
     yield _vectors(engine, *health.vectors)
+
+
+def _capability(engine: Engine, row: Capability) -> Finding:
+    """A part as it was measured; what is switched off, or merely not complete, is no fault."""
+    drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
+    if row.status == Status.ON:
+        return Finding(name=row.name, verdict=Verdict.OK, detail=f"{row.detail}{drift}")
+    switched_off = row.name == "vectors" and engine.settings.embedding.provider == "none"
+    verdict = Verdict.NOTE if switched_off or row.status == Status.DEGRADED else Verdict.PROBLEM
+    fix = "" if switched_off else "See `scrimshaw capabilities` for what is lost; `scrimshaw rebuild` mends the index."
+    return Finding(name=row.name, verdict=verdict, detail=f"{row.detail}{drift}", fix=fix)
 
 
 def _vectors(engine: Engine, ready: int, total: int) -> Finding:
@@ -154,6 +167,13 @@ def _vectors(engine: Engine, ready: int, total: int) -> Finding:
     return _problem(
         "vector_coverage", f"{ready} of {total} pieces have one", "Run `scrimshaw scan`, or wait for the server."
     )
+
+
+def _files(engine: Engine) -> Finding:
+    try:
+        return _skipped(indexing.scan(engine))
+    except StorageFailure as error:
+        return _problem("files", f"The index cannot follow them: {error.message}", error.hint)
 
 
 def _skipped(report: SyncReport) -> Finding:

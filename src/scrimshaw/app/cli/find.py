@@ -9,10 +9,13 @@ from typing import Annotated
 import typer
 
 from scrimshaw.app.cli import options, render
-from scrimshaw.app.cli.memory import fill_few, open_memory
+from scrimshaw.app.cli.memory import existing, fill_few, open_memory
 from scrimshaw.app.cli.options import example, matching
 from scrimshaw.app.cli.output import note_degradations, show
-from scrimshaw.engine import inspecting, reading
+from scrimshaw.app.cli.quality import show_quality
+from scrimshaw.engine import indexing, inspecting, reading
+from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.quality_figures import DAYS
 from scrimshaw.models import Intent
 from scrimshaw.search.results import SearchRequest
 
@@ -63,8 +66,9 @@ def search(
 ) -> None:
     """Find memories by words, by meaning and by trigger phrases."""
     filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated, min_quality)
-    with open_memory(project, fresh=not no_scan) as engine:
+    with open_memory(project, fresh=False) as engine:
         if not no_scan:
+            indexing.catch_up(engine)
             fill_few(engine)
         request = SearchRequest(
             query=query,
@@ -90,9 +94,14 @@ def get(
     as_json: options.AsJson = False,
 ) -> None:
     """Print the text of a memory; in a pipe the text alone."""
-    with open_memory(project, fresh=not no_scan) as engine:
+    with open_memory(project, fresh=False) as engine:
+        if not no_scan:
+            indexing.catch_up(engine)
         found = reading.get(engine, memory_id, anchor)
+        late = engine.degradations.of(INDEX)
     show(found, as_json, render.text)
+    if not as_json:
+        note_degradations((*found.degradations, *late))
 
 
 @app.command("list", epilog=example("scrimshaw list --type decision --sort updated --limit 50"))
@@ -132,11 +141,22 @@ def stats(
     until: options.Until = "",
     include_deprecated: options.Deprecated = False,
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
+    context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
+    quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
+    days: Annotated[float, typer.Option(min=0.01, help="With --quality: created in so many days.")] = DAYS,
     no_scan: options.NoScan = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Count memories exactly, and say how large and how complete the index is."""
+    """Count memories exactly, and say how large and how complete the index is; or what sessions were handed."""
+    if quality:
+        show_quality(existing(project), days, as_json)
+        return
+    if context:
+        with open_memory(project, fresh=False) as engine:
+            handed = inspecting.contexts(engine)
+        show(handed, as_json, render.contexts)
+        return
     filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated)
     groups = by or [Group.SOURCE, Group.TIER, Group.TYPE]
     with open_memory(project, fresh=not no_scan) as engine:

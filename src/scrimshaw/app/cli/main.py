@@ -12,17 +12,27 @@ from typer.main import get_command
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import (
+    capabilities,
     change,
+    checkpoint,
     doctor,
+    drafts,
     evaluate,
     evaluate_extract,
+    evaluate_injection,
+    evaluate_quality,
     evaluate_redact,
     find,
+    golden,
+    ledger,
+    lint,
     options,
+    prove,
     rules,
     session,
     setup,
     start,
+    starting,
     upkeep,
 )
 from scrimshaw.app.cli.output import complain
@@ -36,11 +46,19 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, find, change, session, upkeep, doctor):
+for part in (start, setup, starting, find, change, session, upkeep, lint, doctor, capabilities, prove):
     app.add_typer(part.app)
-for part in (evaluate_redact, evaluate_extract):
+app.add_typer(drafts.week)
+app.add_typer(drafts.app, name="drafts")
+app.add_typer(ledger.undoing_commands)
+app.add_typer(ledger.app, name="ledger")
+app.add_typer(checkpoint.files)
+app.add_typer(checkpoint.app, name="checkpoint")
+for part in (evaluate_redact, evaluate_extract, evaluate_injection, evaluate_quality):
     evaluate.app.add_typer(part.app)
+evaluate.app.add_typer(golden.judging)
 app.add_typer(evaluate.app, name="eval")
+app.add_typer(golden.app, name="golden")
 app.add_typer(rules.app, name="rules")
 
 

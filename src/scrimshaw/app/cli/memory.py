@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -12,7 +12,7 @@ from scrimshaw.app.cli.output import Advance, progress
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, indexing, open_engine
 from scrimshaw.engine.indexing import EMBED, EMBED_BATCH
-from scrimshaw.errors import ConfigError
+from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Degradation, JobState
 from scrimshaw.search.embed import EmbedderUnavailable
 
@@ -54,11 +54,12 @@ def open_memory(project: Path | None, *, fresh: bool = True) -> Iterator[Engine]
 def fill_few(engine: Engine) -> None:
     """Make the vectors of a handful of new chunks, so that a note of a minute ago is found by its meaning.
 
-    A model that refuses is not reported here: the search that follows says so with its answer.
+    A model or a table that refuses is not reported here: the search that follows says so with its answer.
     """
-    ready, total = indexing.vectors_ready(engine)
-    if 0 < total - ready <= EMBED_BATCH:
-        _fill(engine, lambda done, total: None)
+    with suppress(StorageFailure):
+        ready, total = indexing.vectors_ready(engine)
+        if 0 < total - ready <= EMBED_BATCH:
+            _fill(engine, lambda done, total: None)
 
 
 def fill_vectors(engine: Engine, as_json: bool) -> Vectors:

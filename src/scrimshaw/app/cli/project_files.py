@@ -10,13 +10,16 @@ from scrimshaw.config import CONFIG_FILE, KeyInfo, all_keys
 from scrimshaw.engine.core import MEMORIES
 
 GITIGNORE = """\
-# Made from the files, or private to this machine: never committed.
-index.db*
-journal.db*
-*.lock
+# Memories and settings are for everybody; all else is made from them, or private to this machine.
+/*
+!/.gitignore
+!/config.toml
+!/golden.toml
+!/links.toml
+!/memories/
 .scrimshaw-tmp-*
 """
-HIDDEN = ("index.db", "journal.db", "vault.lock")
+HIDDEN = ("index.db", "journal.db", "vault.lock", "hook.log", "drafts/x.md", "checkpoints/x.scrim")
 
 _SECTIONS = ("search", "context", "embedding", "index", "features")
 _HEAD = """\

@@ -11,11 +11,12 @@ import msgspec
 from rich.console import Console
 
 from scrimshaw.app.cli.output import line, note, note_degradations, plain
-from scrimshaw.engine.inspecting import Page, Stats
+from scrimshaw.engine.inspecting import Page, SessionContext, Stats
 from scrimshaw.engine.reading import MemoryText
 from scrimshaw.engine.writing import Saved
 from scrimshaw.evaluation.search_quality import Quality, SearchEvaluation
-from scrimshaw.models import Memory, Skip
+from scrimshaw.ingest.instructions import FLAG, is_suspicious
+from scrimshaw.models import Memory, Skip, Trust
 from scrimshaw.search.results import Hit, SearchResult, StageTrace
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from scrimshaw.app.cli.upkeep import Scanned
 
 SKIPS_SHOWN = 20
+SESSIONS_SHOWN = 20
 VERDICT_STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
@@ -47,7 +49,7 @@ def _hit(console: Console, number: int, hit: Hit, explain: bool) -> None:
     memory = hit.memory
     place = f"{memory.id}#{hit.anchor}" if hit.anchor else memory.id
     console.print(line((f"{number}. ", "dim"), (memory.title, "bold"), (f"  {hit.score:.3f}", "dim")))
-    console.print(line("   ", (place, "cyan"), (f"  {_labels(memory)}", "dim")))
+    console.print(line("   ", (place, "cyan"), (f"  {_labels(memory, hit.text)}", "dim")))
     if hit.text.strip():
         console.print(line(textwrap.indent(hit.text.strip(), "   ")))
     if explain:
@@ -55,8 +57,20 @@ def _hit(console: Console, number: int, hit: Hit, explain: bool) -> None:
     console.print()
 
 
-def _labels(memory: Memory) -> str:
-    return "  ".join(filter(None, (memory.tier, memory.type, memory.source, memory.updated[:10])))
+def _labels(memory: Memory, text: str = "") -> str:
+    """Tier, type, source and date; who vouches where that is no person, and a warning of what speaks to an agent."""
+    trust = memory.provenance.trust
+    vouched = trust == Trust.HUMAN
+    warning = FLAG if not vouched and is_suspicious(f"{memory.title}\n{text}") else ""
+    stated = (
+        memory.tier,
+        memory.type,
+        memory.source,
+        memory.updated[:10],
+        "" if vouched else f"trust {trust}",
+        warning,
+    )
+    return "  ".join(filter(None, stated))
 
 
 def _reasons(hit: Hit) -> str:
@@ -85,7 +99,7 @@ def text(console: Console, found: MemoryText) -> None:
         sys.stdout.write(found.body if found.body.endswith("\n") else f"{found.body}\n")
         return
     memory = found.memory
-    console.print(line((memory.title, "bold"), ("  " + _labels(memory), "dim")))
+    console.print(line((memory.title, "bold"), ("  " + _labels(memory, found.body), "dim")))
     console.print(line((f"{memory.path}  {found.content_hash}", "dim")))
     console.print()
     console.print(line(found.body))
@@ -124,6 +138,22 @@ def stats(console: Console, result: Stats, *, by: Sequence[str]) -> None:
     console.print(f"index {_size(result.index_bytes)}, journal {_size(result.journal_bytes)}")
 
 
+def contexts(console: Console, results: Sequence[SessionContext]) -> None:
+    """What the newest sessions were handed, by occasion, and what all were."""
+    for each in results[:SESSIONS_SHOWN]:
+        used = "unknown" if each.context_used is None else f"{each.context_used:.0%}"
+        console.print(line((each.session, "cyan"), f"  {each.client or '-'}, context in use {used}"))
+        for row in each.occasions:
+            console.print(line(f"  {row.occasion:<22}", _handed(row.times, row.tokens, row.hits)))
+        console.print(line((f"  {'in all':<22}{_handed(each.times, each.tokens, each.hits)}", "bold")))
+    tokens, times = sum(each.tokens for each in results), sum(each.times for each in results)
+    console.print(f"{len(results)} sessions were handed {times} texts of {tokens} tokens in all.")
+
+
+def _handed(times: int, tokens: int, hits: int) -> str:
+    return f"{times:>6} texts {tokens:>9} tokens {hits:>7} hits"
+
+
 def _counts(console: Console, counts: Mapping[str, int]) -> None:
     for key, count in sorted(counts.items(), key=lambda pair: (-pair[1], pair[0])):
         console.print(line(f"{count:>7}  ", key or "-"))
@@ -135,8 +165,14 @@ def _size(count: int) -> str:
 
 def saved(console: Console, result: Saved) -> None:
     """What became of a save."""
-    said = {"duplicate": "the same text is there already; nothing was written", "dry_run": "would be saved"}
+    said = {
+        "duplicate": "the same text is there already; nothing was written",
+        "dry_run": "would be saved",
+        "rejected": "rejected; nothing was written (correct it, or save with --force)",
+    }
     console.print(line((result.id, "cyan"), "  ", said.get(result.status, result.status)))
+    for reason in result.reasons:
+        note(reason)
     if result.redacted:
         note(f"Redacted: {', '.join(result.redacted)}.")
     for other in result.similar:

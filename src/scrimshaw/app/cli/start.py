@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import gc
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from msgspec import Struct
 
-from scrimshaw.app.cli import options, project_files, render
+from scrimshaw.app.cli import options, project_files, render, render_starting
 from scrimshaw.app.cli.memory import Vectors, existing, fill_vectors, settings_of, vectors_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import progress, show
+from scrimshaw.app.cli.output import console, is_interactive, progress, show
+from scrimshaw.app.cli.starting import Imported, stop_if_interrupted, take_in
+from scrimshaw.app.starting.plan import EVERYTHING, Request, plan
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.engine.starting.sources import Found, find_sources
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Filters, Skip
 
@@ -43,10 +47,18 @@ class Initialized(Struct, frozen=True, kw_only=True):
     skipped: tuple[Skip, ...]
     vectors: Vectors
     client_config: dict[str, object]
+    imported: Imported | None = None
 
 
-@app.command(epilog=example("cd my-project && scrimshaw init"))
+@app.command(epilog=example("cd my-project && scrimshaw init", "scrimshaw init --import"))
 def init(
+    import_: Annotated[
+        bool | None,
+        typer.Option(
+            "--import/--no-import",
+            help="Read transcripts of earlier sessions and other memories; without it, asked on a terminal.",
+        ),
+    ] = None,
     no_vectors: options.NoVectors = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
@@ -57,7 +69,9 @@ def init(
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = indexing.scan(engine, progress=advance)
-        vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+        imported = _imported(engine, import_, as_json)
+        in_haste = no_vectors or bool(imported and imported.interrupted)
+        vectors = vectors_of(engine) if in_haste else fill_vectors(engine, as_json)
         result = Initialized(
             project=str(settings.project),
             made=tuple(made),
@@ -66,8 +80,11 @@ def init(
             skipped=report.skipped,
             vectors=vectors,
             client_config=dict(CLIENT_CONFIG),
+            imported=imported,
         )
     show(result, as_json, render.initialized)
+    if imported:
+        stop_if_interrupted(imported)
 
 
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
@@ -81,6 +98,26 @@ def serve(
 
     gc.enable()
     run_server(existing(project).project, toolsets)
+
+
+def _imported(engine: Engine, wanted: bool | None, as_json: bool) -> Imported | None:
+    """What was taken in, if the user wants it; only a person at a terminal is asked, and only if there is something."""
+    if wanted is False or (wanted is None and (as_json or not is_interactive())):
+        return None
+    home = Path.home()
+    if wanted is None:
+        found = find_sources(engine.settings.project, home)
+        if all(each.live for each in found) or not _is_wanted(found):
+            return None
+    result = take_in(engine, plan(engine, Request(source=EVERYTHING, home=home)), as_json)
+    if not as_json:
+        render_starting.imported(console(stderr=True), result)
+    return result
+
+
+def _is_wanted(found: list[Found]) -> bool:
+    render_starting.found(console(stderr=True), found)
+    return typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True)
 
 
 def _create(settings: Settings) -> tuple[list[str], list[str]]:

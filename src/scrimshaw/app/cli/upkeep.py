@@ -16,7 +16,7 @@ from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, note, progress, show
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, indexing, open_engine
-from scrimshaw.errors import DamagedDatabase, StorageFailure
+from scrimshaw.errors import DamagedDatabase, NewerDatabase, StorageFailure
 from scrimshaw.models import Skip
 from scrimshaw.storage.sync import Change, SyncReport
 
@@ -84,25 +84,25 @@ def _scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json: bool
 
 @contextmanager
 def _sound_index(settings: Settings) -> Iterator[Engine]:
-    """The memory, its index set aside and begun anew if it is damaged."""
-    if _is_damaged(settings):
+    """The memory, its index set aside and begun anew if it cannot be read."""
+    if _is_unusable(settings):
         for file in settings.folder.glob("index.db*"):
             file.unlink()
-        note("The index was damaged; it is made from nothing.")
+        note("The index was damaged or of a newer version; it is made from nothing.")
     with open_engine(settings) as engine:
         yield engine
 
 
-def _is_damaged(settings: Settings) -> bool:
+def _is_unusable(settings: Settings) -> bool:
     try:
         with open_engine(settings) as engine:
             return bool(engine.index.check())
     except StorageFailure as error:
-        if _damaged_file(error) != settings.folder / "index.db":
+        if _unusable_file(error) != settings.folder / "index.db":
             raise
         return True
 
 
-def _damaged_file(error: StorageFailure) -> Path | None:
-    """The database that is damaged; None where it was merely busy, full or not permitted."""
-    return Path(error.details["path"]) if isinstance(error, DamagedDatabase) else None
+def _unusable_file(error: StorageFailure) -> Path | None:
+    """The database that cannot be read; None where it was merely busy, full or not permitted."""
+    return Path(error.details["path"]) if isinstance(error, DamagedDatabase | NewerDatabase) else None

@@ -36,9 +36,11 @@ WORKER_THREADS = 4
 """Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time."""
 CALLBACK_DRAIN_SECONDS = 2.0
 """How long a stopping server waits for after-tool callbacks."""
+ANSWER_FIRST_SECONDS = 0.01
+"""What callbacks wait, so that the answer is sent first: both would share one interpreter lock."""
 
 _MARKDOWN = "text/markdown"
-_NOT_READY = "afterToolCallbacks not available; ensure the server's hook pipeline is initialised first"
+_NOT_READY = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
 
 _TEMPLATE = wire.ResourceTemplate(
     name="memory",
@@ -124,9 +126,11 @@ class AfterToolCallbacks:
         self._callbacks: tuple[AfterTool, ...] = ()
         self._finished: queue.SimpleQueue[FinishedCall | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
 
     def start(self) -> None:
         """Begin to work; from now on callbacks can be registered."""
+        self._stopping.clear()
         self._thread = threading.Thread(target=self._work, name="after-tool", daemon=True)
         self._thread.start()
 
@@ -144,12 +148,14 @@ class AfterToolCallbacks:
     def stop(self) -> None:
         """Forget the callbacks once the queued calls are worked off, at the latest after CALLBACK_DRAIN_SECONDS."""
         if self._thread is not None:
+            self._stopping.set()
             self._finished.put(None)
             self._thread.join(CALLBACK_DRAIN_SECONDS)
         self._thread, self._callbacks = None, ()
 
     def _work(self) -> None:
         while (call := self._finished.get()) is not None:
+            self._stopping.wait(ANSWER_FIRST_SECONDS)
             for callback in self._callbacks:
                 self._run(callback, call)
 

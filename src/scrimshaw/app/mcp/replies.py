@@ -7,12 +7,17 @@ from typing import Any
 
 from msgspec import Struct
 
-from scrimshaw.models import Degradation, Memory, Skip
+from scrimshaw.app.hooks.inject import guarded
+from scrimshaw.ingest.instructions import FLAG, is_suspicious
+from scrimshaw.models import Degradation, Memory, Skip, Trust
 from scrimshaw.search.results import Hit, SearchResult
 
 
 class HitView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A hit; `why` holds ranks per channel, factors and boosts."""
+    """A hit; `flags` warn of its text, which is then fenced.
+
+    `why` holds ranks per channel, factors and boosts, of a session's entry the call it came from.
+    """
 
     id: str
     title: str
@@ -24,6 +29,7 @@ class HitView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     artifact: str = "memory"
     anchor: str = ""
     trust: str = "human"
+    flags: Sequence[str] = ()
     updated: str = ""
     always_on: bool = False
     why: Mapping[str, Any] = {}
@@ -83,17 +89,23 @@ def hit_view(hit: Hit, *, explain: bool) -> HitView:
         id=memory.id,
         title=memory.title,
         score=hit.score,
-        text=hit.text,
+        text=guarded(hit.text, memory.provenance.trust),
         tokens=hit.tokens,
         tier=_unless(memory.tier, "normal"),
         type=_unless(memory.type, "general"),
         artifact=_unless(memory.artifact, "memory"),
         anchor=hit.anchor,
         trust=_unless(memory.provenance.trust, "human"),
+        flags=flags(f"{memory.title}\n{hit.text}", memory.provenance.trust),
         updated=memory.updated,
         always_on=hit.always_on,
         why=_why(hit) if explain else {},
     )
+
+
+def flags(text: str, trust: Trust) -> tuple[str, ...]:
+    """What to warn of in a text that no person vouches for."""
+    return (FLAG,) if trust != Trust.HUMAN and is_suspicious(text) else ()
 
 
 def _unless(value: str, usual: str) -> str:
@@ -137,6 +149,7 @@ def _why(hit: Hit) -> Mapping[str, Any]:
         "factors": why.factors,
         "boosts": why.boosts,
         "phrases": why.phrases,
+        "source": why.source,
     }
     return {name: value for name, value in parts.items() if value}
 

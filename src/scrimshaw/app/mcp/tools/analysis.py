@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.replies import MemoryView, memory_view
 from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.mcp.tools.core import MemoryId
 from scrimshaw.engine import Engine, linking
 from scrimshaw.models import Relation
@@ -27,6 +28,7 @@ class CausalLinkCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")]
     strength: Annotated[float, Meta(ge=0, le=1)] = 1.0
     evidence: Annotated[str, Meta(description="Why it holds.", max_length=2000)] = ""
+    session_id: str = ""
 
 
 class CausalUnlinkCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -35,6 +37,7 @@ class CausalUnlinkCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     source_id: MemoryId
     target_id: MemoryId
     relation: Relation
+    session_id: str = ""
 
 
 class CausalLinkReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -88,14 +91,23 @@ class DriftWhyReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 @tool(toolset="analysis", layer="L6", idempotent=True)
 def memory_causal_link(engine: Engine, call: CausalLinkCall) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
-    linked = linking.link(engine, call.source_id, call.target_id, call.relation, call.strength, call.evidence)
+    linked = linking.link(
+        engine,
+        call.source_id,
+        call.target_id,
+        call.relation,
+        call.strength,
+        call.evidence,
+        session=session_of(engine, call.session_id),
+    )
     return _reply(linked)
 
 
 @tool(toolset="analysis", layer="L6")
 def memory_causal_unlink(engine: Engine, call: CausalUnlinkCall) -> CausalLinkReply:
     """Take a relation back."""
-    return _reply(linking.unlink(engine, call.source_id, call.target_id, call.relation))
+    session = session_of(engine, call.session_id)
+    return _reply(linking.unlink(engine, call.source_id, call.target_id, call.relation, session=session))
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)

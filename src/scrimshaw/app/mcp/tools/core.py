@@ -12,14 +12,16 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from scrimshaw.app.mcp.replies import MemoryView, SearchReply, memory_view, search_reply, skip_view
+from scrimshaw.app.hooks.inject import guarded
+from scrimshaw.app.mcp.replies import MemoryView, SearchReply, flags, memory_view, search_reply
 from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.processes import ancestors
-from scrimshaw.engine import Engine, importing, inspecting, reading, sessions, writing
+from scrimshaw.engine import Engine, importing, reading, sessions, writing
 from scrimshaw.engine.context import Context, ContextRequest, context
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import (
-    Capability,
     Degradation,
     Filters,
     Intent,
@@ -114,12 +116,14 @@ class GetCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class GetReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory with its text; `redacted` names classes of secrets taken out of it."""
+    """A memory with its text, fenced where `flags` warn of it; `redacted` names classes of secrets taken out of it."""
 
     memory: MemoryView
     content: str
     content_hash: str
+    flags: Sequence[str] = ()
     redacted: Sequence[str] = ()
+    degraded: Sequence[Degradation] = ()
 
 
 class SaveCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -139,7 +143,9 @@ class SaveCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`status`: saved, updated, indexed, duplicate or dry_run. `spans` are [start, end, class] of what was redacted."""
+    """`status`: saved, updated, indexed, duplicate, dry_run, or rejected by the quality gate for `reasons` (correct the
+    text, or save with force). `spans` are [start, end, class] of what was redacted.
+    """
 
     id: str
     status: str
@@ -149,6 +155,9 @@ class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     spans: Sequence[Sequence[Any]] = ()
     similar: Sequence[Mapping[str, Any]] = ()
     proposals: Sequence[Mapping[str, Any]] = ()
+    quality: Mapping[str, Any] | None = None
+    reasons: Sequence[str] = ()
+    degraded: Sequence[Degradation] = ()
 
 
 class UpdateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -162,6 +171,7 @@ class UpdateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     trigger_phrases: tuple[str, ...] | None = None
     topics: tuple[str, ...] | None = None
     expected_hash: Annotated[str, Meta(description="content_hash you read; refused if changed since.")] | None = None
+    session_id: str = ""
 
 
 class TriggersCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -191,24 +201,6 @@ class TriggersReply(Struct, frozen=True, kw_only=True):
     """Matches, strongest first."""
 
     matches: Sequence[TriggerView]
-
-
-class HealthCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_health."""
-
-    thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
-
-
-class HealthReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`status`: healthy, degraded or broken."""
-
-    status: str
-    memories: int
-    vectors: Mapping[str, int]
-    capabilities: Sequence[Capability]
-    degraded: Sequence[Degradation] = ()
-    problems: Sequence[str] = ()
-    skipped: Sequence[Mapping[str, str]] = ()
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
@@ -264,9 +256,11 @@ def memory_get(engine: Engine, call: GetCall) -> GetReply:
     found = reading.get(engine, call.id, call.anchor)
     return GetReply(
         memory=memory_view(found.memory),
-        content=found.body,
+        content=guarded(found.body, found.memory.provenance.trust),
         content_hash=found.content_hash,
+        flags=flags(found.body, found.memory.provenance.trust),
         redacted=found.redacted,
+        degraded=found.degradations,
     )
 
 
@@ -278,8 +272,8 @@ def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
     if call.file_path:
         saved = importing.save_file(engine, Path(call.file_path), force=call.force, dry_run=call.dry_run)
     else:
-        saved = writing.save(engine, _new_text(call), force=call.force, dry_run=call.dry_run)
-    return _save_reply(saved)
+        saved = writing.save(engine, _new_text(engine, call), force=call.force, dry_run=call.dry_run)
+    return _save_reply(engine, saved)
 
 
 @tool(toolset="core", layer="L4", idempotent=True)
@@ -295,8 +289,15 @@ def memory_update(engine: Engine, call: UpdateCall) -> SaveReply:
     changes = {name: _plain(value) for name, value in given.items() if value is not None}
     if not changes and call.content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
-    saved = writing.update(engine, call.id, changes, content=call.content, expected_hash=call.expected_hash)
-    return _save_reply(saved)
+    saved = writing.update(
+        engine,
+        call.id,
+        changes,
+        content=call.content,
+        expected_hash=call.expected_hash,
+        session=session_of(engine, call.session_id),
+    )
+    return _save_reply(engine, saved)
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
@@ -318,28 +319,12 @@ def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
                 title=match.memory.title,
                 matched_phrases=match.phrases,
                 tier=match.memory.tier,
-                content=match.body,
+                content=guarded(match.body, match.memory.provenance.trust),
                 attention=round(match.attention, 3),
                 state=match.state,
             )
             for match in found
         ]
-    )
-
-
-@tool(toolset="core", layer="L3", read_only=True, idempotent=True)
-def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
-    """What works, what does not, and what to do about it."""
-    found = inspecting.health(engine, thorough=call.thorough)
-    done, total = found.vectors
-    return HealthReply(
-        status=found.status,
-        memories=found.memories,
-        vectors={"done": done, "total": total},
-        capabilities=found.capabilities,
-        degraded=found.degradations,
-        problems=found.problems,
-        skipped=skip_view(engine.index.skips()),
     )
 
 
@@ -350,7 +335,6 @@ TOOLS = (
     memory_save,
     memory_update,
     memory_match_triggers,
-    memory_health,
 )
 
 
@@ -418,12 +402,20 @@ def _shortened(reply: ContextReply) -> ContextReply | None:
     """The reply with one hit less or, where it has none left to lose, one line of state less or no trace."""
     result, hits = reply.result, reply.result.hits
     if hits and not hits[-1].always_on:
-        return replace(
-            reply, result=replace(result, hits=hits[:-1], count=result.count - 1, omitted=result.omitted + 1)
-        )
+        return replace(reply, result=_without_last(result))
     if reply.state:
         return replace(reply, state=reply.state[:-1], state_omitted=reply.state_omitted + 1)
     return replace(reply, result=replace(result, trace=())) if result.trace else None
+
+
+def _without_last(result: SearchReply) -> SearchReply:
+    return replace(
+        result,
+        hits=result.hits[:-1],
+        count=result.count - 1,
+        tokens=result.tokens - result.hits[-1].tokens,
+        omitted=result.omitted + 1,
+    )
 
 
 def _cursor(call: SearchCall, offset: int) -> str:
@@ -442,7 +434,7 @@ def _continued(call: SearchCall) -> tuple[SearchCall, int]:
     return first, max(0, offset)
 
 
-def _new_text(call: SaveCall) -> writing.NewText:
+def _new_text(engine: Engine, call: SaveCall) -> writing.NewText:
     return writing.NewText(
         content=call.content,
         id=call.id,
@@ -451,7 +443,7 @@ def _new_text(call: SaveCall) -> writing.NewText:
         tier=call.importance_tier,
         triggers=call.trigger_phrases,
         topics=call.topics,
-        session=call.session_id,
+        session=session_of(engine, call.session_id),
     )
 
 
@@ -459,7 +451,7 @@ def _plain(value: Any) -> object:
     return list(value) if isinstance(value, tuple) else str(value)
 
 
-def _save_reply(saved: writing.Saved) -> SaveReply:
+def _save_reply(engine: Engine, saved: writing.Saved) -> SaveReply:
     return SaveReply(
         id=saved.id,
         status=saved.status,
@@ -469,4 +461,7 @@ def _save_reply(saved: writing.Saved) -> SaveReply:
         spans=[(span.start, span.end, span.secret_class) for span in saved.spans],
         similar=[msgspec.to_builtins(each) for each in saved.similar],
         proposals=[msgspec.to_builtins(each) for each in saved.proposals],
+        quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
+        reasons=saved.reasons,
+        degraded=engine.degradations.of(INDEX),
     )

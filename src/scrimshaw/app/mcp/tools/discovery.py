@@ -10,9 +10,14 @@ from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.replies import MemoryView, memory_view, skip_view
 from scrimshaw.app.mcp.schema import tool
-from scrimshaw.app.mcp.tools.core import Folder, MemoryId
+from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId
 from scrimshaw.engine import Engine, inspecting, reading
 from scrimshaw.models import Filters, MemoryType, Tier
+
+_ENTRY = (
+    "seq", "at", "action", "memory_id", "reason", "prior_hash", "new_hash", "linked_memory_ids", "decision_meta",
+    "actor", "session",
+)  # fmt: skip
 
 
 class ListCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -23,6 +28,10 @@ class ListCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     spec_folder: Folder = ""
     tier: Tier | None = None
     context_type: MemoryType | None = None
+    topic: str = ""
+    source: str = ""
+    since: Date = ""
+    until: Date = ""
     sort_by: Literal["id", "title", "created", "updated"] = "updated"
     include_deprecated: bool = False
 
@@ -39,6 +48,13 @@ class StatsCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Parameters of memory_stats."""
 
     spec_folder: Folder = ""
+    tier: Tier | None = None
+    context_type: MemoryType | None = None
+    topic: str = ""
+    source: str = ""
+    since: Date = ""
+    until: Date = ""
+    include_deprecated: bool = False
     folder_ranking: Literal["count", "recency", "importance"] = "count"
     exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs on ids to leave out.")] = ()
     limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
@@ -76,23 +92,38 @@ class DependenciesReply(Struct, frozen=True, kw_only=True):
     edges: Sequence[Mapping[str, Any]]
 
 
+class HistoryCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parameters of memory_history."""
+
+    id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = ""
+    session_id: Annotated[str, Meta(description="Only what this session changed.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+
+
+class HistoryReply(Struct, frozen=True, kw_only=True):
+    """Entries of the ledger, newest first; `at` is seconds since 1970."""
+
+    entries: Sequence[Mapping[str, Any]]
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_history(engine: Engine, call: HistoryCall) -> HistoryReply:
+    """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
+    rows = engine.journal.history(call.id, call.limit, session=call.session_id)
+    return HistoryReply(entries=[{name: row[name] for name in _ENTRY if row[name]} for row in rows])
+
+
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
-    filters = Filters(
-        folder=call.spec_folder,
-        tiers=(call.tier,) if call.tier else (),
-        types=(call.context_type,) if call.context_type else (),
-        include_deprecated=call.include_deprecated,
-    )
-    page = inspecting.page(engine, filters, sort=call.sort_by, limit=call.limit, offset=call.offset)
+    page = inspecting.page(engine, _filters(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
     return ListReply(memories=[memory_view(m) for m in page.memories], total=page.total, offset=page.offset)
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
-    found = inspecting.stats(engine, Filters(folder=call.spec_folder), exclude=call.exclude_patterns)
+    found = inspecting.stats(engine, _filters(call), exclude=call.exclude_patterns)
     folders = inspecting.ranked_folders(found.folders, call.folder_ranking)
     done, total = found.vectors
     return StatsReply(
@@ -118,4 +149,17 @@ def memory_dependencies(engine: Engine, call: DependenciesCall) -> DependenciesR
     return DependenciesReply(id=call.id, edges=[msgspec.to_builtins(edge) for edge in edges])
 
 
-TOOLS = (memory_list, memory_stats, memory_dependencies)
+TOOLS = (memory_list, memory_stats, memory_dependencies, memory_history)
+
+
+def _filters(call: ListCall | StatsCall) -> Filters:
+    return Filters(
+        folder=call.spec_folder,
+        tiers=(call.tier,) if call.tier else (),
+        types=(call.context_type,) if call.context_type else (),
+        topics=(call.topic,) if call.topic else (),
+        source=call.source,
+        since=call.since,
+        until=call.until,
+        include_deprecated=call.include_deprecated,
+    )

@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.mcp.tools.core import Folder, MemoryId
-from scrimshaw.engine import Engine, reviewing, writing
+from scrimshaw.engine import Engine, checkpoints, reviewing, writing
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, Tier
 
@@ -23,15 +24,17 @@ class DeleteCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     confirm: Confirm
     id: Annotated[str, Meta(max_length=400)] = ""
     spec_folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = ""
-    purge: Annotated[bool, Meta(description="Erase the kept copy too: no undo.")] = False
+    purge: Annotated[bool, Meta(description="Erase the kept copy too: no undo. Older checkpoints hold it.")] = False
+    session_id: str = ""
 
 
 class DeleteReply(Struct, frozen=True, kw_only=True):
-    """The ids that went, or would go in a dry run."""
+    """The ids that went, or would go in a dry run; `checkpoint` was made before."""
 
     deleted: Sequence[str]
     count: int
     dry_run: bool = False
+    checkpoint: str = ""
 
 
 class BulkDeleteCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -42,6 +45,8 @@ class BulkDeleteCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     spec_folder: Folder = ""
     older_than_days: Annotated[int, Meta(ge=1, description="Only those not updated since.")] | None = None
     dry_run: bool = False
+    skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False
+    session_id: str = ""
 
 
 class ValidateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -66,7 +71,7 @@ def memory_delete(engine: Engine, call: DeleteCall) -> DeleteReply:
     if bool(call.id) == bool(call.spec_folder):
         raise InvalidRequest("A delete takes an id or a spec_folder.", "Give exactly one.", parameter="id")
     ids = [call.id] if call.id else _below(engine, call.spec_folder)
-    deleted = writing.delete(engine, ids, purge=call.purge)
+    deleted = writing.delete(engine, ids, purge=call.purge, session=session_of(engine, call.session_id))
     return DeleteReply(deleted=deleted, count=len(deleted))
 
 
@@ -77,8 +82,17 @@ def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
     if call.older_than_days:
         before = (datetime.now(UTC) - timedelta(days=call.older_than_days)).strftime("%Y-%m-%d")
     chosen = [memory.id for memory in writing.bulk_select(engine, call.tier, folder=call.spec_folder, before=before)]
-    deleted = chosen if call.dry_run else writing.delete(engine, chosen, reason=f"bulk delete of {call.tier}")
-    return DeleteReply(deleted=deleted, count=len(deleted), dry_run=call.dry_run)
+    if call.dry_run or not chosen:
+        return DeleteReply(deleted=chosen, count=len(chosen), dry_run=call.dry_run)
+    checkpoint = "" if call.skip_checkpoint else checkpoints.before(engine, "bulk-delete").name
+    deleted = writing.delete(
+        engine,
+        chosen,
+        reason=f"bulk delete of {call.tier}",
+        session=session_of(engine, call.session_id),
+        backup=False,
+    )
+    return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint)
 
 
 @tool(toolset="mutation", layer="L4")

@@ -1,0 +1,92 @@
+"""One round: what is done to the project before, the processes at work and killed, and the look at it after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from scrimshaw.errors import ScrimshawError
+from scrimshaw.evaluation.proving import disk, faults
+from scrimshaw.evaluation.proving.account import Step, steps
+from scrimshaw.evaluation.proving.plan import Round
+from scrimshaw.evaluation.proving.processes import WRITER, Talk, run
+from scrimshaw.evaluation.proving.projects import Project
+from scrimshaw.evaluation.proving.protocol import Fault, Order, Refused, Role
+from scrimshaw.evaluation.proving.verification import HURT_INDEX, Finding, Kind, verify
+
+# Where these come, an error is the right answer.
+_HINDERED = frozenset({Fault.DISK_FULL, Fault.FILE_LIMIT, Fault.READ_ONLY}) | HURT_INDEX
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    """What came of a round; `point` is the kill point where a process stood, `lost_to_power` counts files."""
+
+    plan: Round
+    acknowledged: int
+    refused: int
+    findings: tuple[Finding, ...]
+    point: str = ""
+    lost_to_power: int = 0
+
+
+def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRITER) -> Played:
+    """Play a round on a project, whose account is brought up to date."""
+    chance = Random(f"{seed}/{plan.number}/after")
+    scratch = project.folder.parent
+    faults.hurt_index(plan.fault, project.settings.folder, chance)
+    log = scratch / "disk.jsonl"
+    log.unlink(missing_ok=True)
+    talk = run(plan, list(_orders(project, plan, seed, log)), scratch, command)
+    faults.make_writable(project.vault)
+    lost = disk.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
+    taken = steps(talk.messages)
+    findings = [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
+    return Played(
+        plan=plan,
+        acknowledged=sum(step.ack is not None for step in taken),
+        refused=sum(isinstance(step.answer, Refused) for step in taken),
+        findings=tuple(findings),
+        point=talk.point,
+        lost_to_power=lost,
+    )
+
+
+def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Order]:
+    """An order for each process; where there are many, only the first stands still at the kill point."""
+    roles = [Role.WRITER] * plan.writers + [Role.READER] * plan.readers + [Role.HOOK] * plan.hooks
+    for place, role in enumerate(roles):
+        name = f"{role[0]}{place}"
+        yield Order(
+            project=str(project.folder),
+            home=str(project.settings.home),
+            role=role,
+            name=name,
+            prefix=f"t{plan.number}{name}",
+            seed=f"{seed}/{plan.number}/{place}",
+            operations=plan.operations,
+            fault=plan.fault,
+            point=plan.point if place == 0 else "",
+            passage=plan.passage,
+            disk_log=str(log) if plan.fault == Fault.POWER_LOSS else "",
+        )
+
+
+def _misbehaved(talk: Talk, plan: Round, taken: Sequence[Step]) -> Iterator[Finding]:
+    """Crashes, hanging, and errors where nothing hindered."""
+    for crash in talk.crashes:
+        yield Finding(Kind.OTHER, f"a process crashed: {crash}")
+    if talk.hung:
+        yield Finding(Kind.OTHER, "the processes hung")
+    for step in taken:
+        if isinstance(step.answer, Refused) and plan.fault not in _HINDERED:
+            yield Finding(Kind.OTHER, f"{step.intent.operation} {step.intent.id}: {step.answer.message}")
+
+
+def _looked_at(project: Project, plan: Round, taken: list[Step], chance: Random) -> list[Finding]:
+    try:
+        return verify(project.settings, project.account, taken, plan.fault, chance)
+    except ScrimshawError as error:
+        return [Finding(Kind.OTHER, f"the memory cannot be used: {error}")]

@@ -1,0 +1,85 @@
+"""What a search goes without when a part of the index is damaged: told in words, never hidden, never fatal."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TypeVar
+
+from scrimshaw.errors import DamagedDatabase
+from scrimshaw.models import Degradation
+from scrimshaw.search.embedder import FALLBACK, IMPACT
+
+_Found = TypeVar("_Found")
+
+
+class Part(StrEnum):
+    """A part of the index, or of the journal, that a search can do without."""
+
+    TEXT = "full_text"
+    VECTORS = "vectors"
+    TRIGGERS = "triggers"
+    GRAPH = "graph"
+    EXCERPTS = "excerpts"
+    REVIEWS = "reviews"
+
+
+# Part -> what is done instead, and what that means for the answer.
+_WITHOUT: Mapping[Part, tuple[str, str]] = MappingProxyType(
+    {
+        Part.TEXT: (
+            "search by meaning and by trigger phrases",
+            "memories that merely share words with the query are missed",
+        ),
+        Part.VECTORS: (FALLBACK, IMPACT),
+        Part.TRIGGERS: (
+            "search by words and by meaning",
+            "memories whose trigger phrases stand in the query may rank lower or be missed",
+        ),
+        Part.GRAPH: (
+            "hits without their neighbours; whatever may be derived from elsewhere is trusted least",
+            "related memories are missed, and constitutional memories are hits like others",
+        ),
+        Part.EXCERPTS: ("hits without an excerpt", "none on which memories are found; read them with memory_get"),
+        Part.REVIEWS: ("no memory counts as reviewed", "what proved useful or faded is ranked like the rest"),
+    }
+)
+
+
+class Faults:
+    """Collects what one search could not do, each part once.
+
+    Damage to a part is borne; an index that cannot be used at all (busy, not permitted, no disk) is raised, since
+    every part would fail alike.
+    """
+
+    def __init__(self) -> None:
+        self._found: dict[str, Degradation] = {}
+
+    def borne(self, part: Part, work: Callable[[], _Found], instead: _Found) -> _Found:
+        """What `work` gives or, where the part is damaged, `instead`."""
+        try:
+            return work()
+        except DamagedDatabase as error:
+            self.note(without(part, error))
+            return instead
+
+    def note(self, degradation: Degradation) -> None:
+        """Add what could not be done."""
+        self._found.setdefault(degradation.failure_mode, degradation)
+
+    def found(self) -> tuple[Degradation, ...]:
+        """All of it, in the order met."""
+        return tuple(self._found.values())
+
+
+def without(part: Part, error: DamagedDatabase) -> Degradation:
+    """What it means that a part is damaged."""
+    fallback, impact = _WITHOUT[part]
+    return Degradation(
+        failure_mode=f"{part}_damaged: {error.message}",
+        fallback_mode=fallback,
+        confidence_impact=impact,
+        retry_recommendation=error.hint,
+    )

@@ -1,0 +1,232 @@
+"""A checkpoint in one file: files and table rows in a ZIP, each with its SHA-256 in a manifest.
+
+The manifest's own SHA-256 is the comment of the ZIP. `files/NAME` are files, `tables/NAME.jsonl` rows, one a line.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+from msgspec import Struct
+
+from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
+from scrimshaw.models import Redacted
+from scrimshaw.storage.durable import make_folders, storage_errors, sync_file, sync_folder, temporary_of
+from scrimshaw.storage.files import content_hash
+from scrimshaw.storage.private import PRIVATE_FOLDER, make_private
+
+FORMAT = 1
+
+_MANIFEST = "manifest.json"
+_FILES, _TABLES, _JSONL = "files/", "tables/", ".jsonl"
+_UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    msgspec.MsgspecError,
+    EOFError,
+    KeyError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+# Larger manifests name more than a hundred thousand files; nothing of the kind was ever written.
+_LARGEST_MANIFEST = 64 * 1024 * 1024
+
+
+class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An entry: its SHA-256 and size in bytes; `rows` of a table; `original`, what a file's hash was unredacted."""
+
+    sha256: str
+    size: int
+    rows: int = 0
+    original: str = ""
+
+
+class Manifest(Struct, frozen=True, kw_only=True):
+    """What an archive holds. `created` is seconds since 1970, `schema` that of the rows, `left_out` names files."""
+
+    format: int
+    schema: int
+    name: str
+    created: float
+    metadata: Mapping[str, str]
+    parts: Mapping[str, Part]
+    left_out: tuple[str, ...] = ()
+
+    @property
+    def files(self) -> dict[str, Part]:
+        """The files by name."""
+        return {name.removeprefix(_FILES): part for name, part in self.parts.items() if name.startswith(_FILES)}
+
+    @property
+    def rows(self) -> dict[str, int]:
+        """The number of rows by table."""
+        found = {name: part.rows for name, part in self.parts.items() if name.startswith(_TABLES)}
+        return {name.removeprefix(_TABLES).removesuffix(_JSONL): rows for name, rows in found.items()}
+
+
+class _Make(Struct, frozen=True):
+    """What is read of a manifest first, whatever else a later version writes."""
+
+    format: int
+    schema: int
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """A file for an archive: its name, its text (None: it has none and is left out), and the hash it has on disk."""
+
+    name: str
+    text: Redacted | None
+    content_hash: str
+
+
+def write_archive(
+    path: Path, head: Manifest, files: Iterable[Kept], rows: Iterable[tuple[str, Mapping[str, Any]]]
+) -> Manifest:
+    """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts.
+
+    Raises StorageFailure.
+    """
+    temporary = temporary_of(path)
+    with storage_errors("write", path):
+        make_folders(path.parent, PRIVATE_FOLDER)
+        try:
+            make_private(temporary)
+            manifest = _write(temporary, head, files, rows)
+            sync_file(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    return manifest
+
+
+@dataclass(frozen=True)
+class Archive:
+    """An open archive whose manifest was found sound; parts are checked as they are read."""
+
+    path: Path
+    manifest: Manifest
+    zip: zipfile.ZipFile
+
+    def text(self, name: str) -> str:
+        """A file; raises UnusableArchive."""
+        part = self.manifest.parts[_FILES + name]
+        with _refusals(self.path), self.zip.open(_FILES + name) as stream:
+            data = stream.read(part.size + 1)
+            if content_hash(data) != part.sha256:
+                raise _unusable(self.path, f"{name} is not what was written")
+            return data.decode()
+
+    def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """(table, row) of all tables, bytes as base64; raises UnusableArchive, at the latest at the end of a table."""
+        for table, expected in self.manifest.rows.items():
+            name = f"{_TABLES}{table}{_JSONL}"
+            digest, count = hashlib.sha256(), 0
+            with _refusals(self.path), self.zip.open(name) as stream:
+                for line in stream:
+                    digest.update(line)
+                    count += 1
+                    yield table, msgspec.json.decode(line, type=dict[str, Any])
+            if (digest.hexdigest(), count) != (self.manifest.parts[name].sha256, expected):
+                raise _unusable(self.path, f"the table {table} is not what was written")
+
+
+@contextmanager
+def open_archive(path: Path, schema: int) -> Iterator[Archive]:
+    """Open an archive of at most this schema.
+
+    Raises NotFound, UnusableArchive for one that is damaged, cut off or of a newer make, StorageFailure.
+    """
+    if not path.is_file():
+        raise NotFound(f"There is no {path}.", "See `scrimshaw checkpoint list`.", path=str(path))
+    with _refusals(path):
+        opened = zipfile.ZipFile(path)
+    with opened:
+        yield Archive(path, _manifest(opened, path, schema), opened)
+
+
+def _write(
+    path: Path, head: Manifest, files: Iterable[Kept], rows: Iterable[tuple[str, Mapping[str, Any]]]
+) -> Manifest:
+    parts: dict[str, Part] = {}
+    left_out = []
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in files:
+            if file.text is None:
+                left_out.append(file.name)
+            else:
+                parts[_FILES + file.name] = _put(archive, file.name, file.text, file.content_hash)
+        for table, group in groupby(rows, key=itemgetter(0)):
+            name = f"{_TABLES}{table}{_JSONL}"
+            with archive.open(name, "w", force_zip64=True) as stream:
+                parts[name] = _put_rows(stream, (row for _, row in group))
+        manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
+        data = msgspec.json.encode(manifest)
+        archive.writestr(_MANIFEST, data)
+        archive.comment = content_hash(data).encode()
+    return manifest
+
+
+def _put(archive: zipfile.ZipFile, name: str, text: Redacted, on_disk: str) -> Part:
+    data = text.text.encode()
+    archive.writestr(_FILES + name, data)
+    digest = content_hash(data)
+    return Part(sha256=digest, size=len(data), original="" if digest == on_disk else on_disk)
+
+
+def _put_rows(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> Part:
+    digest, size, count = hashlib.sha256(), 0, 0
+    for row in rows:
+        line = msgspec.json.encode(row) + b"\n"
+        stream.write(line)
+        digest.update(line)
+        size, count = size + len(line), count + 1
+    return Part(sha256=digest.hexdigest(), size=size, rows=count)
+
+
+def _manifest(opened: zipfile.ZipFile, path: Path, schema: int) -> Manifest:
+    with _refusals(path):
+        if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
+            raise _unusable(path, "its manifest is far too large")
+        data = opened.read(_MANIFEST)
+        if content_hash(data).encode() != opened.comment:
+            raise _unusable(path, "its manifest does not have the checksum it was written with")
+        made = msgspec.json.decode(data, type=_Make)
+        if made.format > FORMAT or made.schema > schema:
+            raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")
+        manifest = msgspec.json.decode(data, type=Manifest)
+    if sorted(opened.namelist()) != sorted([_MANIFEST, *manifest.parts]):
+        raise _unusable(path, "it does not hold what its manifest names")
+    return manifest
+
+
+@contextmanager
+def _refusals(path: Path) -> Iterator[None]:
+    """Turns what cannot be unpacked or decoded into UnusableArchive, and the disk's refusals into StorageFailure."""
+    try:
+        with storage_errors("read", path):
+            yield
+    except _UNREADABLE as error:
+        raise _unusable(path, f"it is damaged or cut off ({error})") from error
+    except StorageFailure as error:
+        if error.details["errno"] == errno.EINVAL:  # a place in the file that cannot be
+            raise _unusable(path, "it is damaged or cut off") from error
+        raise
+
+
+def _unusable(path: Path, why: str, hint: str = "Use another one; nothing was changed.") -> UnusableArchive:
+    return UnusableArchive(f"{path.name} cannot be used: {why}.", hint, path=str(path))

@@ -1,0 +1,83 @@
+"""Golden queries: questions whose answers are known, in one TOML file that travels with git."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.models import Redacted
+from scrimshaw.storage.durable import replace_file, storage_errors
+
+GOLDEN_FILE = "golden.toml"
+HEAD = "# Questions whose answers are known: `scrimshaw doctor` and `scrimshaw eval golden` ask them.\n"
+
+_Id = Annotated[str, Meta(min_length=1)]
+
+
+class Golden(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question, the ids it must bring, and among how many first hits."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=2000)]
+    expect: Annotated[tuple[_Id, ...], Meta(min_length=1)]
+    within: Annotated[int, Meta(ge=1, le=100)] = 5
+
+
+class _File(Struct, frozen=True, forbid_unknown_fields=True):
+    query: tuple[Golden, ...] = ()
+
+
+def read_golden(path: Path) -> tuple[Golden, ...]:
+    """The golden queries of a file, none where there is no file; raises UnreadableFile and StorageFailure."""
+    return _parsed(path, golden_text(path))
+
+
+def golden_text(path: Path) -> str:
+    """The file as it is, empty where there is none; raises UnreadableFile and StorageFailure."""
+    with storage_errors("read", path):
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError as error:
+            raise UnreadableFile(f"{path} is no UTF-8 text.", "Save it as UTF-8.", path=str(path)) from error
+
+
+def with_query(before: str, golden: Golden) -> str:
+    """The text of a file with one more query at its end; what stands there is left as it is."""
+    block = [
+        "",
+        "[[query]]",
+        f"text = {_toml(golden.text)}",
+        f"expect = [{', '.join(map(_toml, golden.expect))}]",
+        f"within = {golden.within}",
+        "",
+    ]
+    head = before or HEAD
+    return (head if head.endswith("\n") else head + "\n") + "\n".join(block)
+
+
+def write_golden(path: Path, text: Redacted) -> Sequence[Golden]:
+    """Replace the file durably, hold the vault's lock; its queries. Raises UnreadableFile for a text that is none."""
+    found = _parsed(path, text.text)
+    with storage_errors("write", path):
+        replace_file(path, text.text.encode())
+    return found
+
+
+def _parsed(path: Path, text: str) -> tuple[Golden, ...]:
+    try:
+        return msgspec.convert(tomllib.loads(text), _File).query
+    except (ValueError, msgspec.ValidationError) as error:
+        raise UnreadableFile(f"{path}: {error}.", "Correct the file.", path=str(path)) from error
+
+
+def _toml(text: str) -> str:
+    # A JSON string is a TOML string, but for the one control character that JSON lets stand.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,0 +1,61 @@
+"""The ledger's rows: how each is chained to the one before it, and the one door through which they may be changed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from scrimshaw.errors import StorageFailure
+
+LEDGER = (
+    "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
+)
+_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
+
+
+def chain(before: str, values: Sequence[Any]) -> str:
+    """The hash that ties a row, given without its number and its own hash, to the hash of the one before it."""
+    return hashlib.sha256(json.dumps([before, *values]).encode()).hexdigest()
+
+
+def verify(connection: apsw.Connection) -> tuple[int, int]:
+    """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
+    last, checked, newest = "", 0, 0
+    for row in connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"):
+        last = chain(last, row[1:-1])
+        checked += 1
+        if last != row[-1]:
+            return checked, int(row[0])
+        newest = int(row[0])
+    given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
+    return checked, newest + 1 if newest < given else 0
+
+
+@contextmanager
+def rewritten(write: apsw.Connection) -> Iterator[None]:
+    """The block may change rows of the ledger, inside the transaction of `write`; the chain is made anew behind it.
+
+    Only a purge comes here, and it records what it did. Raises StorageFailure if the new chain is not sound.
+    """
+    triggers: Mapping[str, str] = dict(write.execute(_TRIGGERS).fetchall())
+    for name in triggers:
+        write.execute(f'DROP TRIGGER "{name}"')
+    yield
+    _chain_anew(write)
+    for sql in triggers.values():
+        write.execute(sql)
+    broken = verify(write)[1]
+    if broken:
+        raise StorageFailure(f"The ledger could not be chained anew: row {broken}.", "Nothing was changed; try again.")
+
+
+def _chain_anew(write: apsw.Connection) -> None:
+    last = ""
+    for row in write.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq").fetchall():
+        last = chain(last, row[1:-1])
+        write.execute("UPDATE ledger SET chain = ? WHERE seq = ?", (last, row[0]))

@@ -1,0 +1,76 @@
+"""Who may read what: sessions are their user's alone whatever the umask, memories are shared as git shares them."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.samples import write_memory
+
+from scrimshaw.app.hooks.log import log
+from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.settings import COPY, settings_of
+from scrimshaw.engine import Engine, writing
+from scrimshaw.models import Redacted
+from scrimshaw.storage.files import Vault
+from scrimshaw.storage.sqlite import Database
+
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
+
+
+@pytest.fixture(params=[0o000, 0o022, 0o077], autouse=True)
+def umask(request: pytest.FixtureRequest) -> Iterator[int]:
+    before = os.umask(request.param)
+    yield request.param
+    os.umask(before)
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("schema", ["index", "journal"])
+def test_databases_and_their_companions_are_private(tmp_path: Path, schema: str) -> None:
+    database = Database(tmp_path / "x.db", schema, durable=True, busy_timeout_ms=1000)
+    with database.write() as write:
+        write.execute("CREATE TABLE t (x); INSERT INTO t VALUES (1)")
+    found = {path.name: mode(path) for path in tmp_path.iterdir()}
+    database.close()
+    assert found == {"x.db": 0o600, "x.db-wal": 0o600, "x.db-shm": 0o600}
+
+
+def test_what_hooks_leave_behind_is_private(engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(project)
+    for name in [name for name in os.environ if name.startswith(("SCRIMSHAW_", "SPECKIT_"))]:
+        monkeypatch.delenv(name)
+    payload = {"session_id": "S1", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": "hello"}
+    handle(["claude"], json.dumps(payload).encode())
+    settings_of(project, settled_s=0)
+    log("something went wrong")
+    made = {name: mode(project / ".scrimshaw" / name) for name in ("journal.db", "hook.log", COPY)}
+    assert made == dict.fromkeys(made, 0o600)
+
+
+def test_files_of_a_private_vault_are_their_owners_alone(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "drafts", "drafts", writable=True, private=True)
+    vault.write("sessions/one", Redacted(text="one"), expected_hash="")
+    assert mode(tmp_path / "drafts") == mode(tmp_path / "drafts/sessions") == 0o700
+    assert mode(tmp_path / "drafts/sessions/one.md") == 0o600
+    (tmp_path / "drafts/sessions/one.md").chmod(0o644)
+    vault.write("sessions/one", Redacted(text="two"), expected_hash=None)
+    assert mode(tmp_path / "drafts/sessions/one.md") == 0o600
+
+
+def test_memories_have_the_modes_that_git_gives(engine: Engine, vault: Path, umask: int) -> None:
+    writing.save(engine, writing.NewText(content="# Shared\n\nWith everybody.\n", id="a/shared"), force=True)
+    assert mode(vault / "a/shared.md") == 0o666 & ~umask
+    assert mode(vault / "a") == 0o777 & ~umask
+    path = write_memory(vault, "mine", "# Mine\n")
+    path.chmod(0o640)
+    vault_of, name = engine.vault_of("mine")
+    vault_of.write(name, Redacted(text="# Mine again\n"), expected_hash=None)
+    assert mode(path) == 0o640

@@ -1,0 +1,217 @@
+"""Databases that other versions left: older ones lose nothing, newer ones are left alone, a killed upgrade is none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from tests.conftest import OpenMemory
+from tests.samples import write_memory
+
+from scrimshaw.app.cli.main import main
+from scrimshaw.app.hooks.record import handle
+from scrimshaw.engine import Engine, drafts, indexing, reading, undoing, writing
+from scrimshaw.engine.checkpoints import create
+from scrimshaw.errors import NewerDatabase
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.sqlite import Database, newest_migration
+from scrimshaw.storage.sqlite_tables import Row, rewind
+
+JOURNAL, INDEX = "journal.db", "index.db"
+OLDER = range(1, newest_migration("journal"))
+WAL = "# The log is reset\n\nWe chose apsw because the interpreter's SQLite loses its log: see the wal reset.\n"
+
+# A process that dies where the migration has changed many pages of the file and is not done.
+DIES_IN_THE_MIDST = """
+import os, signal, sys
+from pathlib import Path
+import apsw
+from scrimshaw.storage import sqlite
+
+def die():
+    os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
+
+apsw.connection_hooks.append(lambda connection: connection.create_scalar_function("die", die))
+shipped = sqlite._migrations("journal")
+number = shipped[-1][0] + 1
+sql = (
+    "ALTER TABLE ledger ADD COLUMN more TEXT NOT NULL DEFAULT ''; CREATE TABLE many (x);"
+    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
+    " INSERT INTO many SELECT randomblob(500) FROM n; DROP TABLE events; SELECT die(); CREATE TABLE rest (x)"
+)
+sqlite._migrations = lambda _: [*shipped, (number, f"{number:04}_many.sql", sql)]
+sqlite.Database(Path(sys.argv[1]), "journal", durable=True, busy_timeout_ms=1000)
+"""
+
+
+def hook(project: Path, event: str, **fields: Any) -> str:
+    payload = {"session_id": "S1", "cwd": str(project), "hook_event_name": event, "transcript_path": "", **fields}
+    return handle(["claude"], json.dumps(payload).encode())
+
+
+def bash(project: Path, call_id: str, command: str, output: str) -> None:
+    response = {"stdout": output, "stderr": "", "interrupted": False}
+    tool: Mapping[str, Any] = {"tool_name": "Bash", "tool_input": {"command": command}, "tool_response": response}
+    hook(project, "PostToolUse", tool_use_id=call_id, **tool)
+
+
+def live_through(engine: Engine, project: Path) -> None:
+    """What a week leaves behind: memories saved, changed, removed and read, and a session with its draft."""
+    hook(project, "SessionStart", source="startup")
+    hook(project, "UserPromptSubmit", prompt="We decided to use apsw; make the deploy work")
+    bash(project, "t1", "git commit -m 'fix: use apsw'", "[main 1a2b3c4] fix: use apsw\n 1 file changed")
+    bash(project, "t2", "make deploy", "Error: port 8443 in use")
+    writing.save(engine, writing.NewText(content=WAL, id="storage/wal", triggers=("wal reset",), session="S1"))
+    writing.save(engine, writing.NewText(content="# Old\n\nThis goes away again.\n", id="old"), force=True)
+    writing.update(engine, "storage/wal", {"tier": "important"}, content=f"{WAL}\nMore.\n", session="S1")
+    writing.delete(engine, ["old"])
+    reading.search(engine, SearchRequest(query="why apsw"))
+    hook(project, "SessionEnd", reason="exit")
+    drafts.make_draft(engine, "S1")
+
+
+def dumped(engine: Engine) -> dict[str, list[Row]]:
+    tables: dict[str, list[Row]] = {}
+    for table, row in engine.journal.dump():
+        tables.setdefault(table, []).append(row)
+    return tables
+
+
+def columns(path: Path) -> dict[str, set[str]]:
+    connection = apsw.Connection(str(path))
+    names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    found = {name: {row[1] for row in connection.execute(f'PRAGMA table_info("{name}")')} for name in names}
+    connection.close()
+    return found
+
+
+@pytest.mark.parametrize("schema", OLDER)
+def test_a_journal_of_an_older_version_loses_nothing(open_memory: OpenMemory, project: Path, schema: int) -> None:
+    folder = project / ".scrimshaw"
+    with open_memory() as engine:
+        live_through(engine, project)
+        before, rows = dumped(engine), list(engine.journal.dump())
+    for path in folder.glob(f"{JOURNAL}*"):
+        path.unlink()
+    rewind(folder / JOURNAL, schema, rows)
+    kept = columns(folder / JOURNAL)
+    engine = open_memory()
+    after = dumped(engine)
+    for table in kept.keys() & before.keys():
+        shared = [{name: row[name] for name in row if name in kept[table]} for row in before[table]]
+        assert [{name: row[name] for name in row if name in kept[table]} for row in after[table]] == shared, table
+    assert {"ledger", "contents", "jobs"} <= kept.keys() & before.keys()
+
+
+@pytest.mark.parametrize("schema", OLDER)
+def test_a_journal_of_an_older_version_can_be_worked_with(open_memory: OpenMemory, project: Path, schema: int) -> None:
+    folder = project / ".scrimshaw"
+    with open_memory() as engine:
+        live_through(engine, project)
+        rows = list(engine.journal.dump())
+    for path in folder.glob(f"{JOURNAL}*"):
+        path.unlink()
+    rewind(folder / JOURNAL, schema, rows)
+    engine = open_memory()
+    checked, broken = engine.journal.verify()
+    assert (checked, broken) == (len([row for table, row in rows if table == "ledger"]), 0)
+    undone = next(row["seq"] for row in engine.journal.history() if row["action"] == "retire")
+    assert undoing.undo(engine, entry=undone).undone == 1
+    assert reading.get(engine, "old").body.endswith("This goes away again.\n")
+    assert reading.search(engine, SearchRequest(query="apsw log")).hits[0].memory.id == "storage/wal"
+    writing.save(engine, writing.NewText(content="# New\n\nSaved by the version of today.\n", id="new"), force=True)
+    bash(project, "t9", "git commit -m 'fix: later'", "[main 2b3c4d5] fix: later\n 1 file changed")
+    assert any("fix: later" in item.text for item in engine.sessions.items("S1"))
+    assert create(engine, f"after-{schema}").name == f"after-{schema}"
+
+
+def test_an_index_of_every_older_version_is_usable(open_memory: OpenMemory, project: Path, vault: Path) -> None:
+    write_memory(vault, "wal", WAL)
+    for schema in range(1, newest_migration("index") + 1):
+        for path in (project / ".scrimshaw").glob(f"{INDEX}*"):
+            path.unlink()
+        Database(project / ".scrimshaw" / INDEX, "index", durable=False, busy_timeout_ms=1000, through=schema).close()
+        with open_memory() as engine:
+            indexing.scan(engine)
+            assert reading.search(engine, SearchRequest(query="apsw")).hits
+
+
+def of_a_later_version(path: Path) -> bytes:
+    """Record a migration of tomorrow; the bytes of the file."""
+    connection = apsw.Connection(str(path))
+    connection.execute("INSERT INTO migrations VALUES (99, '0099_tomorrow.sql', datetime('now')); CREATE TABLE t (x)")
+    connection.pragma("wal_checkpoint", "truncate")
+    connection.close()
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize("name", [JOURNAL, INDEX])
+def test_a_database_of_a_newer_version_is_refused_and_left_alone(
+    open_memory: OpenMemory, project: Path, name: str
+) -> None:
+    path = project / ".scrimshaw" / name
+    open_memory().close()
+    before = of_a_later_version(path)
+    with pytest.raises(NewerDatabase, match="newer version of Scrimshaw") as caught:
+        open_memory()
+    assert path.read_bytes() == before
+    assert caught.value.hint.startswith("Update Scrimshaw")
+    assert ("scrimshaw rebuild" in caught.value.hint) is (name == INDEX)
+    assert caught.value.details["path"] == str(path)
+
+
+def test_rebuild_makes_an_index_of_a_newer_version_anew(
+    engine: Engine, project: Path, vault: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
+    write_memory(vault, "wal", WAL)
+    engine.close()
+    of_a_later_version(project / ".scrimshaw" / INDEX)
+    assert main(["search", "apsw", "--project", str(project)]) == 3
+    assert "scrimshaw rebuild" in " ".join(capsys.readouterr().err.split())
+    assert main(["rebuild", "--yes", "--project", str(project)]) == 0
+    assert main(["search", "apsw", "--project", str(project)]) == 0
+    assert "wal" in capsys.readouterr().out
+
+
+def test_nothing_sets_a_journal_of_a_newer_version_aside(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
+    create(engine, "good")
+    engine.close()
+    path = project / ".scrimshaw" / JOURNAL
+    before = of_a_later_version(path)
+    for command in (["rebuild", "--yes"], ["scan"], ["restore", "--newest", "--yes"], ["checkpoint", "list"]):
+        assert main([*command, "--project", str(project)]) != 0, command
+        assert path.read_bytes() == before, command
+    with pytest.raises(NewerDatabase):
+        hook(project, "UserPromptSubmit", prompt="hello")
+    assert path.read_bytes() == before
+
+
+def test_a_killed_migration_leaves_the_version_before(open_memory: OpenMemory, project: Path) -> None:
+    with open_memory() as engine:
+        live_through(engine, project)
+        before = dumped(engine)
+    path = project / ".scrimshaw" / JOURNAL
+    shape = columns(path)
+    killed = subprocess.run([sys.executable, "-c", DIES_IN_THE_MIDST, str(path)], capture_output=True, check=False)
+    assert killed.returncode == (-signal.SIGKILL if os.name == "posix" else signal.SIGTERM), killed.stderr.decode()
+    copy = path.with_name("copy.db")
+    for companion in ("", "-wal"):  # a copy, since whoever opens the file first mends it
+        if path.with_name(path.name + companion).exists():
+            shutil.copyfile(path.with_name(path.name + companion), copy.with_name(copy.name + companion))
+    assert columns(copy) == shape
+    engine = open_memory()
+    assert dumped(engine) == before
+    assert engine.journal.verify()[1] == 0
