@@ -36,6 +36,10 @@ class Recording:
     def read(self, path: str) -> Recording:
         return self._add(EventKind.TOOL, f"{path}\n1 some line", tool="Read", path=path, failed=False)
 
+    def tasks(self, *lines: str) -> Recording:
+        """The agent sets its task list; a line is `[status] task`."""
+        return self._add(EventKind.TOOL, "\n".join(["task list", *lines]), tool="TodoWrite", failed=False)
+
     def item(self, kind: ItemKind, text: str, rule: str = "") -> Recording:
         """What was extracted from the last event."""
         event = self.events[-1]

@@ -377,3 +377,13 @@ def test_three_hundred_events_take_a_blink() -> None:
         recording.draft()
         taken.append(time.process_time() - began)
     assert min(taken) < 0.25  # 50 ms on an idle machine; a loaded one is slower
+
+
+def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
+    recording = Recording().prompt("Write the parser of the log format and tell the readers.")
+    recording.tasks("[in_progress] Write the parser", "[pending] Write its tests")
+    recording.tasks("[completed] Write the parser", "[in_progress] Write its tests", "[pending] Tell the readers")
+    assert [(each.text, each.event) for each in recording.draft().open] == [
+        ("Write its tests", 3),
+        ("Tell the readers", 3),
+    ]

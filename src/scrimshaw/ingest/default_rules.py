@@ -139,6 +139,15 @@ DEFAULT_RULES: tuple[Rule, ...] = (
         priority=35,
     ),
     Rule(
+        id="memory-file-read",
+        tool="^Read",
+        argument=r"(?:^|[/\\])\.(?:scrimshaw|serena)[/\\]memories[/\\]",
+        attention=0.6,
+        kind=Kind.FILE,
+        summarizer=Summarizer.FIRST_LAST,
+        priority=36,
+    ),
+    Rule(
         id="decision-written",
         tool="^(?:Edit|Write)$",
         argument=r"(?i)\A(?:\S*/)?(?:spec|plan|decision[-_]?records?|decisions?|design|adr-?\d[^/\s]*)\.md\n",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.ingest.shell import Command, parse_command
 
@@ -16,6 +17,8 @@ _SEARCH_KEYS = ("pattern", "query", "regex", "url", "prompt", "description")
 _NEW_TEXT_KEYS = ("new_string", "newString", "new_str", "content", "contents", "file_text", "new_source")
 _OLD_TEXT_KEYS = ("old_string", "oldString", "old_str")
 _PATCH_KEYS = ("patch", "diff", "input")
+_TASK_LIST_KEYS = ("todos", "plan", "tasks")
+_TASK_KEYS = ("content", "step", "description", "title")
 _PATCH_PATH = r"(?m)^(?:\*\*\* (?:Update|Add|Delete) File: |\+\+\+ b/)(\S+)"
 _SHOWN_PATH = r"(?m)^\[File: (\S+) \("
 _EXIT_CODE = r"\A\s*(?:Error: )?(?:Exit code:?|Command failed with exit code|exited with code) (\d{1,3})\b"
@@ -58,6 +61,9 @@ def describe(call: ToolCall) -> Activity:
     line = _command_line(call)
     if line:
         return _describe_command(call, parse_command(line))
+    tasks = "\n".join(_task_lines(call.arguments))
+    if tasks:
+        return _activity(replace(call, output=tasks), name=call.tool, path="", change="", asked="task list")
     change = "\n".join(_changed_lines(call.arguments))
     path = _first_text(call.arguments, _PATH_KEYS) or _patched_path(change)
     name = _read_name(call.arguments) if call.tool == "Read" else call.tool
@@ -107,6 +113,15 @@ def _command_line(call: ToolCall) -> str:
 def _first_text(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     values = (arguments.get(key) for key in keys)
     return next((value for value in values if isinstance(value, str) and value), "")
+
+
+def _task_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """`[status] task`, for every task of a list that an agent keeps; what the tool answers says less."""
+    for key in _TASK_LIST_KEYS:
+        tasks = arguments.get(key)
+        for task in tasks if isinstance(tasks, list) else ():
+            if isinstance(task, Mapping) and (told := _first_text(task, _TASK_KEYS)):
+                yield f"[{task.get('status', 'pending')}] {' '.join(told.split())}"
 
 
 def _read_name(arguments: Mapping[str, Any]) -> str:

@@ -64,7 +64,7 @@ def draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Ite
     done = proven.new(changed(events, items, edits, said, calls))
     failed = proven.new(problems(ran, edits, said, calls))
     step = proven.one(next_step(events, said))
-    left = proven.new(open_points(said, unsolved(ran, last), last))
+    left = proven.new(open_points(events, said, unsolved(ran, last), last))
     found = proven.new(findings(said, done))
     requests = proven.new(later_requests(said, task))
     title = title_of(task, said, requests, done)

@@ -35,6 +35,9 @@ _NEXT = re.compile(
     r"|\bready to (?!use|go)\w+|\bdo you want\b|\bnext,|\bwe (?:should|can) (?:now|next)\b"
     r"|\bremaining (?:tasks?|steps?|work)\b"
 )
+# How a call that sets the agent's task list is recorded: ingest.tool_calls.
+TASK_LIST = "task list\n"
+_TASK = re.compile(r"\[(?:pending|in_progress|in-progress|todo)\] (.+)")
 _READY = re.compile(r"(?i)\bready to (\w+)")
 _LEAD_IN = re.compile(
     r"(?i)\A(?:(?:good|great|perfect|excellent|ok|okay|right|alright|clean compile|now|next|first|then|so|and|also|just"
@@ -43,10 +46,20 @@ _LEAD_IN = re.compile(
 _INTENT = re.compile(r"(?i)\b(?:let me|let's|I'll|I will|I need to|now|next|I should|I'm going to|we need to)\b")
 
 
-def open_points(said: Sequence[Sentence], failed: Sequence[Statement], last_event: int) -> list[Statement]:
-    """What failed at its last run, and what was said to be left or put off."""
+def open_points(
+    events: Sequence[RecordedEvent], said: Sequence[Sentence], failed: Sequence[Statement], last_event: int
+) -> list[Statement]:
+    """What failed at its last run, what the agent's task list says is not done, and what was said to be left."""
     told = [each for each in said if _is_left(each, each.event / max(1, last_event))]
-    return [*failed, *(Statement(text=each.text, event=each.event) for each in told[-(MOST_OPEN - len(failed)) :])]
+    left = [*_unfinished(events), *(Statement(text=each.text, event=each.event) for each in told)]
+    return [*failed, *left[-(MOST_OPEN - len(failed)) :]]
+
+
+def _unfinished(events: Sequence[RecordedEvent]) -> list[Statement]:
+    """The tasks that the last task list names as not done."""
+    lists = [event for event in events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
+    tasks = [(_TASK.match(line), lists[-1].number) for line in lists[-1].text.splitlines()] if lists else []
+    return [Statement(text=task[1], event=number) for task, number in tasks if task]
 
 
 def next_step(events: Sequence[RecordedEvent], said: Sequence[Sentence]) -> Statement | None:
