@@ -51,13 +51,21 @@ class Worker:
         job = next((claimed for claimed in claims if claimed), None)
         if job is None:
             return False
+        if job.attempts > MOST_ATTEMPTS:
+            self._engine.journal.finish(job, JobState.FAILED, f"its worker died {job.attempts - 1} times")
+        else:
+            self._run(job)
+        return True
+
+    def _run(self, job: Job) -> None:
         try:
             trouble = HANDLERS[job.kind](self._engine, job, partial(self._keep_going, job))
         except ScrimshawError as error:
             self._give_back(job, str(error))
+        except Exception as error:  # noqa: BLE001 - a job that fails in a new way must not end the others
+            self._give_back(job, f"{type(error).__name__}: {error}")
         else:
             self._finish(job, trouble)
-        return True
 
     def _keep_going(self, job: Job, done: int, total: int) -> bool:
         """Report progress; whether the job is still ours and wanted."""

@@ -134,6 +134,24 @@ class Learning(Struct, frozen=True, kw_only=True):
     at: float = 0.0
 
 
+class Traces(Protocol):
+    """A text that has to go, in every form it may have taken."""
+
+    def count(self, data: bytes) -> int:
+        """How often it stands in some bytes."""
+
+    def erase(self, data: bytes) -> bytes:
+        """The bytes with a marker in its place."""
+
+
+class Wipe(Struct, frozen=True):
+    """What a purge erases: traces of a text wherever they stand, and rows about these memories or their files."""
+
+    traces: Traces
+    memory_ids: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
 class Index(Protocol):
     """Derived, disposable: everything here can be rebuilt from the files."""
 
@@ -145,6 +163,15 @@ class Index(Protocol):
 
     def clear(self) -> None:
         """Forget everything."""
+
+    def reread(self) -> None:
+        """Forget all words, and that any file was read: the next scan reads them again. Vectors of a text stay."""
+
+    def traces(self, wipe: Wipe) -> dict[str, int]:
+        """How many rows hold what a purge is to erase, by table."""
+
+    def compact(self) -> list[Path]:
+        """Give up the room of what was erased; the files that could not be written anew, since others hold them."""
 
     def touch(self, file: SourceFile, content_hash: str) -> None:
         """Remember new size and time of a file whose content did not change."""
@@ -377,8 +404,18 @@ class Journal(Protocol):
     def prior(self, memory_id: str, content_hash: str) -> str | None:
         """A content of this memory that was replaced or removed, by the hash the file had; redacted."""
 
-    def purge(self, memory_id: str) -> int:
-        """Erase prior contents and review state of a memory; the number of contents erased."""
+    def traces(self, wipe: Wipe) -> dict[str, int]:
+        """How many rows hold what a purge is to erase, by table, sessions included."""
+
+    def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
+        """Take it out of every row and append `purge` and the rows of `files`, in one transaction; rows by table.
+
+        A ledger row whose text holds it is rewritten, and so is the chain; the decision_meta of `purge` tells the rows
+        erased, the last hash of the chain before, and where that was broken, if it was.
+        """
+
+    def compact(self) -> list[Path]:
+        """Give up the room of what was erased; the files that could not be written anew, since others hold them."""
 
     def verify(self) -> tuple[int, int]:
         """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
@@ -427,6 +464,9 @@ class Journal(Protocol):
 
     def cancel(self, job: int) -> bool:
         """Cancel a job that has not ended; False if it had."""
+
+    def retry(self, job: int) -> bool:
+        """Queue a job again that failed or was cancelled; False if it did neither, or if its like waits already."""
 
     def check(self) -> list[str]:
         """Faults found by the database's own integrity check; empty when sound."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import time
@@ -11,18 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+from msgspec.structs import replace
 
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Job, JobState, Redacted
-from scrimshaw.storage import sqlite_tables
-from scrimshaw.storage.ports import Review
+from scrimshaw.storage import sqlite_erasing, sqlite_ledger, sqlite_tables
+from scrimshaw.storage.ports import Review, Wipe
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite import Database, newest_migration
 from scrimshaw.storage.sqlite_jobs import enqueue
+from scrimshaw.storage.sqlite_ledger import LEDGER
 
-_LEDGER = (
-    "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
-)
 _JOB = "id, kind, key, payload, state, attempts, done, total, error"
 # Which file an entry is about: a memory's own, unless it names another.
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
@@ -59,7 +57,7 @@ class SqliteJournal:
         given = {"memory_id": memory_id, "session": session}
         wanted = {column: value for column, value in given.items() if value}
         where = " AND ".join([f"{column} = ?" for column in wanted]) or "1"
-        sql = f"SELECT {_LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
+        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
         return [_ledger_row(row) for row in self._database.rows(sql, (*wanted.values(), limit))]
 
     def last_hashes(self) -> dict[str, str]:
@@ -74,26 +72,28 @@ class SqliteJournal:
         content = self._database.value(sql, (memory_id, content_hash))
         return None if content is None else bytes(content).decode()
 
-    def purge(self, memory_id: str) -> int:
+    def traces(self, wipe: Wipe) -> dict[str, int]:
+        """See Journal."""
+        return sqlite_erasing.found(self._database, wipe)
+
+    def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         """See Journal."""
         with self._database.write() as write:
-            write.execute("DELETE FROM contents WHERE memory_id = ?", (memory_id,))
-            erased = write.changes()
-            write.execute("DELETE FROM reviews WHERE memory_id = ?", (memory_id,))
-        self._database.drop_log()
-        return erased
+            erased = sqlite_erasing.erase(write, wipe)
+            told = {"rows": erased.rows, "chain_before": erased.chain_before, "broken_before": erased.broken_before}
+            meta = {**purge.decision_meta, **{name: value for name, value in told.items() if value}}
+            entries = [*files, replace(purge, decision_meta=meta)]
+            _record(write, [(entry, None) for entry in entries], time.time())
+        return erased.rows
+
+    def compact(self) -> list[Path]:
+        """See Journal."""
+        return sqlite_erasing.compact(self._database)
 
     def verify(self) -> tuple[int, int]:
         """See Journal."""
-        chain, checked, newest = "", 0, 0
-        for row in self._database.rows(f"SELECT {_LEDGER} FROM ledger ORDER BY seq"):
-            chain = _chain(chain, row[1:-1])
-            checked += 1
-            if chain != row[-1]:
-                return checked, int(row[0])
-            newest = int(row[0])
-        given = self._database.value("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'") or 0
-        return checked, newest + 1 if newest < given else 0
+        with self._database.lend() as connection:
+            return sqlite_ledger.verify(connection)
 
     # Everything, for checkpoints
 
@@ -193,6 +193,16 @@ class SqliteJournal:
             write.execute("UPDATE jobs SET state = 'cancelled' WHERE id = ? AND state IN ('queued', 'running')", (job,))
             return write.changes() > 0
 
+    def retry(self, job: int) -> bool:
+        """See Journal."""
+        with self._database.write() as write:
+            write.execute(
+                "UPDATE OR IGNORE jobs SET state = 'queued', attempts = 0, error = '', due = ?"
+                " WHERE id = ? AND state IN ('failed', 'cancelled')",
+                (time.time(), job),
+            )
+            return write.changes() > 0
+
     # Condition
 
     def check(self) -> list[str]:
@@ -254,15 +264,10 @@ def _append(write: apsw.Connection, entry: Entry, now: float, chain: str) -> str
         entry.actor,
         entry.session,
     )
-    chain = _chain(chain, values)
-    columns = _LEDGER.partition(", ")[2]
+    chain = sqlite_ledger.chain(chain, values)
+    columns = LEDGER.partition(", ")[2]
     write.execute(f"INSERT INTO ledger ({columns}) VALUES ({marks((*values, chain))})", (*values, chain))
     return chain
-
-
-def _chain(before: str, values: Sequence[Any]) -> str:
-    """The hash that ties a ledger row to the one before it."""
-    return hashlib.sha256(json.dumps([before, *values]).encode()).hexdigest()
 
 
 def _keep(write: apsw.Connection, entry: Entry, prior: Redacted, now: float) -> None:
@@ -273,7 +278,7 @@ def _keep(write: apsw.Connection, entry: Entry, prior: Redacted, now: float) -> 
 
 
 def _ledger_row(row: Sequence[Any]) -> Mapping[str, Any]:
-    found = dict(zip(_LEDGER.split(", "), row, strict=True))
+    found = dict(zip(LEDGER.split(", "), row, strict=True))
     return found | {name: json.loads(found[name]) for name in ("linked_memory_ids", "decision_meta")}
 
 

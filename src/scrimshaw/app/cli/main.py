@@ -24,6 +24,7 @@ from scrimshaw.app.cli import (
     evaluate_redact,
     find,
     golden,
+    jobs,
     ledger,
     lint,
     options,
@@ -50,6 +51,8 @@ for part in (start, setup, starting, find, change, session, upkeep, lint, doctor
     app.add_typer(part.app)
 app.add_typer(drafts.week)
 app.add_typer(drafts.app, name="drafts")
+app.add_typer(jobs.runner)
+app.add_typer(jobs.app, name="jobs")
 app.add_typer(ledger.undoing_commands)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoint.files)

@@ -1,0 +1,74 @@
+"""Durable work by hand: seen, cancelled, tried again, run; and one bad job never stops the others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenMemory
+
+from scrimshaw.app import worker
+from scrimshaw.app.cli.main import main
+from scrimshaw.engine import Engine
+from scrimshaw.models import DRAFT_JOB, JobState
+
+
+@pytest.fixture
+def engine(open_memory: OpenMemory) -> Engine:
+    return open_memory()
+
+
+def run(project: Path, *arguments: str) -> int:
+    return main([*arguments, "--project", str(project)])
+
+
+def state(engine: Engine, job: int) -> JobState:
+    found = engine.journal.job(job)
+    assert found
+    return found.state
+
+
+def test_a_job_is_listed_cancelled_and_tried_again(
+    engine: Engine, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    job = engine.journal.enqueue(DRAFT_JOB, "nobody", {})
+    assert run(project, "jobs", "list", "--json") == 0
+    assert [each["id"] for each in json.loads(capsys.readouterr().out)] == [job]
+    assert run(project, "jobs", "retry", str(job)) == 1
+    assert run(project, "jobs", "cancel", str(job)) == 0
+    assert state(engine, job) == JobState.CANCELLED
+    assert run(project, "jobs", "cancel", str(job)) == 1
+    assert run(project, "jobs", "retry", str(job)) == 0
+    assert state(engine, job) == JobState.QUEUED
+
+
+def test_a_worker_runs_what_is_due(engine: Engine, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    engine.journal.enqueue(DRAFT_JOB, "nobody", {})
+    assert run(project, "worker", "--once", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["jobs"] >= 1
+    (job,) = engine.journal.jobs((JobState.QUEUED,))
+    assert "nobody" in job.error
+
+
+def test_a_job_that_fails_in_a_new_way_is_given_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> str:
+        raise OSError("the disk is gone")
+
+    monkeypatch.setattr(worker, "HANDLERS", {"test": breaks})
+    job = engine.journal.enqueue("test", "", {})
+    assert worker.Worker(engine).run_once()
+    found = engine.journal.job(job)
+    assert found
+    assert (found.state, found.error) == (JobState.QUEUED, "OSError: the disk is gone")
+
+
+def test_a_job_whose_workers_keep_dying_is_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "HANDLERS", {"test": lambda *_: pytest.fail("it must not run once more")})
+    job = engine.journal.enqueue("test", "", {})
+    for _ in range(worker.MOST_ATTEMPTS):
+        assert engine.journal.claim(("test",), lease_s=-1.0)
+    assert worker.Worker(engine).run_once()
+    found = engine.journal.job(job)
+    assert found
+    assert (found.state, found.error) == (JobState.FAILED, f"its worker died {worker.MOST_ATTEMPTS} times")
