@@ -31,13 +31,20 @@ def plain(figures: QualityFigures) -> dict[str, Any]:
 def _render(console: Console, figures: QualityFigures) -> None:
     console.print(f"{figures.files} memories created since {figures.since[:10]} ({figures.days:g} days)")
     for measure in figures.measures:
-        style = "green" if measure.is_met else "bold red"
-        console.print(line((f"{'met' if measure.is_met else 'missed':<7}", style), _told(measure)))
+        word, style = _verdict(measure)
+        console.print(line((f"{word:<7}", style), _told(measure)))
     console.print("bands " + ", ".join(f"{name} {count}" for name, count in figures.bands.items()))
     if figures.undated:
         console.print(f"{figures.undated} files say no time of creation and are left out")
     if figures.unreadable:
         console.print(f"{figures.unreadable} files cannot be read; `scrimshaw lint` names them")
+
+
+def _verdict(measure: Measure) -> tuple[str, str]:
+    """A word and its style."""
+    if measure.share is None:
+        return "none", "dim"
+    return ("met", "green") if measure.is_met else ("missed", "bold red")
 
 
 def _told(measure: Measure) -> str:
