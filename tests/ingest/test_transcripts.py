@@ -60,15 +60,15 @@ def codex_output(call_id: str, output: Any) -> Row:
     return codex("response_item", type="function_call_output", call_id=call_id, output=output)
 
 
-META = codex("session_meta", id="c-1", cwd="/work/shop", source="cli")
+META = codex("session_meta", id="c-1", cwd="/home/ann/shop", source="cli")
 
 
 def test_codex_a_session_from_prompt_to_answer() -> None:
     head = "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 3\nOriginal token count: 2\nOutput:\n"
     source = lines(
         META,
-        codex_said("user", "# AGENTS.md instructions for /work/shop"),
-        codex_said("user", "<environment_context><cwd>/work/shop</cwd></environment_context>"),
+        codex_said("user", "# AGENTS.md instructions for /home/ann/shop"),
+        codex_said("user", "<environment_context><cwd>/home/ann/shop</cwd></environment_context>"),
         codex_said("developer", "be brief"),
         codex_said("user", "Fix the till."),
         codex("event_msg", type="user_message", message="Fix the till."),
@@ -78,7 +78,7 @@ def test_codex_a_session_from_prompt_to_answer() -> None:
         codex_said("assistant", "Done."),
     )
     transcript = PARSERS["codex"](source)
-    assert (transcript.session, transcript.client, transcript.cwd) == ("c-1", "codex", "/work/shop")
+    assert (transcript.session, transcript.client, transcript.cwd) == ("c-1", "codex", "/home/ann/shop")
     assert told(transcript) == [
         ("prompt", "Fix the till."),
         ("tool", "Bash: boom"),
@@ -209,7 +209,7 @@ def copilot(kind: str, **data: Any) -> Row:
 def test_copilot_a_session_from_prompt_to_answer() -> None:
     shell = "boom\n<shellId: 0 completed with exit code 2>"
     source = lines(
-        copilot("session.start", sessionId="p-1", context={"cwd": "/work/shop"}),
+        copilot("session.start", sessionId="p-1", context={"cwd": "/home/ann/shop"}),
         copilot("user.message", content="Fix the till.", transformedContent="with context"),
         copilot(
             "assistant.message",
@@ -224,7 +224,7 @@ def test_copilot_a_session_from_prompt_to_answer() -> None:
         copilot("assistant.message", content="Looked.", parentToolCallId="q-9"),
     )
     transcript = PARSERS["copilot"](source)
-    assert (transcript.session, transcript.cwd) == ("p-1", "/work/shop")
+    assert (transcript.session, transcript.cwd) == ("p-1", "/home/ann/shop")
     assert told(transcript) == [
         ("prompt", "Fix the till."),
         ("answer", "I test."),
@@ -250,7 +250,7 @@ def opencode_call(status: str = "completed", **state: Any) -> Row:
 
 
 def opencode_session(*messages: Row, **info: Any) -> str:
-    about = {"id": "ses_1", "directory": "/work/shop", **info}
+    about = {"id": "ses_1", "directory": "/home/ann/shop", **info}
     return msgspec.json.encode({"info": about, "messages": list(messages)}).decode()
 
 
@@ -266,7 +266,7 @@ def test_opencode_a_session_from_prompt_to_answer() -> None:
         opencode("assistant", {"type": "text", "text": "so far"}, summary=True),
     )
     transcript = PARSERS["opencode"](source)
-    assert (transcript.session, transcript.cwd) == ("ses_1", "/work/shop")
+    assert (transcript.session, transcript.cwd) == ("ses_1", "/home/ann/shop")
     assert told(transcript) == [
         ("prompt", "Fix the till."),
         ("tool", "Bash: boom"),

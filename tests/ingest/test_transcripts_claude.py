@@ -11,7 +11,7 @@ from scrimshaw.ingest.transcripts.claude import parse_claude
 
 
 def claude(kind: str, content: Any, **fields: Any) -> Row:
-    about = {"sessionId": "s-1", "cwd": "/work/shop", "timestamp": NOON, "isSidechain": False}
+    about = {"sessionId": "s-1", "cwd": "/home/ann/shop", "timestamp": NOON, "isSidechain": False}
     return {**about, "type": kind, "message": {"role": kind, "content": content}, **fields}
 
 
@@ -37,7 +37,7 @@ def test_claude_a_session_from_prompt_to_answer() -> None:
         {"type": "summary", "summary": "The till", "leafUuid": "x"},
     )
     transcript = parse_claude(source)
-    assert (transcript.session, transcript.client, transcript.cwd) == ("s-1", "claude", "/work/shop")
+    assert (transcript.session, transcript.client, transcript.cwd) == ("s-1", "claude", "/home/ann/shop")
     assert transcript.skipped == 0
     assert told(transcript) == [
         ("prompt", "Fix the till."),

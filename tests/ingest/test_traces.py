@@ -1,0 +1,97 @@
+"""The forms a text that has to go may have taken."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Mapping
+from urllib.parse import quote, quote_plus
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.traces import of_passages, of_pattern, of_secret
+from scrimshaw.models import PURGED
+
+NEEDLE = "zanzi\"bar/walrus's + 77 ü"
+
+texts = st.text(st.characters(exclude_categories=["Cs"]))
+secrets = st.text(st.characters(exclude_categories=["Cs"]), min_size=8).filter(
+    lambda text: len(text.strip()) >= 8 and text not in PURGED
+)
+
+FORMS: Mapping[str, Callable[[str], bytes]] = {
+    "plain": lambda text: text.encode(),
+    "json": lambda text: json.dumps({"a": text}).encode(),
+    "json, unescaped": lambda text: json.dumps([text], ensure_ascii=False).encode(),
+    "json in json": lambda text: json.dumps({"a": json.dumps({"b": text})}).encode(),
+    "yaml": lambda text: f"a: '{text.replace(chr(39), chr(39) * 2)}'".encode(),
+    "url": lambda text: f"https://x.y/?a={quote(text, safe='')}".encode(),
+    "url, path": lambda text: quote(text).encode(),
+    "form": lambda text: quote_plus(text).encode(),
+    "base64": lambda text: base64.b64encode(text.encode()),
+    "base64, shifted by 1": lambda text: base64.b64encode(b"a" + text.encode() + b"b"),
+    "base64, shifted by 2": lambda text: base64.urlsafe_b64encode(b"\xff\xfe" + text.encode() + b"\xff"),
+    "hex": lambda text: text.encode().hex().encode(),
+    "utf-16": lambda text: text.encode("utf-16"),
+    "utf-16-be": lambda text: b"\0x" + text.encode("utf-16-be"),
+    "lines of windows": lambda text: text.replace("\n", "\r\n").encode(),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_is_found_and_goes(form: str) -> None:
+    traces, data = of_secret(NEEDLE), b"before " + FORMS[form](NEEDLE) + b" after"
+    assert traces.count(data) == 1
+    erased = traces.erase(data)
+    assert traces.count(erased) == 0
+    assert PURGED.encode() in erased.replace(b"\0", b"")
+    assert erased.startswith(b"before ")
+    assert erased.endswith(b" after")
+
+
+@given(secret=secrets, before=texts, after=texts)
+def test_whatever_stands_around_it_nothing_is_left(secret: str, before: str, after: str) -> None:
+    traces = of_secret(secret)
+    for data in ((before + secret + after).encode(), base64.b64encode((before + secret + after).encode())):
+        assert traces.count(data) >= 1
+    assert secret.encode() not in traces.erase((before + " " + secret + " " + after).encode())
+
+
+@given(data=st.binary())
+def test_what_does_not_hold_it_stays_as_it_is(data: bytes) -> None:
+    assert of_secret(NEEDLE).erase(data) == data
+
+
+@pytest.mark.parametrize("secret", ["", "short", "     a     ", "purged", PURGED, "REDACTED"])
+def test_what_stands_everywhere_is_refused(secret: str) -> None:
+    with pytest.raises(InvalidRequest):
+        of_secret(secret)
+
+
+@pytest.mark.parametrize("pattern", ["", "a*", ".+", "[a-z]+", "x(", r"(a)\1", r"\[REDACTED"])
+def test_a_pattern_that_describes_too_much_is_refused(pattern: str) -> None:
+    with pytest.raises(InvalidRequest) as raised:
+        of_pattern(pattern)
+    assert raised.value.details["parameter"] == "pattern"
+
+
+def test_a_pattern_reads_characters_and_lives_with_other_bytes() -> None:
+    traces = of_pattern(r"key-.ü-\d{4}")
+    assert traces.erase("a key-ß".encode() + b"\xff" + "key-ßü-1234!".encode()) == (
+        "a key-ß".encode() + b"\xff" + PURGED.encode() + b"!"
+    )
+    assert traces.masked("the key-aü-9999") == f"the {PURGED}"
+
+
+def test_of_two_passages_the_longer_one_goes() -> None:
+    traces = of_passages(["the walrus", "the walrus sleeps"])
+    assert traces.erase(b"the walrus sleeps; the walrus") == f"{PURGED}; {PURGED}".encode()
+    assert traces.found(b"the walrus sleeps") == {b"the walrus sleeps"}
+
+
+def test_without_passages_nothing_is_found() -> None:
+    traces = of_passages([])
+    assert (traces.count(b"x"), traces.found(b"x"), traces.erase(b"x")) == (0, set(), b"x")
