@@ -23,7 +23,7 @@ from tests.storage.contract import (
 )
 
 from scrimshaw.models import Action, Entry, JobState, Redacted
-from scrimshaw.storage.ports import Journal, Review
+from scrimshaw.storage.ports import Journal, Review, Wipe
 
 OVER = -1.0  # a lease that is over as soon as it begins
 
@@ -176,16 +176,72 @@ def test_prior_contents_are_kept_by_memory_and_hash(journal: Journal) -> None:
     assert journal.prior("nobody", "p1") is None
 
 
-def test_purge_erases_contents_and_review_but_no_ledger_row(journal: Journal) -> None:
+class Literal:
+    """The traces of one text, as it is."""
+
+    def __init__(self, needle: str = "") -> None:
+        self._needle = needle.encode()
+
+    def count(self, data: bytes) -> int:
+        return data.count(self._needle) if self._needle else 0
+
+    def erase(self, data: bytes) -> bytes:
+        return data.replace(self._needle, b"[GONE]") if self._needle else data
+
+
+def purged(memory_id: str = "") -> Entry:
+    return replace(entry(memory_id), action=Action.PURGE)
+
+
+def test_a_purged_memory_loses_contents_and_review_but_no_ledger_row(journal: Journal) -> None:
     journal.record([(entry(prior="p1"), text("one")), (entry(prior="p2"), text("two"))])
     journal.record([(entry("b", prior="p1"), text("of b"))])
     journal.review(review("a"))
-    assert journal.purge("a") == 2
+    of_a = Wipe(Literal(), memory_ids=("a",))
+    assert journal.traces(of_a) == {"contents": 2, "reviews": 1}
+    assert journal.erase(of_a, purged("a")) == {"contents": 2, "reviews": 1}
     assert journal.prior("a", "p1") is None
     assert journal.prior("b", "p1") == "of b"
     assert journal.reviews(["a"]) == {}
-    assert journal.purge("a") == 0
+    assert journal.traces(of_a) == {}
+    assert journal.erase(of_a, purged("a")) == {}
+    assert journal.verify() == (5, 0)
+
+
+def test_a_text_goes_from_every_row_and_the_ledger_is_chained_anew(journal: Journal) -> None:
+    told = replace(entry(prior="p1"), reason="says walrus-ivory", decision_meta={"why": "walrus-ivory"})
+    journal.record([(told, text("of walrus-ivory")), (entry("b"), None)])
+    journal.enqueue("embed", "walrus-ivory", {"text": "walrus-ivory"})
+    before = journal.history(limit=1)[0]["chain"]
+    wipe = Wipe(Literal("walrus-ivory"))
+    assert journal.erase(wipe, purged()) == {"contents": 1, "jobs": 1, "ledger": 1}
+    assert journal.traces(wipe) == {}
     assert journal.verify() == (3, 0)
+    newest, _, oldest = journal.history()
+    assert newest["decision_meta"] == {"rows": {"contents": 1, "jobs": 1, "ledger": 1}, "chain_before": before}
+    assert (oldest["reason"], oldest["decision_meta"]) == ("says [GONE]", {"why": "[GONE]"})
+    assert journal.prior("a", "p1") == "of [GONE]"
+
+
+def test_after_a_purge_the_ledger_takes_no_change_again(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+    journal.record([(replace(entry(), reason="walrus-ivory"), None)])
+    journal.erase(Wipe(Literal("walrus-ivory")), purged())
+    for change in ("UPDATE ledger SET reason = 'x'", "DELETE FROM ledger"):
+        with pytest.raises(REFUSALS[journal_engine], match="append-only"):
+            TAMPER[journal_engine](tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    "change", ["UPDATE ledger SET actor = 'nobody' WHERE seq = 2", "DELETE FROM ledger WHERE seq = 2"]
+)
+def test_a_chain_that_was_broken_before_is_told(
+    journal: Journal, journal_engine: str, tmp_path: Path, change: str
+) -> None:
+    journal.record([(replace(entry(), reason="walrus-ivory"), None), (entry("b"), None)])
+    TAMPER[journal_engine](tmp_path, f"{LIFT_GUARDS[journal_engine]} {change}")
+    journal.erase(Wipe(Literal("walrus-ivory")), purged())
+    assert journal.history(limit=1)[0]["decision_meta"]["broken_before"] == 2
+    assert journal.history(limit=9)[-1]["reason"] == "[GONE]"
 
 
 @pytest.mark.parametrize("reopened", [False, True])
@@ -199,7 +255,8 @@ def test_purged_text_is_not_left_on_the_disk(journal: Journal, tmp_path: Path, r
     if reopened:
         journal.close()  # what was logged is in the database now
     assert holders()
-    journal.purge("a")
+    journal.erase(Wipe(Literal(), memory_ids=("a",)), purged("a"))
+    assert journal.compact() == []
     assert holders() == []
 
 

@@ -12,9 +12,8 @@ from tests.storage.contract import INDEXES
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Filters, Skip, SourceFile
-from scrimshaw.storage import sync
 from scrimshaw.storage.ports import Index
-from scrimshaw.storage.scan import Limits, Source
+from scrimshaw.storage.scan import Limits, Source, scan
 from scrimshaw.storage.sync import Change, Synchronizer, SyncReport
 
 
@@ -239,15 +238,13 @@ def test_more_files_than_a_batch_are_all_stored(project: Project, monkeypatch: p
 
 
 def test_what_another_process_adds_during_the_walk_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    walk = sync.scan
-
     def slow_walk(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
-        yield from list(walk(source, limits))
-        monkeypatch.setattr(sync, "scan", walk)
+        yield from list(scan(source, limits))
+        monkeypatch.setattr("scrimshaw.storage.sync.scan", scan)
         if not project.ids():
             project.write("added", "meanwhile")
             project.sync()
 
-    monkeypatch.setattr(sync, "scan", slow_walk)
+    monkeypatch.setattr("scrimshaw.storage.sync.scan", slow_walk)
     project.sync()
     assert project.ids() == ["added"]

@@ -15,6 +15,7 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from scrimshaw.engine import purge_targets, purging
 from scrimshaw.engine.checkpoints import before
 from scrimshaw.engine.contradictions import Proposal, propose_supersedes
 from scrimshaw.engine.core import Engine
@@ -124,7 +125,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         if same and not force:
             existing = engine.memory(same[0])
             return _saved(existing, "duplicate", content)
-        memory_id = check_id(new.id) if new.id else _free_id(engine, title)
+        memory_id = _given_id(new.id) if new.id else _free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
         text, verdict = composed(engine, new, title, content)
         outcome = Saved(
@@ -219,20 +220,23 @@ def delete(
     session: str = "",
     backup: bool = True,
 ) -> list[str]:
-    """Retire memories: their files go, their last content stays in the journal for undo unless `purge`.
+    """Retire memories: their files go, their last content stays in the journal for undo.
 
-    All are checked before the first is touched, and before many a checkpoint is made, but none of what is purged or
-    with `backup` off. Raises NotFound, ReadOnly, VaultBusy, StorageFailure.
+    With `purge` every copy of them goes, in checkpoints too; see `purging`. All are checked before the first is
+    touched, and before many a checkpoint is made, but none of what is purged or with `backup` off. Raises NotFound,
+    ReadOnly, VaultBusy, StorageFailure, this one also where a purge could not reach a copy.
     """
     memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
-    if len(memories) >= MANY and backup and not purge:
+    if purge and memories:
+        return _purged(engine, memories, reason, actor, session)
+    if len(memories) >= MANY and backup:
         before(engine, "delete")
     with engine.exclusive():
         for memory in memories:
             vault, name = engine.vault_of(memory.id)
             raw = vault.remove(name, None)
             entry = Entry(
-                action=Action.PURGE if purge else Action.RETIRE,
+                action=Action.RETIRE,
                 memory_id=memory.id,
                 reason=reason,
                 prior_hash=content_hash(raw),
@@ -240,11 +244,16 @@ def delete(
                 actor=actor,
                 session=session,
             )
-            engine.journal.record([(entry, None if purge else redact(raw.decode(errors="replace")))])
-            if purge:
-                engine.journal.purge(memory.id)
+            engine.journal.record([(entry, redact(raw.decode(errors="replace")))])
             _unindexed(engine, memory)
     return [memory.id for memory in memories]
+
+
+def _purged(engine: Engine, memories: Sequence[Memory], reason: str, actor: str, session: str) -> list[str]:
+    ids = [memory.id for memory in memories]
+    target = purge_targets.memories(engine, ids, reason=reason, actor=actor, session=session)
+    purging.demand_erased(purging.erase(engine, target))
+    return ids
 
 
 def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
@@ -320,6 +329,13 @@ def _meta(new: NewText, title: str) -> NewMemory:
     )
 
 
+def _given_id(memory_id: str) -> str:
+    """The id as it may be written; a name is stored as it is, so that one with a secret in it is refused."""
+    if redact(memory_id).spans:
+        raise InvalidMemoryId("The id holds a secret.", "Choose another.", parameter="id", rule="it holds a secret")
+    return check_id(memory_id)
+
+
 def _free_id(engine: Engine, title: str) -> str:
     """An id made from the title; where it is taken by another text, the next free number is added."""
     base = slug(title)
@@ -367,13 +383,15 @@ def _write(
 
 
 def _indexed(engine: Engine, document: Document) -> Memory:
-    """The memory as the index holds it; where it refuses, as it was written: it is durable, and a scan brings it in."""
+    """The memory as it was written; where the index refuses it, it is durable all the same, and a scan brings it in.
+
+    It is not read back: a process that read the file a moment before may have put its older text there meanwhile.
+    """
     try:
         engine.index.put([document])
-        return engine.memory(document.file.memory_id)
     except StorageFailure as error:
         engine.degradations.put(INDEX, index_behind(error))
-        return _as_written(document)
+    return _as_written(document)
 
 
 def _unindexed(engine: Engine, memory: Memory) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import PURGED
 
-MARKER = "[REDACTED:purged]"
 # Shorter texts stand everywhere by chance, and too little of their base64 is their own.
 MIN_CHARACTERS = 6
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
@@ -47,7 +47,7 @@ class ByteTraces:
         return self.erase(text.encode(errors="replace")).decode(errors="replace")
 
     def _marker(self, match: Any) -> bytes:
-        return self._markers.get(match.group(), MARKER.encode())
+        return self._markers.get(match.group(), PURGED.encode())
 
 
 def of_secret(secret: str) -> ByteTraces:
@@ -55,14 +55,14 @@ def of_secret(secret: str) -> ByteTraces:
 
     Raises InvalidRequest for one so short that it stands everywhere.
     """
-    if len(secret.strip()) < MIN_CHARACTERS or secret in MARKER:
+    if len(secret.strip()) < MIN_CHARACTERS or secret in PURGED:
         raise InvalidRequest(
             f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere.",
             "Describe it and what stands around it by an expression, with --pattern.",
             parameter="secret",
         )
-    forms = {form: MARKER.encode() for text in _spellings(secret) for form in _narrow(text)}
-    wide = {text.encode(code): MARKER.encode(code) for text in _spellings(secret) for code in _WIDE}
+    forms = {form: PURGED.encode() for text in _spellings(secret) for form in _narrow(text)}
+    wide = {text.encode(code): PURGED.encode(code) for text in _spellings(secret) for code in _WIDE}
     return _literal({**forms, **wide})
 
 
@@ -78,10 +78,11 @@ def of_pattern(pattern: str) -> ByteTraces:
     try:
         expression = re2.compile(pattern, options)
     except re2.error as error:
-        raise InvalidRequest(f"RE2 refuses the pattern: {error}.", "Correct it.", parameter="pattern") from error
-    if expression.search("") or expression.search(MARKER):
+        why = error.args[0].decode(errors="replace") if error.args else ""
+        raise InvalidRequest(f"RE2 refuses the pattern: {why}.", "Correct it.", parameter="pattern") from error
+    if expression.search("") or expression.search(PURGED):
         raise InvalidRequest(
-            f"The pattern describes nothing at all, or the marker {MARKER} too.",
+            f"The pattern describes nothing at all, or the marker {PURGED} too.",
             "Describe the secret more closely.",
             parameter="pattern",
         )
@@ -90,7 +91,12 @@ def of_pattern(pattern: str) -> ByteTraces:
 
 def of_passages(passages: Iterable[str]) -> ByteTraces:
     """The traces of longer texts, as they are and in JSON."""
-    return _literal({form: MARKER.encode() for text in passages for form in {text.encode(), *_in_json(text)}})
+    return _literal({form: PURGED.encode() for text in passages for form in passage_forms(text)})
+
+
+def passage_forms(text: str) -> set[bytes]:
+    """The forms of a longer text."""
+    return {text.encode(), *_in_json(text)}
 
 
 def _literal(markers: Mapping[bytes, bytes]) -> ByteTraces:

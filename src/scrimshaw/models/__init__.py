@@ -1,6 +1,7 @@
 """Frozen values and enums: the vocabulary every room shares. No behaviour beyond reading oneself."""
 
 from scrimshaw.models.memory import (
+    PURGED,
     Action,
     ArtifactClass,
     Capability,
@@ -52,6 +53,7 @@ from scrimshaw.models.session import (
 
 __all__ = [
     "DRAFT_JOB",
+    "PURGED",
     "Action",
     "ArtifactClass",
     "Capability",

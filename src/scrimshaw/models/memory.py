@@ -169,6 +169,10 @@ class Span(Struct, frozen=True, kw_only=True):
     secret_class: str
 
 
+# What stands in the place of a text that was purged.
+PURGED = "[REDACTED:purged]"
+
+
 class Redacted(Struct, frozen=True, kw_only=True):
     """Text that has passed the redaction gate: the only text that storage accepts.
 

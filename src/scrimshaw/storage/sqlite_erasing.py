@@ -20,7 +20,9 @@ from scrimshaw.storage.sqlite import Database
 # Readers hold the log for milliseconds; whoever reads longer than this is reported.
 PATIENCE_S = 3.0
 _RETRY_S = 0.05
-_TABLES = "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+_TABLES = (
+    "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+)
 _LEDGER = "ledger"
 # They name a memory and hold nothing of it: the ledger says that it was, and a draft that it shall not be made again.
 _NAMING = (_LEDGER, "drafts")
@@ -96,15 +98,15 @@ def _is_log_empty(connection: apsw.Connection) -> bool:
 
 
 def _tables(connection: apsw.Connection, kinds: Sequence[str]) -> list[_Table]:
-    rows = [row for row in connection.execute(_TABLES).fetchall() if row[1] in kinds]
-    return [_table(connection, name, without_rowid) for name, _, without_rowid in rows]
+    rows = connection.execute(_TABLES).fetchall()
+    return [_table(connection, str(name), bool(without_rowid)) for name, kind, without_rowid in rows if kind in kinds]
 
 
-def _table(connection: apsw.Connection, name: str, without_rowid: int) -> _Table:
-    columns = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (name,)).fetchall()
-    primary = sorted((place, column) for column, place in columns if place)
-    keys = tuple(column for _, column in primary) if without_rowid else ("rowid",)
-    return _Table(name, tuple(column for column, _ in columns), keys)
+def _table(connection: apsw.Connection, name: str, without_rowid: bool) -> _Table:
+    rows = connection.execute("SELECT name, pk FROM pragma_table_info(?)", (name,)).fetchall()
+    columns: dict[str, int] = {str(column): int(place or 0) for column, place in rows}
+    primary = sorted((column for column, place in columns.items() if place), key=columns.__getitem__)
+    return _Table(name, tuple(columns), tuple(primary) if without_rowid else ("rowid",))
 
 
 def _changes(
@@ -151,13 +153,20 @@ def _removed(write: apsw.Connection, table: _Table, wipe: Wipe) -> int:
     return removed
 
 
+def is_owned(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
+    """Whether a row, as a checkpoint has it, is about a memory that goes."""
+    return any(row.get(column) in values for column, values in _owners(table, wipe).items())
+
+
 def _belongs(table: _Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
     """The conditions under which rows of a table are about the memories that go."""
-    owners: Mapping[str, Sequence[str]] = {"memory_id": wipe.memory_ids, "path": wipe.paths}
-    if table.name == "jobs":
-        owners = {"key": wipe.memory_ids}
-    if table.name in _NAMING:
-        return
-    for column, values in owners.items():
+    for column, values in _owners(table.name, wipe).items():
         if column in table.columns and values:
             yield f'"{column}" IN ({marks(values)})', values
+
+
+def _owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
+    """The columns that name the memory a row is about, with the names that go."""
+    if table in _NAMING:
+        return {}
+    return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}

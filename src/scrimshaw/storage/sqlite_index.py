@@ -13,10 +13,10 @@ import apsw
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Chunk, Document, Edge, Filters, Memory, Skip, SourceFile
-from scrimshaw.storage import sqlite_graph
+from scrimshaw.storage import sqlite_erasing, sqlite_graph
 from scrimshaw.storage.graph import walk
 from scrimshaw.storage.paths import fold
-from scrimshaw.storage.ports import FileState, Match, Neighbor, PendingChunk, Piece
+from scrimshaw.storage.ports import FileState, Match, Neighbor, PendingChunk, Piece, Wipe
 from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory
 from scrimshaw.storage.sqlite import Database
 from scrimshaw.storage.vectors import DiskScan, RamScan, VectorScan
@@ -71,6 +71,21 @@ class SqliteIndex:
             write.execute("DELETE FROM vectors; DELETE FROM chunks; DELETE FROM memories; DELETE FROM files")
             write.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
             _changed(write)
+
+    def reread(self) -> None:
+        """See Index."""
+        with self._database.write() as write:
+            write.execute("UPDATE files SET size = -1, content_hash = ''")
+            write.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+            _changed(write)
+
+    def traces(self, wipe: Wipe) -> dict[str, int]:
+        """See Index."""
+        return sqlite_erasing.found(self._database, wipe)
+
+    def compact(self) -> list[Path]:
+        """See Index."""
+        return sqlite_erasing.compact(self._database)
 
     def touch(self, file: SourceFile, content_hash: str) -> None:
         """See Index."""

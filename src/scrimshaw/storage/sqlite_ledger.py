@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -42,7 +42,7 @@ def rewritten(write: apsw.Connection) -> Iterator[None]:
 
     Only a purge comes here, and it records what it did. Raises StorageFailure if the new chain is not sound.
     """
-    triggers: Mapping[str, str] = dict(write.execute(_TRIGGERS).fetchall())
+    triggers = {str(name): str(sql) for name, sql in write.execute(_TRIGGERS).fetchall()}
     for name in triggers:
         write.execute(f'DROP TRIGGER "{name}"')
     yield
@@ -50,7 +50,7 @@ def rewritten(write: apsw.Connection) -> Iterator[None]:
     for sql in triggers.values():
         write.execute(sql)
     broken = verify(write)[1]
-    if broken:
+    if write.execute("SELECT 1 FROM ledger WHERE seq = ?", (broken,)).get:
         raise StorageFailure(f"The ledger could not be chained anew: row {broken}.", "Nothing was changed; try again.")
 
 

@@ -111,9 +111,7 @@ def edit(
 @app.command(epilog=example("scrimshaw delete drafts/old drafts/older --yes"))
 def delete(
     memory_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories.")],
-    purge: Annotated[
-        bool, typer.Option("--purge", help="Keep nothing for undo; older checkpoints still hold it.")
-    ] = False,
+    purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo, in no checkpoint either.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
     yes: options.Yes = False,
     project: options.Project = None,

@@ -29,6 +29,7 @@ from scrimshaw.app.cli import (
     lint,
     options,
     prove,
+    purge,
     rules,
     session,
     setup,
@@ -37,7 +38,7 @@ from scrimshaw.app.cli import (
     upkeep,
 )
 from scrimshaw.app.cli.output import complain
-from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
+from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError, StorageFailure
 
 USAGE = 2
 
@@ -47,7 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, starting, find, change, session, upkeep, lint, doctor, capabilities, prove):
+for part in (start, setup, starting, find, change, session, upkeep, lint, doctor, capabilities, prove, purge):
     app.add_typer(part.app)
 app.add_typer(drafts.week)
 app.add_typer(drafts.app, name="drafts")
@@ -94,6 +95,8 @@ def main(arguments: Sequence[str]) -> int:
     except ScrimshawError as error:
         complain(error, as_json)
         return error.exit_code
+    except OSError as error:  # a path that was given and cannot be read
+        return _unreadable(error, as_json)
     except typer.TyperException as error:
         return _misused(error, as_json)
     except typer.Abort:
@@ -115,6 +118,12 @@ def _demand_text(arguments: Sequence[str]) -> None:
         "".join(arguments).encode()
     except UnicodeEncodeError as error:
         raise ConfigError("An argument is not UTF-8.", "Give text in UTF-8.") from error
+
+
+def _unreadable(error: OSError, as_json: bool) -> int:
+    told = StorageFailure(f"{error.filename or 'A file'} cannot be used: {error.strerror}.", "Check the path.")
+    complain(told, as_json)
+    return told.exit_code
 
 
 def _misused(error: typer.TyperException, as_json: bool) -> int:

@@ -1,0 +1,146 @@
+"""The command that erases for good: purge."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.memory import open_memory
+from scrimshaw.app.cli.options import STDIN, content_of, example
+from scrimshaw.app.cli.output import confirm, is_interactive, line, note, show
+from scrimshaw.engine import Engine, purge_targets, purging
+from scrimshaw.engine.purge_targets import Target
+from scrimshaw.engine.purging import Purged, Trace
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.storage.git_traces import GitTraces
+
+app = typer.Typer()
+
+_MOST_SHOWN = 40
+
+
+@app.command(
+    "purge",
+    epilog=example(
+        "scrimshaw purge --dry-run", "scrimshaw purge --secret - --yes < FILE", "scrimshaw purge --memory ID"
+    ),
+)
+def purge_traces(
+    secret: Annotated[
+        str, typer.Option(metavar="TEXT", help="The secret; - reads standard input. Without it you are asked, unseen.")
+    ] = "",
+    secret_file: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Take the secret from a file.")
+    ] = None,
+    pattern: Annotated[
+        bool, typer.Option("--pattern", help="The secret is described by a regular expression (RE2).")
+    ] = False,
+    memory: Annotated[str, typer.Option(metavar="ID", help="A memory instead, also one that was deleted.")] = "",
+    include_global: Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it stands, and change nothing.")] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Do not ask, and remove archives that cannot be read.")
+    ] = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Erase a secret, or a memory, for good, and prove it: every byte is searched afterwards.
+
+    Git's history is searched and never rewritten. What is left anywhere makes the exit code 1.
+    """
+    if memory and (secret or secret_file or pattern):
+        raise typer.BadParameter("Give a secret or --memory, one of them.")
+    text = "" if memory else _secret(secret, secret_file)
+    with open_memory(project, fresh=False) as engine:
+        target = purge_targets.secret(text, is_pattern=pattern) if text else purge_targets.memories(engine, [memory])
+        purged = _purged(engine, target, include_global, dry_run, yes)
+    show(purged, as_json, _render)
+    if not dry_run and not purged.is_clean:
+        raise typer.Exit(1)
+
+
+def _secret(given: str, file: Path | None) -> str:
+    """The secret, from wherever it stands in no shell's history; an end of line is not part of it."""
+    if given and file:
+        raise typer.BadParameter("Give --secret or --secret-file, one of them.")
+    if given and given != STDIN:
+        note("The secret stands in your shell's history now: remove it there, and use the prompt, - or --secret-file.")
+    if not given and not file:
+        if not is_interactive():
+            raise InvalidRequest("Nobody is there to type the secret.", "Use --secret - or --secret-file.")
+        given = typer.prompt("Secret", hide_input=True, err=True)
+    secret = content_of(given, file).rstrip("\r\n")
+    if not secret:
+        raise InvalidRequest("The secret is empty.", "Give what shall be erased.", parameter="secret")
+    return secret
+
+
+def _purged(engine: Engine, target: Target, include_global: bool, dry_run: bool, yes: bool) -> Purged:
+    planned = purging.plan(engine, target, include_global=include_global)
+    if dry_run:
+        return planned
+    confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
+    remove = yes
+    if planned.unreadable and not yes:
+        names = ", ".join(trace.place for trace in planned.unreadable)
+        remove = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
+    return purging.purge(engine, target, planned, include_global=include_global, remove_unreadable=remove)
+
+
+def _render(console: Console, purged: Purged) -> None:
+    _list(console, "It stands in:" if purged.dry_run else "It stood in:", purged.places)
+    _list(console, "Cannot be read, or cut:", purged.unreadable, "yellow")
+    for name in purged.removed:
+        console.print(line(("removed as a whole: ", "yellow"), name))
+    if not purged.dry_run:
+        _render_proof(console, purged)
+    _list(console, "Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
+    _render_git(console, purged)
+    console.print(line(("Not searched, since it is out of Scrimshaw's hands:", "dim")))
+    for place in purged.outside:
+        console.print(line((f"  {place}", "dim")))
+    console.print(line(("A secret that was ever stored should be replaced where it is used.", "dim")))
+
+
+def _render_proof(console: Console, purged: Purged) -> None:
+    found = sum(trace.count for trace in purged.left)
+    verdict = ("Nothing is left.", "green") if purged.is_clean else ("Something is left.", "bold red")
+    searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
+    console.print(line(verdict, searched))
+    _list(console, "Left in:", purged.left, "red")
+    for name in purged.held:
+        console.print(line(("held by another process: ", "red"), name, "  Stop the other servers, then repeat."))
+
+
+def _render_git(console: Console, purged: Purged) -> None:
+    git = purged.git
+    if git.degradation:
+        console.print(line((f"{git.degradation.failure_mode} {git.degradation.retry_recommendation}", "yellow")))
+    elif not git.found:
+        console.print(f"Git has {git.objects} objects, and it is in none of them.")
+    else:
+        _render_history(console, git)
+
+
+def _render_history(console: Console, git: GitTraces) -> None:
+    console.print(line((f"Git remembers it: {git.found} of {git.objects} objects.", "bold yellow")))
+    for place in git.places[:_MOST_SHOWN]:
+        console.print(line(f"  {place.kind}  {place.commit[:12] or 'in no commit'}  {place.path}"))
+    console.print("Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:")
+    for command in git.commands:
+        console.print(line((f"  {command}", "cyan")))
+    console.print("Tell everybody who has a clone to clone anew, ask the host to drop its caches, replace the secret.")
+
+
+def _list(console: Console, title: str, traces: Sequence[Trace], style: str = "") -> None:
+    if traces:
+        console.print(line((title, style)))
+    for trace in traces[:_MOST_SHOWN]:
+        console.print(line(f"  {trace.count:>6}  {trace.place}  ", (trace.why, "dim")))
+    if len(traces) > _MOST_SHOWN:
+        console.print(line((f"  and {len(traces) - _MOST_SHOWN} more", "dim")))

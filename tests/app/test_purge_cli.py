@@ -1,0 +1,182 @@
+"""The command that erases for good: where the secret comes from, what is asked, what is printed, how it ends."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from scrimshaw.app.cli import output, purge
+from scrimshaw.app.cli.main import main
+
+NEEDLE = "zanzibar-walrus-77-keel"
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command line left behind."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Cli = Callable[..., Run]
+
+
+@pytest.fixture
+def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A note that holds it, in the project around the working folder."""
+    folder = tmp_path / "project"
+    (folder / ".scrimshaw/memories").mkdir(parents=True)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    path = folder / ".scrimshaw/memories/note.md"
+    path.write_text(f"It is {NEEDLE}.\n")
+    return path
+
+
+@pytest.fixture
+def cli(note: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    def run(*arguments: str) -> Run:
+        code = main(arguments)
+        said = capsys.readouterr()
+        assert NEEDLE not in said.out + said.err
+        return Run(code, said.out, said.err)
+
+    return run
+
+
+def feed(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8"))
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *, secret: str = "", yes: bool = True) -> list[bool]:
+    """A person who types a secret and says yes or no; whether what was typed was hidden."""
+    hidden: list[bool] = []
+
+    def prompt(text: str, *, hide_input: bool, err: bool) -> str:
+        hidden.append(hide_input)
+        return secret
+
+    def confirm(text: str, *, abort: bool = False, err: bool) -> bool:
+        if abort and not yes:
+            raise typer.Abort
+        return yes
+
+    for place in (output, purge):
+        monkeypatch.setattr(place, "is_interactive", lambda: True)
+    monkeypatch.setattr(typer, "prompt", prompt)
+    monkeypatch.setattr(typer, "confirm", confirm)
+    return hidden
+
+
+def test_from_standard_input(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, f"{NEEDLE}\n")
+    run = cli("purge", "--secret", "-", "--yes")
+    assert (run.code, run.err) == (0, "")
+    assert note.read_text() == "It is [REDACTED:purged].\n"
+    assert "Nothing is left." in run.out
+    assert "out of Scrimshaw's hands" in run.out
+
+
+def test_from_a_file(cli: Cli, note: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(f"{NEEDLE}\r\n")
+    run = cli("purge", "--secret-file", str(tmp_path / "secret"), "--yes", "--json")
+    assert run.code == 0
+    assert (run.json["left"], run.json["held"], run.json["dry_run"]) == ([], [], False)
+    assert NEEDLE not in note.read_text()
+
+
+def test_from_a_person_unseen(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = answer(monkeypatch, secret=NEEDLE)
+    assert cli("purge").code == 0
+    assert hidden == [True]
+    assert NEEDLE not in note.read_text()
+
+
+def test_as_an_argument_with_a_warning(cli: Cli, note: Path) -> None:
+    run = cli("purge", "--secret", NEEDLE, "--yes")
+    assert run.code == 0
+    assert "shell's history" in run.err
+
+
+def test_by_a_pattern(cli: Cli, note: Path) -> None:
+    assert cli("purge", "--secret", r"zanzibar-\w+-\d+-keel", "--pattern", "--yes").code == 0
+    assert note.read_text() == "It is [REDACTED:purged].\n"
+
+
+def test_of_a_memory(cli: Cli, note: Path) -> None:
+    assert cli("purge", "--memory", "note", "--yes").code == 0
+    assert not note.exists()
+
+
+def test_a_dry_run_changes_nothing(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, NEEDLE)
+    run = cli("purge", "--secret", "-", "--dry-run")
+    assert run.code == 0
+    assert "note.md" in run.out
+    assert NEEDLE in note.read_text()
+
+
+def test_without_a_yes_nothing_is_done(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert cli("purge", "--memory", "note").code == 1
+    answer(monkeypatch, secret=NEEDLE, yes=False)
+    assert cli("purge").code == 1
+    assert NEEDLE in note.read_text()
+
+
+def test_what_is_left_makes_the_exit_code_1(cli: Cli, note: Path, tmp_path: Path) -> None:
+    shared = tmp_path / "home/memories/shared.md"
+    shared.parent.mkdir(parents=True)
+    shared.write_text(NEEDLE)
+    run = cli("purge", "--secret", NEEDLE, "--yes")
+    assert run.code == 1
+    assert "Something is left." in run.out
+    assert "add --global" in run.out
+    assert cli("purge", "--secret", NEEDLE, "--yes", "--global").code == 0
+
+
+def test_an_archive_nobody_can_read_goes_with_a_yes(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torn = note.parents[1] / "checkpoints/torn.scrim"
+    torn.parent.mkdir()
+    torn.write_bytes(b"PK torn")
+    answer(monkeypatch, secret=NEEDLE)
+    run = cli("purge")
+    assert run.code == 0
+    assert "removed as a whole" in run.out
+    assert not torn.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("--secret", "x" * 9, "--memory", "note"), 2),
+        (("--memory", "note", "--pattern"), 2),
+        (("--secret", "-", "--secret-file", "pyproject.toml"), 2),
+        (("--secret", "tiny", "--yes"), 1),
+        (("--secret", "(", "--pattern", "--yes"), 1),
+        (("--memory", "nobody", "--yes"), 1),
+        ((), 1),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(cli: Cli, note: Path, arguments: tuple[str, ...], code: int) -> None:
+    assert cli("purge", *arguments).code == code
+    assert NEEDLE in note.read_text()
+
+
+def test_an_empty_secret_is_refused(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    feed(monkeypatch, "\n")
+    assert "empty" in cli("purge", "--secret", "-", "--yes").err

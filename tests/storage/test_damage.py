@@ -1,0 +1,35 @@
+"""An index whose bytes were changed behind its back says so, instead of failing in some other way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.samples import document
+
+from scrimshaw.errors import DamagedDatabase
+from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite_index import SqliteIndex
+
+DAMAGE = {
+    "text that is no UTF-8": "UPDATE files SET path = CAST(x'87ff' AS TEXT)",
+    "a row that should have gone": "CREATE TABLE stray (memory REFERENCES memories); INSERT INTO stray VALUES (1)",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_damage_is_named(tmp_path: Path, damage: str) -> None:
+    index = SqliteIndex(tmp_path / "index.db", busy_timeout_ms=1000, ram_scan_max=10)
+    index.put([document("a", "text")])
+    raw = Database(tmp_path / "index.db", "index", durable=False, busy_timeout_ms=1000)
+    raw.rows(damage)
+    raw.close()
+    with pytest.raises(DamagedDatabase, match="rebuild"):
+        use(index)
+    index.close()
+
+
+def use(index: SqliteIndex) -> None:
+    """What a scan does."""
+    index.manifest("vault")
+    index.put([document("a", "other text")])

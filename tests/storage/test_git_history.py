@@ -1,0 +1,107 @@
+"""What git remembers of deleted files, asked of real repositories."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from scrimshaw.models import Degradation
+from scrimshaw.storage import git_history
+from scrimshaw.storage.git_history import Deleted, deleted_files, last_text
+
+
+def git(folder: Path, *arguments: str) -> str:
+    identity = ("-c", "user.name=A", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    return subprocess.run(["git", *identity, *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def commit(folder: Path, message: str) -> str:
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "-m", message)
+    return git(folder, "rev-parse", "HEAD").strip()
+
+
+def found(folder: Path, suffix: str = ".md") -> list[Deleted]:
+    answer = deleted_files(folder, suffix)
+    assert isinstance(answer, list)
+    return answer
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """A repository with three notes and a program."""
+    folder = tmp_path / "project"
+    (folder / "docs").mkdir(parents=True)
+    git(folder, "init", "-q", "-b", "main")
+    for name in ("one.md", "docs/two words.md", "docs/drei ü.md", "code.py"):
+        (folder / name).write_text(f"# {name}\n\nWhat was decided about {name}.\n", encoding="utf-8")
+    commit(folder, "all")
+    return folder
+
+
+def test_nothing_was_deleted(repository: Path) -> None:
+    assert found(repository) == []
+
+
+def test_deleted_files_come_newest_first_with_their_text(repository: Path) -> None:
+    (repository / "one.md").unlink()
+    (repository / "code.py").unlink()
+    first = commit(repository, "one")
+    (repository / "docs/two words.md").unlink()
+    (repository / "docs/drei ü.md").unlink()
+    second = commit(repository, "two and three")
+    names = [(each.path, each.commit) for each in found(repository)]
+    assert sorted(names[:2]) == [("docs/drei ü.md", second), ("docs/two words.md", second)]
+    assert names[2:] == [("one.md", first)]
+    assert [last_text(repository, each) for each in found(repository)][
+        2
+    ] == "# one.md\n\nWhat was decided about one.md.\n"
+    assert found(repository)[2].at.startswith("20")
+
+
+def test_a_file_that_was_renamed_or_came_back_is_not_deleted(repository: Path) -> None:
+    (repository / "one.md").rename(repository / "uno.md")
+    commit(repository, "renamed")
+    (repository / "docs/two words.md").unlink()
+    commit(repository, "deleted")
+    (repository / "docs/two words.md").write_text("again")
+    assert found(repository) == []
+
+
+def test_a_file_that_was_deleted_twice_is_told_with_the_last_time(repository: Path) -> None:
+    for text in ("first", "second"):
+        (repository / "one.md").write_text(text)
+        commit(repository, f"{text} text")
+        (repository / "one.md").unlink()
+        last = commit(repository, f"{text} end")
+    (deleted,) = found(repository)
+    assert deleted.commit == last
+    assert last_text(repository, deleted) == "second"
+
+
+def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
+    answer = deleted_files(tmp_path, ".md")
+    assert isinstance(answer, Degradation)
+    assert "not a git repository" in answer.failure_mode
+    assert "with git installed" in answer.retry_recommendation
+
+
+def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    answer = deleted_files(repository, ".md")
+    assert isinstance(answer, Degradation)
+    assert "git could not be asked" in answer.failure_mode
+
+
+def test_a_git_that_does_not_answer_is_given_up(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(git_history, "TIMEOUT_S", 0.0)
+    answer = deleted_files(repository, ".md")
+    assert isinstance(answer, Degradation)
+    assert "timed out" in answer.failure_mode
+
+
+def test_a_commit_that_git_does_not_know_has_no_text(repository: Path) -> None:
+    answer = last_text(repository, Deleted(path="one.md", commit="0" * 40, at=""))
+    assert isinstance(answer, Degradation)
