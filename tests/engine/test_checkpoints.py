@@ -224,11 +224,11 @@ def test_a_dry_run_changes_nothing(notes: Engine, home: Path) -> None:
     assert [each.name for each in listed(notes)] == ["one"]
 
 
-def test_what_was_purged_stays_away(notes: Engine, vault: Path) -> None:
-    create(notes, "one")
+def test_what_was_purged_stays_away(notes: Engine, vault: Path, tmp_path: Path) -> None:
+    backup(notes, tmp_path / "one.scrim")
     prior = notes.journal.history("deep/b", 1)[0]["prior_hash"]
     writing.delete(notes, ["deep/b"], purge=True)
-    back = restore(notes, path_of(notes, "one"), clear_existing=True)
+    back = restore(notes, tmp_path / "one.scrim", clear_existing=True)
     assert back.purged == ("memories/deep/b.md",)
     assert not (vault / "deep/b.md").exists()
     assert notes.journal.prior("deep/b", prior) is None
@@ -339,8 +339,8 @@ def test_a_write_in_between_is_in_the_checkpoint(notes: Engine, monkeypatch: pyt
 
     def late(journal: Journal) -> Iterator[tuple[str, Mapping[str, object]]]:
         if not notes.index.get(["late"]):
-            save(notes, "late", "Said while it was made.")
-        return dump(journal)
+            save(notes, "late", "Said when the files were read already.")
+        yield from dump(journal)
 
     monkeypatch.setattr(type(notes.journal), "dump", late)
     made = create(notes, "one")

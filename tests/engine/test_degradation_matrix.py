@@ -207,6 +207,32 @@ def test_an_index_of_rubbish_is_an_error_with_advice(engine: Engine) -> None:
     assert refused.value.hint == "Run `scrimshaw rebuild`."
 
 
+def test_an_index_beside_which_nothing_can_be_written_is_read_alone(engine: Engine) -> None:
+    engine.close()
+    (engine.folder / "index.db-shm").mkdir()
+    with open_engine(engine.settings) as late:
+        assert ids(ask(late)) >= {"log"}
+        with pytest.raises(StorageFailure, match="readonly"):
+            late.index.clear()
+    (engine.folder / "index.db-wal").write_bytes(b"what was committed last" * 9)
+    with pytest.raises(StorageFailure, match=r"index\.db could not be used"):
+        open_engine(engine.settings)
+
+
+def test_the_command_line_says_that_a_save_is_not_found_yet(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tamper(index_of(engine), "DROP TABLE memory_text")
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(engine.settings.home))
+    project = str(engine.settings.project)
+    text = "Salt beef is kept in barrels below the waterline."
+    assert main(["save", text, "--id", "beef", "--project", project]) == 0
+    shown = capsys.readouterr()
+    assert ("saved" in shown.out, shown.err.count("index_behind")) == (True, 1)
+    assert main(["search", text, "--project", project]) == 0
+    assert capsys.readouterr().err.count("index_behind") == 1
+
+
 def test_a_table_that_nothing_can_do_without_is_an_error(engine: Engine) -> None:
     tamper(index_of(engine), "DROP TABLE memories")
     with pytest.raises(DamagedDatabase, match="no such table"):
@@ -292,6 +318,40 @@ def test_a_disk_that_cannot_be_written_answers_reads(on_disk: Engine, disk: Path
     with pytest.raises(StorageFailure) as refused:
         save(on_disk, NewText(content="Salt beef is kept in barrels below the waterline."))
     assert refused.value.hint
+
+
+def test_a_process_that_starts_on_a_full_disk_reads(on_disk: Engine, disk: Path) -> None:
+    on_disk.close()
+    fill(disk)
+    with open_engine(on_disk.settings) as late:
+        assert ids(ask(late)) == {"log"}
+        assert turned(health(late)) >= {"vault", "journal"}
+        reply = memory_search.run(late, SearchCall(query=QUERY, session_id="s"))
+        assert [hit.id for hit in reply.hits] == ["log"]
+        assert any(each.failure_mode.startswith("session_off") for each in reply.degraded)
+        (disk / "filler").unlink()
+        told = memory_search.run(late, SearchCall(query=QUERY, session_id="s"))
+        assert not any(each.failure_mode.startswith("session_off") for each in told.degraded)
+        assert save(late, NewText(content="Salt beef is kept in barrels below the waterline.")).status == "saved"
+
+
+def test_a_process_that_starts_on_a_read_only_disk_reads(on_disk: Engine, disk: Path) -> None:
+    on_disk.close()
+    make_read_only(disk)
+    with open_engine(on_disk.settings) as late:
+        assert ids(ask(late)) == {"log"}
+        assert reading.get(late, "log").memory.title == "Write-ahead log"
+        assert turned(health(late)) >= {"vault", "journal", "lock"}
+        with pytest.raises(StorageFailure):
+            save(late, NewText(content="Salt beef is kept in barrels below the waterline."))
+
+
+def test_a_session_that_cannot_be_counted_keeps_no_question_waiting_for_an_answer(engine: Engine) -> None:
+    with written_by_another(engine.folder / "journal.db"):
+        reply = memory_search.run(engine, SearchCall(query=QUERY, session_id="s"))
+    assert "log" in {hit.id for hit in reply.hits}
+    assert [each.failure_mode.partition(":")[0] for each in reply.degraded] == ["session_off"]
+    assert memory_search.run(engine, SearchCall(query=QUERY, session_id="s")).degraded == ()
 
 
 # Writing while the index refuses

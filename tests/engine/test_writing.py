@@ -465,3 +465,14 @@ def test_any_text_comes_back_to_the_byte(engine: Engine, text: str) -> None:
     assume(text.strip() and not redact(text).spans and not is_mostly_removed(redact(text)))
     delete(engine, [name for name in ("note",) if engine.index.get([name])])
     assert_round_trip(engine, "note", text)
+
+
+def test_the_answer_is_what_was_written_whatever_another_process_indexes(
+    engine: Engine, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save(engine, NewText(content="The first text.", id="a"))
+    monkeypatch.setattr(type(engine.index), "put", lambda index, documents: None)
+    updated = update(engine, "a", {}, content="The second text.")
+    saved = save(engine, NewText(content="Another note.", id="b"))
+    for answer in (updated, saved):
+        assert answer.content_hash == digest(vault / f"{answer.id}.md")

@@ -105,7 +105,7 @@ class Background:
 
     def _test_recall(self) -> None:
         """Whether known questions still bring their answers; what they lost is said with every answer."""
-        self._attempt("canary", lambda: canary.check(self._engine, budget_s=CANARY_S), index_behind)
+        self._attempt("canary", lambda: canary.check(self._engine, budget_s=CANARY_S), untested)
 
     def _attempt(self, part: str, work: Callable[[], object], meaning: Callable[[ScrimshawError], Degradation]) -> None:
         """Do a part of the work; while it fails, health says so."""
@@ -145,6 +145,16 @@ def undrafted(error: ScrimshawError) -> Degradation:
         failure_mode=f"drafts_failed: {error.message}",
         fallback_mode="sessions stay recorded, without a draft",
         confidence_impact="what earlier sessions decided may not be found",
+        retry_recommendation=error.hint,
+    )
+
+
+def untested(error: ScrimshawError) -> Degradation:
+    """What it means that recall was not tested."""
+    return Degradation(
+        failure_mode=f"canary_failed: {error.message}",
+        fallback_mode="none",
+        confidence_impact="nobody has looked whether known questions bring their answers",
         retry_recommendation=error.hint,
     )
 

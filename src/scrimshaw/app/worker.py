@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from scrimshaw.engine import Engine, drafts, importing, indexing
-from scrimshaw.errors import ScrimshawError
-from scrimshaw.models import DRAFT_JOB, Job, JobState
+from scrimshaw.errors import ScrimshawError, StorageFailure
+from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
 
 # A worker that says nothing for this long is taken for dead; a batch of vectors takes about a second.
 LEASE_S = 60.0
@@ -38,8 +38,18 @@ class Worker:
     def run(self) -> None:
         """Work until `stop` is called."""
         while not self._stop.is_set():
-            if not self.run_once():
+            if not self._worked():
                 self._stop.wait(IDLE_S)
+
+    def _worked(self) -> bool:
+        """Run one job; while the journal refuses, jobs wait and health says so."""
+        try:
+            worked = self.run_once()
+        except StorageFailure as error:
+            self._engine.degradations.put("jobs", waiting(error))
+            return False
+        self._engine.degradations.clear("jobs")
+        return worked
 
     def stop(self) -> None:
         """End `run`; the job at hand stops at its next report and is queued again."""
@@ -85,3 +95,13 @@ class Worker:
         else:
             wait = FIRST_RETRY_S * 2 ** (job.attempts - 1)
             self._engine.journal.finish(job, JobState.QUEUED, trouble, retry_in_s=wait)
+
+
+def waiting(error: StorageFailure) -> Degradation:
+    """What it means that no job can be taken."""
+    return Degradation(
+        failure_mode=f"jobs_waiting: {error.message}",
+        fallback_mode="jobs stay queued and are taken up when the journal allows it",
+        confidence_impact="new memories are found by words and not yet by meaning",
+        retry_recommendation=error.hint,
+    )

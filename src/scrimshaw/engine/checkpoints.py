@@ -1,7 +1,7 @@
 """Checkpoints: the whole memory in one file, made by hand, once a day, and before what destroys.
 
-A checkpoint holds the vault with its relations and everything durable of the journal, redacted. It is older than what
-is purged later: delete it to be rid of that too.
+A checkpoint holds the vault with its relations and everything durable of the journal, redacted. A purge takes what it
+erases out of those in the project's folder too, never out of a backup elsewhere.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ import threading
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 
-# Parts: the index against the files, what the canary finds, who watches the files.
-INDEX, RECALL, WATCHER = "index", "recall", "watcher"
+# Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
+INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
 
 
 class Degradations:
@@ -40,5 +40,15 @@ def index_behind(error: ScrimshawError) -> Degradation:
         failure_mode=f"index_behind: {error.message}",
         fallback_mode="the files and the ledger have it, the index does not",
         confidence_impact="what changed in the files since is not found",
+        retry_recommendation=error.hint,
+    )
+
+
+def without_session(error: ScrimshawError) -> Degradation:
+    """What it means that a question could not be counted to its session."""
+    return Degradation(
+        failure_mode=f"session_off: {error.message}",
+        fallback_mode="the question is answered as if it belonged to no session",
+        confidence_impact="nothing is lifted by what the session works with, and hits may be shown again",
         retry_recommendation=error.hint,
     )

@@ -10,7 +10,9 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import KeepGoing, scan
 from scrimshaw.engine.writing import NewText, Saved, save
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
+from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Job, SourceFile
+from scrimshaw.storage.durable import storage_errors
 
 INGEST = "ingest"
 MOST_PATHS = 50
@@ -23,7 +25,9 @@ def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool 
     Raises NotFound for a missing file, UnreadableFile for one that cannot be a memory, and what `save` raises.
     """
     path = path if path.is_absolute() else engine.settings.project / path
-    if not path.is_file():
+    with storage_errors("read", path):
+        is_there = path.is_file()
+    if not is_there:
         raise NotFound(f"There is no file {path}.", "Check the path; it is taken from the project's folder.")
     path = path.resolve()
     known = _indexed(engine, path) if not dry_run else None
@@ -31,9 +35,14 @@ def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool 
 
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
-    """Queue the import of files and folders; the id of the job. Raises InvalidRequest for none or too many paths."""
+    """Queue the import of files and folders; the id of the job.
+
+    Raises InvalidRequest for none or too many paths, and for one with a secret in it, since the queue is written down.
+    """
     if not 1 <= len(paths) <= MOST_PATHS:
         raise InvalidRequest(f"An import takes 1 to {MOST_PATHS} paths.", "Name fewer, or a folder.", parameter="paths")
+    if any(redact(path).spans for path in paths):
+        raise InvalidRequest("A path holds a secret.", "Rename it, or name its folder.", parameter="paths")
     return engine.journal.enqueue(INGEST, uuid.uuid4().hex, {"paths": list(paths)}, total=len(paths))
 
 
@@ -98,4 +107,5 @@ def _save_copy(engine: Engine, path: Path, *, force: bool, dry_run: bool) -> Sav
 
 
 def _markdown(path: Path) -> list[Path]:
-    return sorted(path.rglob("*.md")) if path.is_dir() else [path]
+    with storage_errors("read", path):
+        return sorted(path.rglob("*.md")) if path.is_dir() else [path]

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import reviewing, sessions
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import INDEX, RECALL
+from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.headings import section
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile
@@ -77,7 +77,7 @@ def search(
     result = engine.searcher.search(request, around)
     if not engine.index.generation():
         result = replace(result, degradations=(*result.degradations, SCAN_PENDING))
-    if red := engine.degradations.of(INDEX, RECALL):
+    if red := engine.degradations.of(INDEX, RECALL, SESSION):
         result = replace(result, degradations=(*result.degradations, *red))
     if track_access:
         reviewing.touch(engine, [hit.memory for hit in result.hits])

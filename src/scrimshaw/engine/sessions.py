@@ -10,6 +10,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
+from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     ArtifactClass,
     Injected,
@@ -49,12 +50,12 @@ class Attended(Struct, frozen=True, kw_only=True):
 def bind(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
     """The session a call belongs to: the one named, else that of an ancestor process, else none.
 
-    A named session that is new is opened; silent ones are interrupted on the way.
+    A named session that is new is opened, its name redacted; silent ones are interrupted on the way.
     """
     if session_id:
         now = engine.clock()
         engine.sessions.sweep(silent_since=now - engine.settings.session.stale_hours * _HOUR_S)
-        return engine.sessions.open(session_id, now=now)[0]
+        return engine.sessions.open(redact(session_id).text, now=now)[0]
     return engine.sessions.of_process(processes) if processes else None
 
 

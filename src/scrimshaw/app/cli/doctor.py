@@ -29,6 +29,7 @@ from scrimshaw.storage.sync import SyncReport
 app = typer.Typer()
 
 GIT_PATIENCE_S = 10.0
+BLOCK = b"\0" * 4096
 # Capabilities that have a finding of their own here.
 LOOKED_AT = frozenset({"vault", "git"})
 
@@ -89,7 +90,8 @@ def _problem(name: str, detail: str, fix: str) -> Finding:
 
 def _writable(vault: Path) -> Finding:
     try:
-        with TemporaryFile(dir=vault):
+        with TemporaryFile(dir=vault, buffering=0) as file:
+            file.write(BLOCK)
             return Finding(name="vault", verdict=Verdict.OK, detail=f"{vault} can be written")
     except OSError as error:
         return _problem(

@@ -80,9 +80,10 @@ def search(
             token_budget=budget,
         )
         result = reading.search(engine, request)
+        told = engine.degradations.of(INDEX)
     show(result, as_json, partial(render.search, explain=explain, trace=trace))
     if not as_json:
-        note_degradations(result.degradations)
+        note_degradations(tuple(each for each in result.degradations if each not in told))
 
 
 @app.command(epilog=example("scrimshaw get storage/wal-reset --anchor decision"))
@@ -98,10 +99,9 @@ def get(
         if not no_scan:
             indexing.catch_up(engine)
         found = reading.get(engine, memory_id, anchor)
-        late = engine.degradations.of(INDEX)
     show(found, as_json, render.text)
     if not as_json:
-        note_degradations((*found.degradations, *late))
+        note_degradations(found.degradations)
 
 
 @app.command("list", epilog=example("scrimshaw list --type decision --sort updated --limit 50"))

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scrimshaw.app.cli.output import Advance, progress
+from scrimshaw.app.cli.output import Advance, note_degradations, progress
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.indexing import EMBED, EMBED_BATCH
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Degradation, JobState
@@ -44,11 +45,15 @@ def existing(project: Path | None) -> Settings:
 
 @contextmanager
 def open_memory(project: Path | None, *, fresh: bool = True) -> Iterator[Engine]:
-    """The memory of a project, with what changed in its files since the last look when `fresh`."""
+    """The memory of a project, with what changed in its files since the last look when `fresh`.
+
+    Where the index could not follow the files, a note says so at the end.
+    """
     with open_engine(existing(project)) as engine:
         if fresh:
             indexing.scan(engine)
         yield engine
+        note_degradations(engine.degradations.of(INDEX))
 
 
 def fill_few(engine: Engine) -> None:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec import structs
+
 from scrimshaw.app.hooks.event import Event, EventName, digest
 from scrimshaw.ingest.extract import extract
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
@@ -19,6 +21,7 @@ ASKED_CHARACTERS = 500
 # A tool's output is judged by its head and tail: what lies between costs time and tells little.
 READ_CHARACTERS = 64_000
 _LEAST_DEPTH = 2
+_NAMES = ("session", "agent", "call_id", "tool", "tool_name")
 
 _KINDS: Mapping[EventName, EventKind] = {
     EventName.START: EventKind.START,
@@ -28,6 +31,12 @@ _KINDS: Mapping[EventName, EventKind] = {
     EventName.COMPACT: EventKind.COMPACT,
     EventName.END: EventKind.END,
 }
+
+
+def with_clean_names(event: Event) -> Event:
+    """The event with its ids and names of tools redacted: they are stored as they are, whatever a client puts there."""
+    names = {name: redact(getattr(event, name)).text for name in _NAMES}
+    return structs.replace(event, **names)
 
 
 def observation(

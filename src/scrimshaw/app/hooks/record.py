@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from scrimshaw.app.hooks.capture import answers, observation, removed_classes
+from scrimshaw.app.hooks.capture import answers, observation, removed_classes, with_clean_names
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.app.hooks.log import log
 from scrimshaw.app.hooks.parse import parse
@@ -18,6 +18,7 @@ from scrimshaw.app.hooks.tail import with_transcript
 from scrimshaw.app.processes import client
 from scrimshaw.app.rules import usable_rules
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
+from scrimshaw.ingest.payload import Json
 from scrimshaw.models import DRAFT_JOB, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.storage.sqlite import Database
@@ -36,10 +37,11 @@ def handle(arguments: list[str], payload: bytes) -> str:
     """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload."""
     if not arguments or len(payload) > LARGEST_INPUT:
         return ""
-    event = parse(arguments[0], msgspec.json.decode(payload), arguments[1] if len(arguments) > 1 else "")
-    project = find_project(Path(event.cwd or ".")) if event else None
-    if event is None or project is None or not (project / PROJECT_FOLDER).is_dir() or event.occasion == MAYBE:
+    event = parse(arguments[0], _decoded(payload), arguments[1] if len(arguments) > 1 else "")
+    project = _project_of(event) if event and event.occasion != MAYBE else None
+    if event is None or project is None:
         return ""
+    event = with_clean_names(event)
     settings = settings_of(project)
     database = Database(settings.folder / "journal.db", "journal", durable=True, busy_timeout_ms=BUSY_MS)
     try:
@@ -50,6 +52,26 @@ def handle(arguments: list[str], payload: bytes) -> str:
         return text
     finally:
         database.close()
+
+
+def _decoded(payload: bytes) -> Json:
+    """The JSON object in a payload; raises ValueError for anything else."""
+    try:
+        found = msgspec.json.decode(payload)
+    except RecursionError:
+        raise ValueError("A payload is nested too deeply.") from None
+    if not isinstance(found, dict):
+        raise ValueError("A payload is a JSON object.")
+    return found
+
+
+def _project_of(event: Event) -> Path | None:
+    """The project around the client's folder, if it has a memory."""
+    try:
+        project = find_project(Path(event.cwd or "."))
+        return project if (project / PROJECT_FOLDER).is_dir() else None
+    except OSError:  # a name that no folder can have
+        return None
 
 
 def _answered(sessions: SqliteSessions, event: Event, settings: Settings) -> str:

@@ -33,7 +33,7 @@ def _tail(path: Path) -> list[str]:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             file.seek(max(0, size - TAIL_BYTES))
-            text = file.read().decode("utf-8", "replace")
+            text = file.read(TAIL_BYTES).decode("utf-8", "replace")
     except OSError:
         return []
     lines = text.splitlines()

@@ -142,10 +142,13 @@ def output_schema(reply: type[msgspec.Struct]) -> Schema:
 def decode(name: str, call: type[_StructT], arguments: Mapping[str, Any], *, strict: bool = True) -> _StructT:
     """The arguments of tool or prompt `name` as its parameter struct; not strict reads numbers out of strings.
 
-    Raises InvalidRequest that names the parameter and says what it takes.
+    Raises InvalidRequest that names the parameter and says what it takes, or for text that no file can hold.
     """
     try:
+        msgspec.json.encode(arguments)
         return msgspec.convert(arguments, call, strict=strict)
+    except UnicodeEncodeError:
+        raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
         raise _refusal(name, call, str(error)) from None
 

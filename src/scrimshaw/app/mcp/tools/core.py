@@ -15,9 +15,8 @@ from msgspec.structs import replace
 from scrimshaw.app.hooks.inject import guarded
 from scrimshaw.app.mcp.replies import MemoryView, SearchReply, flags, memory_view, search_reply
 from scrimshaw.app.mcp.schema import tool
-from scrimshaw.app.mcp.tools.acting import session_of
-from scrimshaw.app.processes import ancestors
-from scrimshaw.engine import Engine, importing, reading, sessions, writing
+from scrimshaw.app.mcp.tools.acting import bound, mark_shown, session_of
+from scrimshaw.engine import Engine, importing, reading, writing
 from scrimshaw.engine.context import Context, ContextRequest, context
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.errors import InvalidRequest
@@ -212,7 +211,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
         raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
-    session = sessions.bind(engine, call.session_id, ancestors())
+    session = bound(engine, call.session_id)
     result = reading.search(
         engine,
         _request(call, offset, first=not continues),
@@ -221,8 +220,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
         track_access=call.track_access,
     )
     deduplicated = session is not None and call.enable_dedup
-    if session:
-        sessions.mark_shown(engine, session, result.hits)
+    mark_shown(engine, session, result.hits)
     # What a session was shown is left out of its next page already.
     cursor = _cursor(call, 0 if deduplicated else offset + call.limit) if result.more else ""
     return search_reply(result, trace=call.include_trace, cursor=cursor)
@@ -241,12 +239,11 @@ def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
         token_usage=call.token_usage,
         deduplicate=call.enable_dedup,
     )
-    session = sessions.bind(engine, call.session_id, ancestors())
+    session = bound(engine, call.session_id)
     found = context(engine, asked, session)
     reply = _within_budget(_context_reply(found, call.include_trace))
-    if session:
-        sent = {hit.id for hit in reply.result.hits}
-        sessions.mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
+    sent = {hit.id for hit in reply.result.hits}
+    mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
     return reply
 
 
@@ -308,7 +305,7 @@ def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
         call.prompt,
         call.limit,
         folder=call.spec_folder,
-        session=sessions.bind(engine, call.session_id, ancestors()),
+        session=bound(engine, call.session_id),
         turn=call.turn_number,
         cognitive=call.include_cognitive,
     )

@@ -24,7 +24,7 @@ class DeleteCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     confirm: Confirm
     id: Annotated[str, Meta(max_length=400)] = ""
     spec_folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = ""
-    purge: Annotated[bool, Meta(description="Erase the kept copy too: no undo. Older checkpoints hold it.")] = False
+    purge: Annotated[bool, Meta(description="Erase every copy, in checkpoints too: no undo.")] = False
     session_id: str = ""
 
 
@@ -43,7 +43,7 @@ class BulkDeleteCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     tier: Tier
     confirm: Confirm
     spec_folder: Folder = ""
-    older_than_days: Annotated[int, Meta(ge=1, description="Only those not updated since.")] | None = None
+    older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None
     dry_run: bool = False
     skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False
     session_id: str = ""

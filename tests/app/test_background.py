@@ -1,0 +1,124 @@
+"""What runs beside a server: recall is tested at the start, and what fails is told until it works again."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.engine.breaking import tamper, written_by_another
+from tests.samples import write_memory
+
+from scrimshaw.app.background import Background
+from scrimshaw.app.worker import Worker
+from scrimshaw.engine import Engine, reading
+from scrimshaw.engine.indexing import rebuild, scan
+from scrimshaw.engine.inspecting import health
+from scrimshaw.models import JobState
+from scrimshaw.search.results import SearchRequest
+
+PATIENCE_S = 10.0
+
+
+@pytest.fixture
+def library(engine: Engine, vault: Path) -> Engine:
+    write_memory(vault, "tides", "# Tides\nThe tide turns at noon.")
+    scan(engine)
+    return engine
+
+
+@pytest.fixture
+def started(library: Engine) -> Iterator[Callable[[], Background]]:
+    begun: list[Background] = []
+
+    def start() -> Background:
+        begun.append(Background(library))
+        begun[-1].start()
+        return begun[-1]
+
+    yield start
+    for each in begun:
+        each.stop()
+
+
+def told(engine: Engine) -> list[str]:
+    found = reading.search(engine, SearchRequest(query="tide")).degradations
+    return [each.failure_mode for each in found if not each.failure_mode.startswith("embedder_off")]
+
+
+def until(condition: Callable[[], bool]) -> bool:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_a_loss_is_known_soon_after_the_start_and_gone_once_mended(
+    library: Engine, vault: Path, started: Callable[[], Background]
+) -> None:
+    tamper(library.folder / "index.db", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+    assert told(library) == []
+    background = started()
+    assert background.wait_until_fresh(PATIENCE_S)
+    assert until(lambda: bool(told(library)))
+    assert told(library)[0].startswith("recall_red: The memory tides is not found by words of its own")
+    rebuild(library)
+    write_memory(vault, "beef", "# Salt beef\nIt is kept in barrels.")
+    assert until(lambda: told(library) == [])
+
+
+def test_what_fails_beside_the_server_is_in_health_until_it_works(
+    library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tamper(library.folder / "index.db", "ALTER TABLE files RENAME TO lost")
+    started().wait_until_fresh(PATIENCE_S)
+    said = [each.failure_mode for each in health(library).degradations]
+    assert any(mode.startswith("index_behind") for mode in said)
+    assert told(library)[0].startswith("index_behind")
+    tamper(library.folder / "index.db", "ALTER TABLE lost RENAME TO files")
+    started().wait_until_fresh(PATIENCE_S)
+    assert told(library) == []
+
+
+def test_the_canary_keeps_no_question_waiting(
+    library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def slow(_engine: Engine, *, budget_s: float) -> None:
+        asked.append(budget_s)
+        time.sleep(1.0)
+
+    monkeypatch.setattr("scrimshaw.app.background.canary.check", slow)
+    begun = time.monotonic()
+    assert started().wait_until_fresh(PATIENCE_S)
+    assert time.monotonic() - begun < 0.9
+    assert until(lambda: asked == [0.2])
+
+
+def test_jobs_wait_while_the_journal_refuses_and_go_on_after(
+    open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_memory("[index]\nbusy_timeout_ms = 50\n")
+    monkeypatch.setattr("scrimshaw.app.worker.HANDLERS", {"count": lambda *_: ""})
+    number = engine.journal.enqueue("count", "", {})
+    worker = Worker(engine)
+    thread = threading.Thread(target=worker.run, daemon=True)
+    with written_by_another(engine.folder / "journal.db"):
+        thread.start()
+        assert until(lambda: bool(engine.degradations.of("jobs")))
+        assert any(each.failure_mode.startswith("jobs_waiting") for each in health(engine).degradations)
+    assert until(lambda: job_state(engine, number) == JobState.DONE)
+    assert until(lambda: engine.degradations.of("jobs") == ())
+    worker.stop()
+    thread.join(PATIENCE_S)
+
+
+def job_state(engine: Engine, number: int) -> JobState | None:
+    job = engine.journal.job(number)
+    return job.state if job else None

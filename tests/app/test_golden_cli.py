@@ -1,0 +1,104 @@
+"""The commands golden add, golden list, eval golden and capabilities, and what the doctor says of a loss."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.engine.breaking import tamper
+from tests.samples import write_memory
+
+from scrimshaw.app.cli.main import main
+
+Cli = Callable[..., tuple[int, str, str]]
+EMPTY_TEXT = "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"
+
+
+@pytest.fixture
+def cli(project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setattr("scrimshaw.app.setup.status.CLIENTS", {})
+    write_memory(vault, "tides", "# Tides\nThe tide turns at noon.")
+    write_memory(vault, "beef", "# Salt beef\nIt is kept in barrels.")
+
+    def run(*arguments: str) -> tuple[int, str, str]:
+        code = main(arguments)
+        shown = capsys.readouterr()
+        return code, shown.out, shown.err
+
+    return run
+
+
+def findings(out: str) -> dict[str, Any]:
+    return {each["name"]: each for each in json.loads(out)["findings"]}
+
+
+def test_a_query_is_kept_listed_and_asked(cli: Cli, project: Path) -> None:
+    assert "none yet" in cli("golden", "list")[2]
+    code, out, _ = cli("golden", "add", "when does the tide turn", "tides", "--within", "2", "--json")
+    assert (code, json.loads(out)) == (0, {"text": "when does the tide turn", "expect": ["tides"], "within": 2})
+    assert "tides" in cli("golden", "list")[1]
+    assert (project / ".scrimshaw/golden.toml").is_file()
+    code, out, _ = cli("eval", "golden", "--json")
+    assert (code, json.loads(out)) == (0, {"asked": 3, "lost": [], "outranked": 0, "unjudged": 0})
+
+
+def test_golden_queries_travel_with_git(cli: Cli, project: Path) -> None:
+    from scrimshaw.app.cli.project_files import GITIGNORE, HIDDEN
+
+    assert "!/golden.toml" in GITIGNORE.splitlines()
+    assert "golden.toml" not in HIDDEN
+
+
+def test_a_query_for_an_unknown_memory_is_refused(cli: Cli, project: Path) -> None:
+    code, _, err = cli("golden", "add", "moon", "moon")
+    assert (code, "'moon'" in err) == (1, True)
+    assert not (project / ".scrimshaw/golden.toml").exists()
+
+
+def test_a_loss_fails_ci_and_the_doctor(cli: Cli, vault: Path) -> None:
+    cli("golden", "add", "how is meat kept in barrels", "beef")
+    (vault / "beef.md").unlink()
+    sentence = "The golden query 'how is meat kept in barrels' lost 1 of 1; no longer exists: beef."
+    code, out, _ = cli("eval", "golden")
+    assert (code, sentence in out) == (1, True)
+    code, out, _ = cli("doctor", "--json")
+    found = findings(out)["recall"]
+    assert (code, found["verdict"], found["detail"].startswith(sentence)) == (1, "problem", True)
+    assert found["fix"]
+
+
+def test_the_doctor_finds_an_index_that_is_emptied_by_hand(cli: Cli, project: Path) -> None:
+    assert cli("doctor")[0] == 0
+    tamper(project / ".scrimshaw/index.db", EMPTY_TEXT)
+    code, out, _ = cli("doctor", "--json")
+    assert (code, findings(out)["recall"]["verdict"]) == (1, "problem")
+    assert "is not found by words of its own" in findings(out)["recall"]["detail"]
+    assert findings(out)["databases"]["verdict"] == "ok"
+    assert cli("rebuild", "--yes")[0] == 0
+    assert cli("doctor")[0] == 0
+
+
+def test_capabilities_show_what_changed(cli: Cli, project: Path) -> None:
+    rows = {row["name"]: row for row in json.loads(cli("capabilities", "--json")[1])["capabilities"]}
+    assert {name: row["status"] for name, row in rows.items() if row["status"] != "on"} == {"vectors": "off"}
+    assert not any("was" in row for row in rows.values())
+    cli("scan")
+    tamper(project / ".scrimshaw/index.db", "DROP TABLE edges")
+    rows = {row["name"]: row for row in json.loads(cli("capabilities", "--json")[1])["capabilities"]}
+    assert (rows["graph"]["status"], rows["graph"]["was"], len(rows["graph"]["since"])) == ("off", "on", 25)
+    assert "on -> off since 20" in cli("capabilities")[1]
+    table = cli("capabilities", "--markdown")[1].splitlines()
+    assert table[:2] == ["| part | status | found | changed | measured by |", "|---|---|---|---|---|"]
+    assert all(line.count(" | ") == 4 for line in table[2:])
+
+
+@pytest.mark.parametrize("command", [("golden", "add"), ("golden", "list"), ("eval", "golden"), ("capabilities",)])
+def test_help_has_an_example(cli: Cli, command: tuple[str, ...]) -> None:
+    code, out, _ = cli(*command, "--help")
+    assert (code, "Example: " in out) == (0, True)

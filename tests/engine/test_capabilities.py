@@ -1,0 +1,185 @@
+"""The truth matrix: each row is measured, turns when its part goes off, and remembers what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.engine.breaking import locked_by_another, tamper, written_by_another
+from tests.samples import WordEmbedder, write_memory
+
+from scrimshaw.app import probes as app_probes
+from scrimshaw.app.cli.capabilities import KNOWN
+from scrimshaw.app.cli.main import main
+from scrimshaw.engine import Engine
+from scrimshaw.engine.capabilities import PROBES, measured
+from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.inspecting import health
+from scrimshaw.models import Capability, Degradation, Status
+from scrimshaw.search.pipeline import Searcher
+
+EVERY = (*PROBES, *app_probes.PROCESS)
+
+
+@pytest.fixture
+def engine(open_memory: OpenMemory, vault: Path) -> Engine:
+    write_memory(vault, "log", "Emptied by a checkpoint.",
+                 "title: Write-ahead log\ntrigger_phrases: [wal reset]\nrelations: {caused: [other]}")  # fmt: skip
+    write_memory(vault, "other", "Kept for years.", "title: Ship's biscuit")
+    engine = open_memory("[index]\nbusy_timeout_ms = 50\n", embedder=WordEmbedder())
+    scan(engine)
+    embed_pending(engine)
+    return engine
+
+
+def statuses(engine: Engine) -> dict[str, Status]:
+    return {row.name: row.status for row in measured(engine, EVERY).capabilities}
+
+
+def turned(engine: Engine) -> dict[str, Status]:
+    return {name: status for name, status in statuses(engine).items() if status != Status.ON}
+
+
+def break_index(sql: str) -> Callable[[Engine, pytest.MonkeyPatch], None]:
+    return lambda engine, _: tamper(engine.folder / "index.db", sql)
+
+
+def lose_golden(engine: Engine, _: pytest.MonkeyPatch) -> None:
+    (engine.folder / "golden.toml").write_text('[[query]]\ntext = "moon"\nexpect = ["moon"]\n')
+
+
+def let_secrets_pass(_: Engine, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("scrimshaw.ingest.redact._find_all", lambda text: [])
+
+
+def put_a_file_for_the_vault(engine: Engine, _: pytest.MonkeyPatch) -> None:
+    vault = engine.folder / "memories"
+    vault.rename(engine.folder / "aside")
+    vault.write_text("no folder")
+
+
+def hide_git(engine: Engine, patch: pytest.MonkeyPatch) -> None:
+    patch.setenv("PATH", str(engine.folder / "memories"))
+
+
+def hide_programs(engine: Engine, patch: pytest.MonkeyPatch) -> None:
+    patch.setattr("sysconfig.get_path", lambda _: str(engine.folder))
+    patch.setattr("sys.argv", [str(engine.folder / "x")])
+
+
+def refuse_to_watch(_: Engine, patch: pytest.MonkeyPatch) -> None:
+    # The real refusal is in the matrix, in a process with limits of its own.
+    patch.setattr("scrimshaw.app.probes.existing", lambda _: [Path("/no/such/folder")])
+
+
+OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {
+    "full_text": break_index("DELETE FROM memory_text_docsize"),
+    "vectors": break_index("DROP TABLE vectors"),
+    "triggers": break_index("UPDATE phrases SET head = 'nowhere'"),
+    "graph": break_index("DROP TABLE edges"),
+    "recall": lose_golden,
+    "redaction": let_secrets_pass,
+    "vault": put_a_file_for_the_vault,
+    "git": hide_git,
+    "watcher": refuse_to_watch,
+    "hook": hide_programs,
+}
+ALONG = {"full_text": {"recall"}}
+
+
+def test_all_is_on(engine: Engine) -> None:
+    assert turned(engine) == {}
+    assert set(statuses(engine)) == {*OFF, "journal", "lock"} == {probe.name for probe in EVERY}
+
+
+@pytest.mark.parametrize("row", OFF)
+def test_the_row_that_belongs_goes_off_and_the_others_stay(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, row: str
+) -> None:
+    OFF[row](engine, monkeypatch)
+    assert set(turned(engine)) == {row, *ALONG.get(row, ())}
+    assert turned(engine)[row] == Status.OFF
+
+
+def test_the_journal_row_goes_off(engine: Engine) -> None:
+    with written_by_another(engine.folder / "journal.db"):
+        assert turned(engine) == {"journal": Status.OFF}
+
+
+def test_the_lock_row_is_degraded_while_another_writes(engine: Engine) -> None:
+    with locked_by_another(engine.lock_path()):
+        assert turned(engine) == {"lock": Status.DEGRADED}
+
+
+def test_vectors_that_are_not_made_yet_are_degraded(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "new", "The tide turns at noon.")
+    scan(engine)
+    assert turned(engine) == {"vectors": Status.DEGRADED}
+    assert "pieces have no vector yet" in measured(engine, EVERY).degradations[0].failure_mode
+
+
+def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = engine.settings.project
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(engine.settings.home))
+    (tmp_path / "user/.claude").mkdir(parents=True)
+    row = client_row(engine, "client:claude")
+    assert (row.status, row.detail) == (Status.OFF, "not connected")
+    assert main(["setup", "claude", "--scope", "user", "--yes", "--project", str(project)]) == 0
+    assert client_row(engine, "client:claude").status != Status.OFF
+    config = tmp_path / "user/.claude.json"
+    config.write_text(config.read_text().replace('/scrimshaw"', '/gone/scrimshaw"'))
+    assert client_row(engine, "client:claude").status == Status.OFF
+    assert health(engine, more=app_probes.probes(project)).status == "healthy"
+
+
+def client_row(engine: Engine, name: str) -> Capability:
+    rows = measured(engine, app_probes.probes(engine.settings.project)).capabilities
+    return next(row for row in rows if row.name == name)
+
+
+def test_every_row_says_how_it_is_measured_and_what_is_lost() -> None:
+    assert len({probe.name for probe in KNOWN}) == len(KNOWN)
+    for probe in KNOWN:
+        assert all((probe.measures, probe.lost, probe.instead))
+
+
+# What changed
+
+
+def test_a_change_is_kept_with_its_time(engine: Engine) -> None:
+    engine = replace(engine, clock=lambda: 1_763_600_000.0)
+    assert all((row.was, row.since) == ("", "") for row in measured(engine, PROBES).capabilities)
+    without = replace(engine, embedder=off(engine), searcher=Searcher(engine.index, engine.settings, off(engine)))
+    (row,) = (row for row in measured(without, PROBES).capabilities if row.name == "vectors")
+    assert (row.status, row.was, row.since) == (Status.OFF, "on", "2025-11-20T00:53:20+00:00")
+    later = replace(without, clock=lambda: 1_763_700_000.0)
+    assert row in measured(later, PROBES).capabilities
+    back = replace(engine, clock=lambda: 1_763_800_000.0)
+    (row,) = (row for row in measured(back, PROBES).capabilities if row.name == "vectors")
+    assert (row.status, row.was, row.since[:10]) == (Status.ON, "off", "2025-11-22")
+
+
+def off(engine: Engine) -> Degradation:
+    return Degradation(
+        failure_mode="embedder_off: gone", fallback_mode="words", confidence_impact="some", retry_recommendation="try"
+    )
+
+
+def test_only_changes_are_rows_and_they_do_not_pile_up(engine: Engine) -> None:
+    conditions = engine.conditions
+    for number in range(500):
+        conditions.record({"a": f"status {number % 2}", "b": "on"}, now=float(number))
+    rows = engine.journal.dump()
+    kept = [row["name"] for table, row in rows if table == "capabilities"]
+    assert (kept.count("a"), kept.count("b")) == (100, 1)
+    last = conditions.changes()["a"]
+    assert (last.status, last.was, last.at) == ("status 1", "status 0", 499.0)
+
+
+def test_the_probe_of_the_journal_leaves_nothing(engine: Engine) -> None:
+    engine.conditions.probe()
+    assert engine.conditions.changes() == {}
