@@ -4,14 +4,21 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHARED ?=
+FUZZ_MINUTES ?= 10
 
-.PHONY: demo test check fix docs docs-check lint types imports bench bench-hook e2e eval clean
+.PHONY: demo test fuzz check fix docs docs-check lint types imports bench bench-hook e2e eval clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# Inputs made at random, FUZZ_MINUTES for each target; FUZZ="--target edits --seed 7" chooses. What breaks one is kept
+# below tests/fuzz/found, which the tests replay.
+fuzz: $(STAMP)
+	SCRIMSHAW_ALL_NAUGHTY=1 $(BIN)/python -m pytest tests/app/test_naughty.py
+	$(BIN)/python -m tests.fuzz.run --minutes $(FUZZ_MINUTES) $(FUZZ)
 
 check: lint types imports test docs-check
 

@@ -207,6 +207,7 @@ class TestWithoutMemory:
             ("delete", "x", "--yes"),
             ("scan",),
             ("rebuild", "--yes"),
+            ("purge", "--memory", "x"),
             ("doctor",),
             ("serve",),
         ],

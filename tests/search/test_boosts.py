@@ -123,6 +123,10 @@ def test_contributions_shrink_together(parts: dict[str, float], expected: dict[s
     assert capped(parts, CAP) == pytest.approx(expected)
 
 
+def test_a_sum_at_the_cap_is_left_as_it_is() -> None:
+    assert capped({"session": 0.125, "causal": 0.0625}, 0.1875) == {"session": 0.125, "causal": 0.0625}
+
+
 @given(contributions, st.just(0.0) | st.floats(min_value=1e-6, max_value=0.5))
 def test_the_cap_is_never_exceeded(parts: dict[str, float], limit: float) -> None:
     held = capped(parts, limit)

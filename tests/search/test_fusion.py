@@ -43,6 +43,7 @@ def test_nothing_fuses_to_nothing() -> None:
     [
         (TEXT, {"a": 8.0, "b": 4.0}, {"a": 1.0, "b": 0.5}),
         (TEXT, {"a": 8.0}, {"a": 1.0}),
+        (TEXT, {"a": 0.5, "b": 0.25}, {"a": 1.0, "b": 0.5}),
         (TEXT, {"a": 0.0, "b": 0.0}, {"a": 0.0, "b": 0.0}),
         (VECTOR, {"a": 0.7, "b": 0.5, "c": 0.1}, {"a": 1.0, "b": 0.5, "c": 0.0}),
         (VECTOR, {"a": -0.2}, {"a": 1.0}),
@@ -85,6 +86,11 @@ def test_a_hit_says_where_it_comes_from() -> None:
 
 def test_equal_scores_go_by_id() -> None:
     assert order(fuse([listed("trigger", dict.fromkeys("cab", 0.5))], WEIGHTS)) == ["a", "b", "c"]
+
+
+def test_a_score_above_one_takes_no_more_than_the_share_of_its_channel() -> None:
+    hits = by_id(fuse([listed("graph", {"a": 3.0}), listed(TEXT, {"b": 2.0})], WEIGHTS))
+    assert hits["a"].score == pytest.approx(0.2)
 
 
 def test_an_empty_list_takes_no_share() -> None:

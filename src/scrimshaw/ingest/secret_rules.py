@@ -251,7 +251,8 @@ MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
 PUBLIC_MAIL_DOMAINS = ("example.com", "example.org", "example.net", "noreply.github.com", "localhost.localdomain")
 RESERVED_TOP_LEVELS = frozenset({"example", "invalid", "localhost", "local", "test"})
 
-ENTROPY_TOKEN = r"[A-Za-z0-9+/_-]{32,}={0,2}(?![A-Za-z0-9+/_=-]|\.\.\.)"
+# A run is tried once and whole: a shorter piece of it could not match either, and trying them all is quadratic.
+ENTROPY_TOKEN = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}+(?![A-Za-z0-9+/_=-]|\.\.\.)"
 SECRET_WORD_NEAR = r"(?i)(?:secret|token|passw|credential|auth|api.?key|access.?key)[^\n]{0,80}(?:\n[^\n]{0,40})?\Z"
 
 

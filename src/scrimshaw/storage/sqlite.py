@@ -14,10 +14,12 @@ from typing import Any
 
 import apsw
 
-from scrimshaw.errors import DamagedDatabase, NewerDatabase, StorageFailure
+from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, StorageFailure
 from scrimshaw.storage.private import make_private
 
 _RETRY_S = 0.01
+# How SQLite says that the disk or its permissions are in the way, and not another process.
+_UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
 _SCHEMAS = Path(__file__).with_name("schema")
 
@@ -55,7 +57,7 @@ class Database:
             try:
                 yield connection
             finally:
-                self._idle.put(connection)
+                self._give_back(connection)
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -100,7 +102,32 @@ class Database:
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
+    def _give_back(self, connection: apsw.Connection) -> None:
+        """Keep a connection for the next one; but one that sees no changes serves once."""
+        if connection.readonly("main"):
+            connection.close()
+        else:
+            self._idle.put(connection)
+
     def _connect(self) -> apsw.Connection:
+        try:
+            return self._connect_to_write()
+        except _UNUSABLE:
+            if not self._rests():
+                raise
+            return self._connect_to_read()
+
+    def _rests(self) -> bool:
+        """Whether all that was committed stands in the file itself, so that it can be read alone."""
+        log = self.path.with_name(self.path.name + "-wal")
+        return self.path.exists() and not (log.exists() and log.stat().st_size)
+
+    def _connect_to_read(self) -> apsw.Connection:
+        """Where nothing can be written, on a full disk or a read-only one, what is there can be read all the same."""
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        return apsw.Connection(f"{self.path.absolute().as_uri()}?immutable=1", flags=flags)
+
+    def _connect_to_write(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(self._busy_timeout_ms)
         self._log_ahead(connection)
@@ -124,16 +151,18 @@ class Database:
 
 @contextmanager
 def refusals(path: Path) -> Iterator[None]:
-    """Turns what SQLite refuses into StorageFailure."""
+    """Turns what SQLite refuses into StorageFailure, and a number it has no room for into InvalidRequest."""
     try:
         yield
+    except OverflowError as error:
+        raise InvalidRequest("A number has more than 64 bits.", "Give a smaller one.") from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError) as error:
         raise _damaged(path, error) from error
     except apsw.ConstraintError as error:
         if not _is_index(path):
             raise  # what the journal's keys forbid is for its callers to say
         raise _damaged(path, error) from error
-    except (apsw.BusyError, apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError) as error:
+    except (apsw.BusyError, *_UNUSABLE) as error:
         raise StorageFailure(
             f"{path} could not be used: {error}.", "Check free space and permissions, then try again.", path=str(path)
         ) from error

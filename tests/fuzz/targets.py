@@ -1,0 +1,253 @@
+"""What is fuzzed: for each target its seeds, how inputs are made, what is done with one, and what must hold."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from tests.fuzz import seeds
+from tests.fuzz.calls import call_of
+from tests.fuzz.mutation import Mutator
+from tests.samples import SECRET, source_file
+
+from scrimshaw.app.hooks.parse import CLIENTS
+from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import ALL_TOOLS
+from scrimshaw.app.rules import own_rules, usable_rules
+from scrimshaw.config import load
+from scrimshaw.engine import open_engine, writing
+from scrimshaw.engine.writing import NewText
+from scrimshaw.errors import ScrimshawError
+from scrimshaw.ingest import contamination, front_matter, instructions
+from scrimshaw.ingest.default_rules import DEFAULT_RULES
+from scrimshaw.ingest.documents import parse
+from scrimshaw.ingest.edits import add_relation, edit, remove_relation
+from scrimshaw.ingest.extract import extract
+from scrimshaw.ingest.metadata import spelling
+from scrimshaw.ingest.quality import judge
+from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.references import references, rewritten
+from scrimshaw.ingest.rule_checks import check_rules
+from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.ingest.transcripts import PARSERS
+from scrimshaw.models import Relation
+from scrimshaw.search.tokens import count_tokens
+
+Check = Callable[[str], None]
+PLACE = "/home/dev/project"  # where the recorded payloads come from
+_WHOLE_SECRET = re.compile(rf"(?<![\w-]){re.escape(SECRET)}(?![\w-])")
+_CONFIG = '[embedding]\nprovider = "none"\n'
+
+
+class Target(NamedTuple):
+    """`make` gives an input from random numbers; `opened` a check of one input, in a scratch folder of its own.
+
+    A check raises whatever is wrong. Files below the scratch folder must never hold the secret.
+    """
+
+    name: str
+    make: Callable[[Random], str]
+    opened: Callable[[Path], Any]
+
+
+def holds_secret(folder: Path) -> bool:
+    """Whether any file below a folder has the secret in it, or in its name."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return any(SECRET in path.name or SECRET.encode() in path.read_bytes() for path in files)
+
+
+def _documents(text: str) -> None:
+    try:
+        raw = text.encode("utf-8", "surrogatepass")
+        document = parse(source_file("fuzzed"), raw, redact, count_tokens=count_tokens)
+    except ScrimshawError:
+        return
+    body = document.body.text
+    assert "".join(body[chunk.start : chunk.end] for chunk in document.chunks) == body, "chunks do not cover the body"
+    assert all(body[each.start :].lstrip(" >-\t") for each in document.headings), "a heading is beyond the body"
+
+
+def _edits(text: str) -> None:
+    """A change can be read back, leaves the other keys and the body alone, and the same change changes nothing more."""
+    try:
+        before = front_matter.read(text)
+        assert edit(text, {}) == text
+        after = edit(text, {"title": "new: 'title'", "topics": ["a", "b: c"]})
+    except ScrimshawError:
+        return
+    read = front_matter.read(after)
+    title, topics = (spelling(before.values, key) for key in ("title", "topics"))
+    assert read.values == {**before.values, title: "new: 'title'", topics: ["a", "b: c"]}
+    assert read.body == before.body, "the body changed"
+    assert edit(after, {"title": "new: 'title'", "topics": ["a", "b: c"]}) == after
+    _related(after)
+
+
+def _related(text: str) -> None:
+    try:
+        linked = add_relation(text, Relation.SUPPORTS, "a/b", 0.5, "seen: 'it'")
+        assert front_matter.read(remove_relation(linked, Relation.SUPPORTS, "a/b")).body == front_matter.read(text).body
+    except ScrimshawError:
+        return
+
+
+def _configuration(folder: Path, text: str) -> None:
+    (folder / ".scrimshaw").mkdir(exist_ok=True)
+    file = folder / ".scrimshaw/config.toml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    try:
+        settings = load(folder, home=folder / "home", environment={})
+        check_rules(own_rules(settings))
+        usable_rules(settings)
+    except ScrimshawError as error:
+        if not (error.message and error.hint):
+            raise
+    finally:
+        file.unlink()
+
+
+def _transcript(client: str, text: str) -> None:
+    for turn in PARSERS[client](text).turns:
+        assert turn.at >= 0
+        assert isinstance(turn.text, str)
+
+
+def _rules(text: str) -> None:
+    tool, _, rest = text.encode(errors="replace").decode().partition(" ")  # JSON is decoded so, half characters gone
+    argument, _, output = rest.partition("\n")
+    names = ("Bash", "Read", "Edit", "Write", "Grep", "Web", "Mcp", tool)
+    for name in (names[len(text) % len(names)], tool):
+        arguments = {"command": argument, "file_path": argument, "pattern": argument, "content": output}
+        found = extract(ToolCall(tool=name, arguments=arguments, output=output), DEFAULT_RULES)
+        assert found is None or (0 <= found.attention <= 1 and len(found.text) <= 500)
+
+
+def _redaction(text: str) -> None:
+    once = redact(text)
+    assert not _WHOLE_SECRET.search(once.text), "the secret survived"
+    assert redact(once.text).text == once.text, "redaction finds more the second time"
+    assert all(0 <= span.start <= span.end <= len(text) for span in once.spans)
+
+
+def _contamination(text: str) -> None:
+    cleaned = contamination.clean(text)
+    assert len(cleaned.text) <= len(text)
+    assert contamination.clean(cleaned.text).text == cleaned.text, "cleaning finds more the second time"
+
+
+def _quality(text: str) -> None:
+    assert 0 <= judge(text).score <= 1
+
+
+def _instructions(text: str) -> None:
+    for found in instructions.suspicions(text):
+        assert 0 <= found.start <= found.end <= len(text)
+
+
+def _references(text: str) -> None:
+    found = references(text)
+    for each in found:
+        assert text[each.start : each.start + len(each.path)] == each.path
+    assert rewritten(text, [(each, each.path) for each in found]) == text
+
+
+@contextmanager
+def _pure(check: Check, _: Path) -> Iterator[Check]:
+    yield check
+
+
+@contextmanager
+def _in_folder(check: Callable[[Path, str], None], folder: Path) -> Iterator[Check]:
+    yield partial(check, folder)
+
+
+@contextmanager
+def _hooks(client: str, folder: Path) -> Iterator[Check]:
+    """A real project whose memory the prompts bring up. A hook may refuse an input with ValueError: it fails open."""
+    settings = _project(folder)
+    with open_engine(settings) as engine:
+        writing.save(engine, NewText(content="# Why apsw\n\nThe log.\n", triggers=("wal reset",)), force=True)
+
+    def check(text: str) -> None:
+        hint, payload = _hinted(text.replace(PLACE, str(folder)))
+        try:
+            handle([client, hint], payload.encode("utf-8", "surrogatepass"))
+        except (ScrimshawError, ValueError):
+            return
+
+    yield check
+
+
+def _hinted(text: str) -> tuple[str, str]:
+    try:
+        hint, payload = json.loads(text)
+    except (ValueError, TypeError, RecursionError):
+        return "", text
+    return hint if isinstance(hint, str) else "", json.dumps(payload)
+
+
+@contextmanager
+def _tools(folder: Path) -> Iterator[Check]:
+    with open_engine(_project(folder)) as engine:
+        for name in ("storage/wal", "a", "b"):
+            writing.save(engine, NewText(content=f"# About {name}\n\nWhat {name} is.\n", id=name), force=True)
+        dispatcher = Dispatcher(ALL_TOOLS, engine)
+
+        def check(text: str) -> None:
+            call = json.loads(text)
+            arguments: Mapping[str, Any] = call["arguments"]
+            outcome = dispatcher.dispatch(call["tool"], arguments)
+            assert outcome.error != "internal", "a tool failed with something else than a ScrimshawError"
+
+        yield check
+
+
+def _project(folder: Path) -> Any:
+    (folder / ".scrimshaw/memories").mkdir(parents=True, exist_ok=True)
+    (folder / ".scrimshaw/config.toml").write_text(_CONFIG, encoding="utf-8")
+    return load(folder, home=folder / "home", environment={})
+
+
+def _of_texts(name: str, check: Check, texts: Callable[[], Sequence[str]]) -> Target:
+    return Target(name, lambda random: Mutator(texts(), random).text(), partial(_pure, check))
+
+
+def _of_client(client: str) -> Target:
+    return Target(
+        f"hook-{client}", lambda random: Mutator(seeds.payloads(client), random).json(), partial(_hooks, client)
+    )
+
+
+def _of_transcript(client: str) -> Target:
+    return Target(
+        f"transcript-{client}",
+        lambda random: Mutator(seeds.transcripts(client), random).lines(),
+        partial(_pure, partial(_transcript, client)),
+    )
+
+
+TARGETS: tuple[Target, ...] = (
+    _of_texts("documents", _documents, seeds.documents),
+    _of_texts("edits", _edits, seeds.documents),
+    *(_of_client(client) for client in CLIENTS),
+    Target("tools", call_of, _tools),
+    Target(
+        "configuration",
+        lambda random: Mutator(seeds.configurations(), random).text(),
+        partial(_in_folder, _configuration),
+    ),
+    *(_of_transcript(client) for client in PARSERS),
+    _of_texts("rules", _rules, seeds.texts),
+    _of_texts("redaction", _redaction, seeds.texts),
+    _of_texts("contamination", _contamination, seeds.texts),
+    _of_texts("quality", _quality, seeds.texts),
+    _of_texts("instructions", _instructions, seeds.texts),
+    _of_texts("references", _references, seeds.texts),
+)

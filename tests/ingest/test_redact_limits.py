@@ -1,0 +1,77 @@
+"""The limits of the redaction gate: a value just inside and one just outside. Every secret is invented here."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrimshaw.ingest.redact import redact, redact_edit
+from scrimshaw.models import Redacted
+
+DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" * 11
+UPPER = "A1B2C3D4E5F6G7H8J9K0" * 2
+KEY = "gh" + "p_" + DRAWN[:36]
+SLACK = "xox" + "p-"
+GITLAB = "gl" + "pat-"
+MAIL = "jane.roe" + "@" + "corp-mail.io"
+DATABASE = "postgres://app" + ":{}@db.corp.io/x"
+
+REMOVED = [
+    ("12 drawn characters in braces", DATABASE, "{X1b2c3" + "D4e5F6}", "url-password"),
+    ("8 drawn characters", "Authorization: {}", "a1B2" + "c3D4", "auth-header"),
+    ("padding of base64", "Authorization: {}", "Abcd" + "AbcdAbc=", "auth-header"),
+    ("16 characters of an entropy of 4 bits", "Bearer {}", "QwErTyUi" + "OpAsDfGh", "auth-header"),
+    ("16 characters of an entropy of 3.5 bits", "Bearer {}", "QWERTYUI" + "aabbccdd", "auth-header"),
+    ("9 distinct characters", "{}", GITLAB + ("123" * 7)[:20], "gitlab-token"),
+    ("a digit", "{}", SLACK + "abcdefghijklm4", "slack-token"),
+    ("an address behind a URL", "see https://x.io {}", MAIL, "email"),
+    ("an address 101 characters into a URL", "https://" + "a" * 97 + "/{}", MAIL, "email"),
+    ("32 drawn characters", "the token is {}", DRAWN[:32], "high-entropy"),
+    ("200 drawn characters", "the token is {}", DRAWN[:200], "high-entropy"),
+    ("a word for a secret at the start", "token at\n{}", DRAWN[:40], "high-entropy"),
+    ("text that goes on", "the token is at {} today.\n" + "And so on.\n" * 20, DRAWN[:40], "high-entropy"),
+    ("a line that is continued", "before\n{}\nafter", KEY[:20] + "\\\n" + KEY[20:], "github-token"),
+]
+
+KEPT = [
+    ("11 drawn characters in braces", DATABASE.format("{X1b2c3" + "D4e5F}")),
+    ("7 drawn characters", "Authorization: a1B2" + "c3D"),
+    ("an entropy of 2 bits", "Authorization: Abcd" + "AbcdAbcdAbcd"),
+    ("15 characters without a digit", "Authorization: QwErTyUi" + "OpAsDfG"),
+    ("small letters alone", "Bearer qwertyui" + "opasdfgh"),
+    ("8 distinct characters", GITLAB + "12" * 10),
+    ("no digit", SLACK + "abcdefghijklmn"),
+    ("a masked key with a digit", SLACK + "1-" + "x" * 12),
+    ("an address in the rest of a URL", "://" + MAIL),
+    ("an address 100 characters into a URL", "https://" + "a" * 96 + "/" + MAIL),
+    ("a reserved top level", "jane.roe@corp.test"),
+    ("a reserved top level below others", "jane.roe@mail.corp.invalid"),
+    ("an address that nobody reads", "noreply@corp-mail.io"),
+    ("an address that nobody reads, spelled out", "No-Reply@corp-mail.io"),
+    ("a picture for dense screens", "icon@2x.png"),
+    ("a picture for half dense screens", "icon@1.5x.png"),
+    ("31 drawn characters", "the token is " + DRAWN[:31]),
+    ("201 drawn characters", "the token is " + DRAWN[:201]),
+    ("drawn characters without small letters", "the token is " + UPPER),
+    ("drawn characters without capitals", "the token is " + UPPER.lower()),
+    ("drawn characters of an entropy of 3 bits", "the token is " + DRAWN[:8] * 4),
+    ("a name of 40 letters and a digit", "the token is someVeryLongIdentifierNameForTheTest2OfIt"),
+    ("a sample that says so", "the token is " + DRAWN[:34] + "EXAMPLE"),
+    ("a digest", "the token is sha256:" + DRAWN[:40] + " and more"),
+    ("a public token at the start", "csrf token " + DRAWN[:40]),
+]
+
+
+@pytest.mark.parametrize(("frame", "secret", "secret_class"), [row[1:] for row in REMOVED], ids=[r[0] for r in REMOVED])
+def test_just_enough_to_be_a_secret_is_removed(frame: str, secret: str, secret_class: str) -> None:
+    assert redact(frame.format(secret)).text == frame.format(f"[REDACTED:{secret_class}]")
+
+
+@pytest.mark.parametrize("text", [row[1] for row in KEPT], ids=[row[0] for row in KEPT])
+def test_just_too_little_to_be_a_secret_is_kept(text: str) -> None:
+    assert redact(text) == Redacted(text=text)
+
+
+def test_an_edit_of_a_long_file_keeps_a_line_that_stands_in_it_often() -> None:
+    before = "".join(f"{KEY}\nold {number}\n" for number in range(120))
+    after = before.replace("old", "new")
+    assert redact_edit(before, after) == Redacted(text=after)
