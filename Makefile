@@ -5,8 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 SHARED ?=
 FUZZ_MINUTES ?= 10
+COVERED ?= 95
 
-.PHONY: demo test fuzz check fix docs docs-check lint types imports bench bench-hook e2e eval clean
+.PHONY: demo test fuzz check fix docs docs-check lint types imports bench bench-hook e2e eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -19,6 +20,19 @@ test: $(STAMP)
 fuzz: $(STAMP)
 	SCRIMSHAW_ALL_NAUGHTY=1 $(BIN)/python -m pytest tests/app/test_naughty.py
 	$(BIN)/python -m tests.fuzz.run --minutes $(FUZZ_MINUTES) $(FUZZ)
+
+# The share of the lines that the tests of the rooms reach; fails below COVERED percent in one of them.
+coverage: $(STAMP)
+	$(BIN)/python -m pytest tests/ingest tests/search tests/storage tests/engine tests/session \
+		--cov=scrimshaw.ingest --cov=scrimshaw.search --cov=scrimshaw.storage --cov-report=
+	for room in ingest search storage; do \
+		$(BIN)/coverage report --include="src/scrimshaw/$$room/*" --skip-covered --show-missing \
+			--fail-under=$(COVERED) || exit 1; done
+
+# Small changes to the code that no test may survive; what survives is judged in docs/mutants.md.
+mutants: $(VENV)/.mutation
+	$(BIN)/mutmut run --max-children 1
+	$(BIN)/python -m benchmarks.mutants
 
 check: lint types imports test docs-check
 
@@ -70,5 +84,9 @@ $(STAMP): pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e . --group dev
 	@touch $(STAMP)
 
+$(VENV)/.mutation: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --group mutation
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .demo .bench .e2e .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .demo .bench .e2e mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -25,7 +25,7 @@ GROUP = 5
 def file_not_forced() -> None:
     """A new file's bytes are left to the system."""
 
-    def write_new(path: Path, data: bytes, mode: int) -> None:
+    def write_new(path: Path, data: bytes, *_: object) -> None:
         path.write_bytes(data)
 
     put(durable, "_write_new", write_new)
@@ -39,7 +39,7 @@ def names_not_forced() -> None:
 def written_in_place() -> None:
     """A file is overwritten where it stands, in two writes."""
 
-    def replace_file(path: Path, data: bytes) -> None:
+    def replace_file(path: Path, data: bytes, **_: object) -> None:
         durable.make_folders(path.parent)
         with path.open("wb") as file:
             for part in (data[: len(data) // 2], data[len(data) // 2 :]):

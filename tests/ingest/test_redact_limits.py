@@ -75,3 +75,28 @@ def test_an_edit_of_a_long_file_keeps_a_line_that_stands_in_it_often() -> None:
     before = "".join(f"{KEY}\nold {number}\n" for number in range(120))
     after = before.replace("old", "new")
     assert redact_edit(before, after) == Redacted(text=after)
+
+
+def pem(head: str = "-----", body: str = DRAWN[:64]) -> str:
+    """A private key; `head` closes its first line."""
+    return "-----BEGIN RSA PRIVATE" + f" KEY{head}\n{body}\n-----END RSA PRIVATE" + f" KEY{head}"
+
+
+def test_what_stands_between_two_joined_lines_is_not_taken_along() -> None:
+    text = pem('-" + "----', "x - y")
+    assert redact(text) == Redacted(text=text)
+
+
+def test_secrets_that_touch_become_one() -> None:
+    assert redact(pem() + pem()).text == "[REDACTED:private-key]"
+
+
+def test_a_marker_before_a_secret_does_not_shield_one_inside() -> None:
+    text = "[REDACTED:email]\n" + pem(body=f"{DRAWN[:64]}\n[REDACTED:jwt]\n{DRAWN[:64]}")
+    assert redact(text).text == "[REDACTED:email]\n[REDACTED:private-key][REDACTED:jwt][REDACTED:private-key]"
+
+
+def test_a_letter_that_grows_in_lower_case_moves_nothing() -> None:
+    assert (
+        redact("İ" * 30 + "\npassword" + ": hun" + "ter2!xQ\n").text == "İ" * 30 + "\npassword: [REDACTED:password]\n"
+    )

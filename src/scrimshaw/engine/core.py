@@ -11,7 +11,7 @@ from types import TracebackType
 
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import Degradations
-from scrimshaw.errors import NotFound, ReadOnly, ScrimshawError
+from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.documents import parse
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile
@@ -21,6 +21,7 @@ from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import swap
 from scrimshaw.storage.discover import discover
 from scrimshaw.storage.files import Vault, lock
+from scrimshaw.storage.paths import check_id
 from scrimshaw.storage.ports import Conditions, Index, Journal, Sessions
 from scrimshaw.storage.scan import Limits, Source
 from scrimshaw.storage.sqlite_conditions import SqliteConditions
@@ -30,7 +31,8 @@ from scrimshaw.storage.sqlite_sessions import SqliteSessions
 
 MEMORIES, CHECKPOINTS = "memories", "checkpoints"
 GLOBAL = "global/"
-LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 10.0
+# A restore of ten thousand memories holds the lock for about 13 s.
+LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
 
 
 @dataclass(frozen=True)
@@ -81,11 +83,33 @@ class Engine:
         return Limits(max_bytes=self.settings.index.max_file_bytes)
 
     def memory(self, memory_id: str) -> Memory:
-        """The memory of this id; raises NotFound."""
-        found = self.index.get([memory_id]).get(memory_id)
+        """The memory of this id, read from its file where the index does not know it; raises NotFound."""
+        found = self.index.get([memory_id]).get(memory_id) or self._unread(memory_id)
         if found is None:
             raise NotFound(f"There is no memory {memory_id!r}.", "Search for it, or list the memories.", id=memory_id)
         return found
+
+    def _unread(self, memory_id: str) -> Memory | None:
+        """A memory whose file stands in a vault, while the index is made anew or has not caught up."""
+        try:
+            vault, name = self.vault_of(memory_id)
+            path = vault.root.resolve() / f"{check_id(name)}.md"
+            raw, info = vault.read(name), path.stat()
+            if len(raw) > self.limits().max_bytes:
+                return None
+            file = SourceFile(
+                source=vault.name,
+                memory_id=memory_id,
+                path=str(path),
+                size=info.st_size,
+                mtime_ns=info.st_mtime_ns,
+                writable=True,
+                artifact=ArtifactClass.MEMORY,
+            )
+            self.index.put([self.parse(file, raw)])
+        except (NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
+            return None
+        return self.index.get([memory_id]).get(memory_id)
 
     def close(self) -> None:
         """Release databases and locks."""

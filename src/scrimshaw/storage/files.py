@@ -17,7 +17,8 @@ from scrimshaw.models import Redacted
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors, sweep
 from scrimshaw.storage.paths import check_id, locate
 
-LOCK_POLL_S = 0.01  # a write takes a few milliseconds
+# Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
+LOCK_POLL_S = 0.002
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from msgspec import Struct
 
+from scrimshaw.errors import UnreadableFile
 from scrimshaw.evaluation.proving.operations import body_hash
 from scrimshaw.evaluation.proving.protocol import Ack, Intent, Message, Operation, Refused
 from scrimshaw.ingest import front_matter
@@ -44,11 +45,14 @@ class Step(Struct, frozen=True, kw_only=True):
 class Expected(Struct, frozen=True, kw_only=True):
     """What the file of a memory may be: of the SHA-256 `certain` ("" for none), or as a `pending` intent says.
 
-    `is_plain` says that at most one intent is open and none was refused, so that the ledger cannot be ahead of it.
+    `former` are the hashes that it had before and that were acknowledged since, the certain one among them.
+    `is_plain` says that at most one intent is open, none was refused and none is an edit by hand: the ledger cannot be
+    of another mind then.
     """
 
     certain: str
     pending: tuple[Intent, ...]
+    former: frozenset[str]
     is_plain: bool
 
     def allows(self, raw: bytes | None) -> bool:
@@ -92,23 +96,29 @@ def book(account: Account, taken: Iterable[Step]) -> None:
 
 
 def rows(taken: Iterable[Step]) -> Iterator[tuple[int, str, str]]:
-    """(ledger row, memory, its hash then) of every acknowledged change of a file."""
+    """(ledger row, memory, its hash then) of every acknowledged change, but for edits by hand."""
     for step in taken:
-        if step.ack and step.intent.operation in OF_A_MEMORY:
+        if step.ack and step.intent.operation in OF_A_MEMORY - {Operation.EDIT}:
             yield step.ack.number, step.intent.id, step.ack.hash
 
 
 def _expected(held: str, found: Sequence[Step]) -> Expected:
-    """The ledger's numbers tell which acknowledged change was the last."""
+    """The ledger's numbers tell which acknowledged change was the last; an edit may have that of the change before."""
     acknowledged = [(step.ack.number, step, step.ack.hash) for step in found if step.ack]
-    last = max(acknowledged, key=lambda each: each[0], default=None)
+    last = max(acknowledged, key=lambda each: (each[0], each[1].place), default=None)
     open_steps = [step for step in found if not step.ack]
     pending = [step.intent for step in open_steps if last is None or _may_follow(step, last[1])]
     return Expected(
         certain=last[2] if last else held,
         pending=tuple(pending),
-        is_plain=len(open_steps) <= 1 and not any(step.answer for step in open_steps),
+        former=frozenset({held, *(digest for _, _, digest in acknowledged)}),
+        is_plain=len(open_steps) <= 1 and not any(map(_is_untold, found)),
     )
+
+
+def _is_untold(step: Step) -> bool:
+    """Whether the ledger may know nothing of a step that changed the file."""
+    return isinstance(step.answer, Refused) or step.intent.operation == Operation.EDIT
 
 
 def _may_follow(step: Step, last: Step) -> bool:
@@ -118,4 +128,12 @@ def _may_follow(step: Step, last: Step) -> bool:
 def _fulfils(intent: Intent, raw: bytes | None, digest: str) -> bool:
     if raw is None or intent.exact is not None:
         return intent.exact == digest
-    return intent.token.encode() in raw and body_hash(front_matter.read(raw.decode()).body) == intent.body
+    return intent.token.encode() in raw and _body_hash(raw) == intent.body
+
+
+def _body_hash(raw: bytes) -> str:
+    """The hash of a file's body, "" for a file that cannot be read."""
+    try:
+        return body_hash(front_matter.read(raw.decode()).body)
+    except (UnreadableFile, UnicodeDecodeError):
+        return ""

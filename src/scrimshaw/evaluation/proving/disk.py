@@ -28,13 +28,14 @@ _DATABASE = ".db"
 
 class Happened(Struct, frozen=True, omit_defaults=True):
     """One step: `written`, `renamed` (to `path`), `removed`, `made` (a folder), `forced` (a file's bytes) or
-    `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no file.
+    `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no file, `moved` those renamed.
     """
 
     what: str
     path: str
     source: str = ""
     held: bytes | None = None
+    moved: bytes | None = None
 
 
 class Recorder:
@@ -45,7 +46,7 @@ class Recorder:
         self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         self._files: set[str] = set()
         self._folders: set[str] = set()
-        self._held: bytes | None = None
+        self._before: tuple[bytes | None, bytes | None] = (None, None)
 
     def install(self) -> None:
         """Record from now on, for as long as this process lives."""
@@ -69,13 +70,14 @@ class Recorder:
             self._files.add(path)
 
     def _saves(self, source: object, target: object) -> None:
-        path = self._inside(target)
-        self._held = _bytes(path) if path else None
+        held, moved = self._inside(target), self._inside(source)
+        self._before = _bytes(held), _bytes(moved)
 
     def _renamed(self, source: object, target: object) -> None:
-        path = self._inside(target)
+        path, old = self._inside(target), self._inside(source)
         if path:
-            self._note(Happened("renamed", path, source=self._inside(source), held=self._held))
+            held, moved = self._before
+            self._note(Happened("renamed", path, source=old, held=held, moved=moved))
             self._files.add(path)
 
     def _forced(self, handle: int) -> None:
@@ -110,7 +112,7 @@ class Unforced:
         """Take a step into account."""
         match step.what:
             case "written":
-                self.files.add(step.path)
+                self._write(step)
             case "made":
                 self.folders.add(step.path)
             case "removed":
@@ -123,9 +125,15 @@ class Unforced:
             case _:
                 self._force_names(step.path)
 
+    def _write(self, step: Happened) -> None:
+        self.files.add(step.path)
+        if step.held is None:
+            self.names.setdefault(step.path, None)
+
     def _rename(self, step: Happened) -> None:
+        """Neither name is as it was: a power loss may take back both."""
         self.names.setdefault(step.path, step.held)
-        self.names.pop(step.source, None)
+        self.names.setdefault(step.source, b"" if step.source in self.files else step.moved)
         if step.source in self.files:
             self.files.remove(step.source)
             self.files.add(step.path)
@@ -173,6 +181,7 @@ def _put_back(path: Path, held: bytes | None) -> None:
 
 
 def _bytes(path: str) -> bytes | None:
+    """The bytes of a file; None where there is none, as for a path of ""."""
     try:
         return Path(path).read_bytes()
     except OSError:

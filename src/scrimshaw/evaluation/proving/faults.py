@@ -1,4 +1,4 @@
-"""What hinders a writer from inside its process, and what is done to an index while nobody has it open."""
+"""What hinders a writer from inside its process, and what is done to databases while nobody has them open."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from scrimshaw.engine import writing
+from scrimshaw.config import Settings
+from scrimshaw.engine import checkpoints, restoring, writing
+from scrimshaw.engine.core import open_engine
 from scrimshaw.evaluation.proving.points import wrap
 from scrimshaw.evaluation.proving.protocol import Fault
 
@@ -24,6 +26,8 @@ _DAY_S = 86_400.0
 _JUMPS_S = tuple(days * _DAY_S for days in (-30.0, -1.0, 0.0, 0.0, 1.0, 400.0))
 _SHARE = 0.25
 _LIMITS = (4_096, 65_536)
+# Bytes; shorter is an empty database, and no damaged one.
+_LEAST = 1_000
 
 
 def install(fault: Fault, chance: Random, vault: Path) -> Weather:
@@ -52,6 +56,19 @@ def hurt_index(fault: Fault, folder: Path, chance: Random) -> None:
         _flip(database, chance)
     elif fault == Fault.INDEX_LOG_CUT and log.exists():
         os.truncate(log, chance.randrange(log.stat().st_size + 1))
+
+
+def lose_journal(settings: Settings, name: str, chance: Random) -> None:
+    """Cut off the journal of a project after a checkpoint, and bring it back as `scrimshaw restore --newest` does."""
+    with open_engine(settings) as engine:
+        checkpoints.create(engine, name)
+    path = settings.folder / "journal.db"
+    os.truncate(path, chance.randint(_LEAST, path.stat().st_size // 2))
+    for suffix in ("-wal", "-shm"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+    restoring.set_aside(settings)
+    with open_engine(settings) as engine:
+        restoring.restore_newest(engine, rows_only=True)
 
 
 def _flip(path: Path, chance: Random) -> None:

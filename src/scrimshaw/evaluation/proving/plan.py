@@ -13,10 +13,10 @@ from scrimshaw.evaluation.proving.protocol import Fault
 # State piles up over the rounds of a project; it stays small enough to be looked at whole after each of them.
 ROUNDS_PER_PROJECT = 25
 _MANY_AT = 12
-_OPERATIONS, _OPERATIONS_OF_MANY = 40, 25
+_OPERATIONS, _OPERATIONS_OF_MANY = 40, 12
 _WRITERS, _READERS, _HOOKS = 8, 4, 1
 # A process is open after some 0.4 s and then needs some 10 ms for an operation, eight at once far more.
-_LATEST_S, _LATEST_FROM_START_S, _LATEST_OF_MANY_S = 0.4, 0.6, 2.0
+_LATEST_S, _LATEST_FROM_START_S, _LATEST_OF_MANY_S = 0.4, 0.6, 1.5
 
 _FAULTS = (
     Fault.NONE,
@@ -31,6 +31,7 @@ _FAULTS = (
     Fault.READ_ONLY,
     Fault.FILE_LIMIT,
     Fault.INDEX_LOG_CUT,
+    Fault.JOURNAL_LOST,
 )
 
 

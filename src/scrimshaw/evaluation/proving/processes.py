@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import subprocess
 import sys
@@ -70,18 +69,11 @@ def _start(place: int, order: Order, scratch: Path, command: Sequence[str], hear
             text=True,
             encoding="utf-8",
             cwd=scratch,
-            env=_environment(),
         )
     assert process.stdout is not None
     listener = Thread(target=_pass_on, args=(place, process.stdout, heard), daemon=True)
     listener.start()
     return _Running(process, errors, listener)
-
-
-def _environment() -> dict[str, str]:
-    """This one's without settings, and with the places that modules are found in."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("SCRIMSHAW_", "SPECKIT_"))}
-    return kept | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
 
 
 def _pass_on(place: int, lines: IO[str], heard: queue.Queue[_Heard]) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from scrimshaw.evaluation.proving.plan import ROUNDS_PER_PROJECT, planned
 from scrimshaw.evaluation.proving.processes import WRITER
@@ -92,16 +91,16 @@ def prove(
     numbers = range(first, rounds if only is None else only + 1)
     scratch = Path(tempfile.mkdtemp(prefix="scrimshaw-prove-")).resolve()
     run = _Run(seed=seed, scratch=scratch, command=command, keep=keep)
-    for number in numbers:
-        if (seconds is not None and run.seconds > seconds) or len(run.failures) >= most_failures:
-            break
-        played = run.round(number)
-        progress(len(run.played), len(numbers), played)
-    report = run.report()
-    if keep or not report.is_clean:
-        return replace(report, folder=str(scratch))
-    shutil.rmtree(scratch, ignore_errors=True)
-    return report
+    try:
+        for number in numbers:
+            if (seconds is not None and run.seconds > seconds) or len(run.failures) >= most_failures:
+                break
+            played = run.round(number)
+            progress(len(run.played), len(numbers), played)
+    finally:
+        if not run.is_kept:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return run.report()
 
 
 @dataclass
@@ -122,6 +121,11 @@ class _Run:
     def seconds(self) -> float:
         """How long it has taken so far."""
         return time.monotonic() - self.started
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether there is something to look at, or was asked for."""
+        return self.keep or bool(self.failures)
 
     def round(self, number: int) -> Played:
         """Play a round on the project that is its turn."""
@@ -155,6 +159,7 @@ class _Run:
             seconds=round(self.seconds, 1),
             machine=machine(),
             failures=tuple(self.failures),
+            folder=str(self.scratch) if self.is_kept else "",
         )
 
     def _project(self, number: int) -> Project:

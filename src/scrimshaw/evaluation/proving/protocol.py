@@ -17,7 +17,7 @@ class Role(StrEnum):
 
 
 class Fault(StrEnum):
-    """What hinders the processes of a round, or was done to the index before it."""
+    """What hinders the processes of a round, or was done to a database before it."""
 
     NONE = "none"
     POWER_LOSS = "power loss"
@@ -28,6 +28,7 @@ class Fault(StrEnum):
     INDEX_DELETED = "index deleted"
     INDEX_DAMAGED = "index damaged"
     INDEX_LOG_CUT = "index log cut"
+    JOURNAL_LOST = "journal lost"
     MANY_WRITERS = "many writers"
 
 

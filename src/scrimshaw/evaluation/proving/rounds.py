@@ -36,11 +36,12 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
     """Play a round on a project, whose account is brought up to date."""
     chance = Random(f"{seed}/{plan.number}/after")
     scratch = project.folder.parent
-    faults.hurt_index(plan.fault, project.settings.folder, chance)
+    _prepare(project, plan, chance)
     log = scratch / "disk.jsonl"
     log.unlink(missing_ok=True)
     talk = run(plan, list(_orders(project, plan, seed, log)), scratch, command)
-    faults.make_writable(project.vault)
+    if plan.fault == Fault.READ_ONLY:
+        faults.make_writable(project.vault)
     lost = disk.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
     taken = steps(talk.messages)
     findings = [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
@@ -52,6 +53,15 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
         point=talk.point,
         lost_to_power=lost,
     )
+
+
+def _prepare(project: Project, plan: Round, chance: Random) -> None:
+    """Do to the databases what the plan says."""
+    if plan.fault == Fault.JOURNAL_LOST:
+        project.account.checkpoints.append(f"t{plan.number}before")
+        faults.lose_journal(project.settings, project.account.checkpoints[-1], chance)
+    else:
+        faults.hurt_index(plan.fault, project.settings.folder, chance)
 
 
 def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Order]:

@@ -13,10 +13,9 @@ from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints, indexing
 from scrimshaw.engine.core import MEMORIES, Engine, open_engine
 from scrimshaw.engine.reading import search
-from scrimshaw.errors import DamagedDatabase, UnreadableFile
+from scrimshaw.errors import DamagedDatabase
 from scrimshaw.evaluation.proving.account import Account, Expected, Step, book, expectations, rows
 from scrimshaw.evaluation.proving.protocol import Fault
-from scrimshaw.ingest import front_matter
 from scrimshaw.models import Filters
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
@@ -95,26 +94,19 @@ def _wrong_files(expected: Mapping[str, Expected], files: Mapping[str, bytes]) -
     for name in sorted(files.keys() - expected.keys()):
         yield Finding(Kind.CORRUPT, f"{name}: nobody wrote it")
     for name, wanted in expected.items():
-        found = files.get(name)
-        fault = "" if found is None or content_hash(found) == wanted.certain else _malformed(found)
-        if fault:
-            yield Finding(Kind.CORRUPT, f"{name}: {fault}")
-        if fault or not wanted.allows(found):
-            yield Finding(Kind.LOST, f"{name}: {_state(found)}, acknowledged {wanted.certain[:12] or 'gone'}")
+        raw = files.get(name)
+        if not wanted.allows(raw):
+            yield from _wrong_file(name, wanted, raw)
 
 
-def _malformed(raw: bytes) -> str:
-    if not raw:
-        return "an empty file"
-    try:
-        front_matter.read(raw.decode())
-    except (UnreadableFile, UnicodeDecodeError) as error:
-        return f"torn: {error}"
-    return "" if raw.startswith(b"---") else "torn: no front matter"
-
-
-def _state(raw: bytes | None) -> str:
-    return "gone" if raw is None else f"{len(raw)} bytes, {content_hash(raw)[:12]}"
+def _wrong_file(name: str, wanted: Expected, raw: bytes | None) -> Iterator[Finding]:
+    """A file of an earlier state has lost what was acknowledged since; one that nobody announced is torn."""
+    is_former = raw is None or content_hash(raw) in wanted.former
+    state = "gone" if raw is None else f"{len(raw)} bytes, {content_hash(raw)[:12]}"
+    if not is_former:
+        yield Finding(Kind.CORRUPT, f"{name}: {state}, which nobody announced")
+    if is_former or wanted.certain:
+        yield Finding(Kind.LOST, f"{name}: {state}, acknowledged {wanted.certain[:12] or 'gone'}")
 
 
 def _wrong_ledger(
