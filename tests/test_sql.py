@@ -19,10 +19,13 @@ FOLDER = Path(scrimshaw.storage.__file__).parent
 # Column lists of `sqlite_tables` are names that the schema itself states.
 MAKERS = {"marks", "_names"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
+# What purges every table of the journal takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
+    "sqlite_erasing.py": {"condition", "setting", "names", "table", "where"},
     "sqlite_graph.py": {"far", "join", "target", "walking", "meeting", "where"},
     "sqlite_index.py": {"columns", "where", "joined", "pairs"},
     "sqlite_journal.py": {"where", "columns", "due", "names"},
+    "sqlite_ledger.py": {"name"},
     "sqlite_sessions.py": {"where", "which", "change", "insert_into", "added", "values"},
     "sqlite_tables.py": {"table"},
 }
@@ -95,7 +98,7 @@ def _is_known(part: ast.expr, allowed: set[str]) -> bool:
         case ast.Name(id=name):
             return name in allowed or bool(_CONSTANT.fullmatch(name))
         case ast.Attribute(value=value) | ast.Subscript(value=value):
-            return _is_known(value, set())
+            return _is_known(value, allowed)
         case ast.Call(func=ast.Name(id=name)):
             return name in MAKERS
         case ast.Call(func=ast.Attribute(attr="join", value=ast.Constant()), args=[ast.Call(args=[_, listed])]):

@@ -192,14 +192,18 @@ def test_dependencies_are_those_that_the_files_state(
 
 
 def links_of(found: list[Note]) -> set[tuple[str, str]]:
-    """Edges with the id they mean: one of that name, or else the first memory whose last name it is; none to itself."""
+    """Edges with the id they mean: one of that name, or else the first memory whose last name it is.
+
+    None to itself, and one by its own last name is taken for that.
+    """
     names = sorted(note.id for note in found)
     meant = {name: name for name in names}
     for name in reversed(names):
         meant.setdefault(name.rsplit("/", 1)[-1], name)
         if name.rsplit("/", 1)[-1] not in names:
             meant[name.rsplit("/", 1)[-1]] = name
-    return {(note.id, meant[link]) for note in found for link in note.links if meant.get(link, note.id) != note.id}
+    stated = ((note.id, link) for note in found for link in note.links if link != note.id.rsplit("/", 1)[-1])
+    return {(source, meant[link]) for source, link in stated if meant.get(link, source) != source}
 
 
 def walked(edges: set[tuple[str, str]], start: str, depth: int, direction: str) -> set[tuple[str, str]]:

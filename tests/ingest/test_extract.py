@@ -31,7 +31,7 @@ KEPT = [
     (bash("cat specs/001/spec.md", "# Goal"), "spec-read", 0.9, Kind.FILE, ["# Goal"]),
     (read("specs/001/plan.md", "# Steps"), "plan-read", 0.9, Kind.FILE, ["# Steps"]),
     (read("docs/adr/0007-cache.md", "# Cache"), "adr-read", 0.9, Kind.FILE, ["0007-cache.md"]),
-    (read(".scrimshaw/memories/wal.md", "WAL."), "memory-file-read", 0.6, Kind.FILE, ["WAL."]),
+    (read(".scrimshaw/memories/wal.md", "WAL."), "memory-read", 0.6, Kind.FILE, ["WAL."]),
     (read("README.md", "# App\n" * 9), "guide-read", 0.6, Kind.FILE, ["README.md", "# App"]),
     (bash("gh issue view 7", "Crash\nstate: open\nsteps"), "issue-read", 0.9, Kind.FILE, ["gh issue view 7", "Crash"]),
     (

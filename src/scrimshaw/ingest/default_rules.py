@@ -139,7 +139,7 @@ DEFAULT_RULES: tuple[Rule, ...] = (
         priority=35,
     ),
     Rule(
-        id="memory-file-read",
+        id="memory-read",
         tool="^Read",
         argument=r"(?:^|[/\\])\.(?:scrimshaw|serena)[/\\]memories[/\\]",
         attention=0.6,
