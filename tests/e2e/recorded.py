@@ -74,8 +74,8 @@ def read_working_memory(workspace: Workspace) -> WorkingMemory:
 
 def recall_problems(memory: WorkingMemory, model: Model, secrets: Collection[str]) -> Iterator[str]:
     """What the model of the next run was not told, or not within a fence; and secrets that it was told at all."""
-    texts = "\n".join(text for request in model.requests() for text in texts(request["body"]))
-    said = html.unescape(texts)  # Gemini CLI escapes what hooks say
+    told = "\n".join(text for request in model.requests() for text in texts(request["body"]))
+    said = html.unescape(told)  # Gemini CLI escapes what hooks say
     fences = "\n".join(re.findall(rf"<{FENCE} .*?</{FENCE}>", said, re.DOTALL))
     origin = f"session:{memory.session.id}/" if memory.session else "no session"
     for wanted in (COMPLAINT, SUBJECT, origin):
