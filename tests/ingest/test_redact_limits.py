@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from scrimshaw.ingest import redact as module
 from scrimshaw.ingest.redact import redact, redact_edit
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, Span
 
 DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" * 11
 UPPER = "A1B2C3D4E5F6G7H8J9K0" * 2
@@ -14,6 +17,7 @@ SLACK = "xox" + "p-"
 GITLAB = "gl" + "pat-"
 MAIL = "jane.roe" + "@" + "corp-mail.io"
 DATABASE = "postgres://app" + ":{}@db.corp.io/x"
+LEADS = [".", "@", "#", "%", "base64,", "sha1: ", "md5 ", "integrity=", "id: ", "csrf ", "public ", "nonce "]
 
 REMOVED = [
     ("12 drawn characters in braces", DATABASE, "{X1b2c3" + "D4e5F6}", "url-password"),
@@ -29,6 +33,8 @@ REMOVED = [
     ("200 drawn characters", "the token is {}", DRAWN[:200], "high-entropy"),
     ("a word for a secret at the start", "token at\n{}", DRAWN[:40], "high-entropy"),
     ("text that goes on", "the token is at {} today.\n" + "And so on.\n" * 20, DRAWN[:40], "high-entropy"),
+    ("a number with many zeros", "call {}", "+49150" + "00000012", "phone"),
+    ("public, 31 characters before", "a secret is no public" + " " * 31 + "{}", DRAWN[:40], "high-entropy"),
     ("a line that is continued", "before\n{}\nafter", KEY[:20] + "\\\n" + KEY[20:], "github-token"),
 ]
 
@@ -58,6 +64,14 @@ KEPT = [
     ("a sample that says so", "the token is " + DRAWN[:34] + "EXAMPLE"),
     ("a digest", "the token is sha256:" + DRAWN[:40] + " and more"),
     ("a public token at the start", "csrf token " + DRAWN[:40]),
+    *((f"what {lead!r} leads", f"the token is {lead}{DRAWN[:40]}") for lead in LEADS),
+    ("public, 30 characters before", "a secret is no public" + " " * 30 + DRAWN[:40]),
+    ("a call in the shape of a key", "NotificationCenterManager.shared.addObserverForNotificationName"),
+    ("no digit in a token", "hv" + "s.abcdefghijklmnopqrstuvwx"),
+    ("no digit in a key", "sk" + "-" + "abcdefghijkl" * 4),
+    ("a placeholder in a call", 'new NetworkCredential("bob", "password")'),
+    ("a placeholder on a command line", "curl -u bob:password https://api.corp.io"),
+    ("7 distinct characters", "gls" + "a_" + "12" * 16 + "_" + "12" * 4),
 ]
 
 
@@ -87,16 +101,59 @@ def test_what_stands_between_two_joined_lines_is_not_taken_along() -> None:
     assert redact(text) == Redacted(text=text)
 
 
+def test_a_private_key_with_a_run_of_zeros_is_one_all_the_same() -> None:
+    assert redact(pem(body=DRAWN[:50] + "0" * 14)).text == "[REDACTED:private-key]"
+
+
 def test_secrets_that_touch_become_one() -> None:
     assert redact(pem() + pem()).text == "[REDACTED:private-key]"
 
 
-def test_a_marker_before_a_secret_does_not_shield_one_inside() -> None:
-    text = "[REDACTED:email]\n" + pem(body=f"{DRAWN[:64]}\n[REDACTED:jwt]\n{DRAWN[:64]}")
-    assert redact(text).text == "[REDACTED:email]\n[REDACTED:private-key][REDACTED:jwt][REDACTED:private-key]"
+@pytest.mark.parametrize("inner", ["[REDACTED:x509]", "[REDACTED:high-entropy]", "[REDACTED:aws-key2]"])
+def test_a_marker_before_a_secret_does_not_shield_one_inside(inner: str) -> None:
+    text = "[REDACTED:email]\n" + pem(body=f"{DRAWN[:64]}\n{inner}\n{DRAWN[:64]}")
+    assert redact(text).text == f"[REDACTED:email]\n[REDACTED:private-key]{inner}[REDACTED:private-key]"
 
 
-def test_a_letter_that_grows_in_lower_case_moves_nothing() -> None:
-    assert (
-        redact("İ" * 30 + "\npassword" + ": hun" + "ter2!xQ\n").text == "İ" * 30 + "\npassword: [REDACTED:password]\n"
-    )
+@pytest.mark.parametrize("quote", ['"', "'"])
+@pytest.mark.parametrize("between", [" + ", " . ", "\n  ", "\r\n  ", "\\\n", " \\\r\n  "])
+def test_a_string_that_is_put_together_is_read_as_one(quote: str, between: str) -> None:
+    joint = f"{quote}{between}{quote}"
+    text = f"key = {quote}{KEY[:20]}{joint}{KEY[20:]}{quote}"
+    assert redact(text).text == f"key = {quote}[REDACTED:github-token]{quote}"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_line_that_a_backslash_continues_is_read_as_one(end: str) -> None:
+    assert redact(f"key={KEY[:20]}\\{end}  {KEY[20:]}{end}").text == f"key=[REDACTED:github-token]{end}"
+
+
+@pytest.mark.parametrize("name", ["password", "PASSWORD"])
+def test_a_letter_that_grows_in_lower_case_moves_nothing(name: str) -> None:
+    text = "İ" * 30 + f"\n{name}: "
+    assert redact(text + "hun" + "ter2!xQ").text == f"{text}[REDACTED:password]"
+
+
+@pytest.mark.parametrize(
+    ("text", "again"),
+    [
+        ('one\ntwo\nx = "ab" + "cd"\nthree\nfour\ny = "e" + "f"\nfive\nsix\n', '\nx = "abcd"\n\ny = "ef"\n\n'),
+        ('x = "ab" + "cd"\ny = "e" + "f"\nlast', 'x = "abcd"\ny = "ef"\n\n'),
+        ('first\nx = "ab" + "cd"\n', '\nx = "abcd"\n'),
+        ('first\nx = "ab" + " cd"\n', None),
+    ],
+    ids=["apart", "neighbours", "end", "two words"],
+)
+def test_only_the_lines_of_a_joined_string_are_read_again(
+    monkeypatch: pytest.MonkeyPatch, text: str, again: str | None
+) -> None:
+    read: list[str] = []
+    scan = module._scan
+
+    def reading(given: str) -> Iterator[Span]:
+        read.append(given)
+        return scan(given)
+
+    monkeypatch.setattr(module, "_scan", reading)
+    redact(text)
+    assert read == ([again, text] if again else [text])

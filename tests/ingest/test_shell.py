@@ -33,6 +33,9 @@ INTENTS = [
     ("pytest tests 2>&1 | tail -5", "Run", ""),
     ("FOO=1 timeout 60 make check > /dev/null", "Run", ""),
     ("git status", "Run", ""),
+    ("edit src/a.py", "Edit", "src/a.py"),
+    ("make all | tee build.log", "Run", ""),
+    ("tee notes.md", "Write", "notes.md"),
     ("", "Run", ""),
 ]
 
@@ -51,6 +54,11 @@ def test_heredoc_is_the_change_and_not_the_command() -> None:
     parsed = parse_command("cat <<'EOF' > a.py\ngit commit -m x\nEOF")
     assert parsed.change == "git commit -m x"
     assert "commit" not in parsed.line
+
+
+def test_the_text_of_an_editor_block_is_the_change() -> None:
+    parsed = parse_command("edit 3:4\nnew text\nmore\nend_of_edit")
+    assert (parsed.name, parsed.line, parsed.change) == ("Edit", "edit 3:4", "new text\nmore")
 
 
 def test_several_edits_are_one_change() -> None:

@@ -66,6 +66,17 @@ def test_a_full_list_counts_from_its_last_score() -> None:
     assert scores == pytest.approx({"a": 0.5, "b": 0.375, "c": 0.25, "d": 0.0})
 
 
+@pytest.mark.parametrize(("count", "last"), [(99, 2.0 / 100.0), (100, 0.0)])
+def test_a_list_is_full_with_a_hundred_candidates(count: int, last: float) -> None:
+    scores = {f"m{place:03}": 100.0 - place for place in range(count - 1)} | {"z": 2.0}
+    assert fuse([listed(TEXT, scores)])[-1].score == pytest.approx(last)
+
+
+def test_a_text_counts_five_for_seven_of_a_vector_unless_told() -> None:
+    hits = by_id(fuse([listed(TEXT, {"a": 1.0}), listed(VECTOR, {"b": 0.5})]))
+    assert (hits["a"].score, hits["b"].score) == pytest.approx((5 / 12, 7 / 12))
+
+
 def test_the_list_with_a_standout_decides() -> None:
     """A rare word found in one memory outweighs cosines that hardly differ, and the other way round."""
     flat_text = listed(TEXT, {"a": 5.0, "b": 4.9, "c": 4.8, "d": 4.7})
@@ -107,7 +118,7 @@ def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
 def test_bad_input_is_refused() -> None:
     with pytest.raises(KeyError):
         fuse([listed("unknown", {"a": 1.0})])
-    with pytest.raises(ValueError, match="negative"):
+    with pytest.raises(ValueError, match=r"^a channel's weight cannot be negative$"):
         fuse([listed(TEXT, {"a": 1.0})], {TEXT: -1.0})
     with pytest.raises(ValueError, match="zip"):
         fuse([ChannelList(TEXT, ["a", "b"], [1.0])])

@@ -13,6 +13,8 @@ from scrimshaw.storage.sqlite_index import SqliteIndex
 
 DAMAGE = {
     "text that is no UTF-8": "UPDATE files SET path = CAST(x'87ff' AS TEXT)",
+    "a list that is no JSON": "UPDATE memories SET triggers = CAST(x'00' AS TEXT)",
+    "a tier that does not exist": "UPDATE memories SET tier = 'nprmal'",
     "a row that should have gone": "CREATE TABLE stray (memory REFERENCES memories); INSERT INTO stray VALUES (1)",
 }
 
@@ -30,6 +32,7 @@ def test_damage_is_named(tmp_path: Path, damage: str) -> None:
 
 
 def use(index: SqliteIndex) -> None:
-    """What a scan does."""
+    """What a scan and a question do."""
     index.manifest("vault")
+    index.get(["a"])
     index.put([document("a", "other text")])

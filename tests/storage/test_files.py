@@ -79,6 +79,16 @@ def test_a_file_that_may_not_be_read_is_a_storage_failure(vault: Vault, monkeypa
         vault.read("note")
 
 
+@pytest.mark.parametrize("code", [errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL])
+def test_a_file_that_goes_while_it_is_read_is_not_found(
+    vault: Vault, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    write(vault, "note")
+    monkeypatch.setattr(Path, "read_bytes", refuse(code))
+    with pytest.raises(NotFound):
+        vault.read("note")
+
+
 def test_a_folder_or_pipe_is_no_memory(vault: Vault) -> None:
     (vault.root / "folder.md").mkdir(parents=True)
     os.mkfifo(vault.root / "pipe.md")
@@ -165,6 +175,16 @@ def test_the_mode_of_a_file_is_kept_and_new_ones_follow_the_umask(vault: Vault) 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+def test_what_is_written_to_a_private_vault_is_for_its_owner_alone(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "memories", "user", writable=True, private=True)
+    write(vault, "topic/note")
+    path = vault.root / "topic/note.md"
+    path.chmod(0o644)
+    write(vault, "topic/note", "changed")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
 def test_text_that_is_no_utf8_is_refused_before_anything_is_touched(vault: Vault) -> None:
     with pytest.raises(InvalidRequest) as caught:
         write(vault, "note", "a\ud800b")
@@ -239,7 +259,7 @@ def test_old_leftovers_of_killed_writers_go_and_young_ones_stay(vault: Vault) ->
 
 
 def test_the_lock_keeps_others_out_for_as_long_as_they_wait(tmp_path: Path) -> None:
-    path = tmp_path / "new folder" / "vault.lock"
+    path = tmp_path / "new" / "folder" / "vault.lock"
     refused: list[VaultBusy] = []
 
     def knock() -> None:

@@ -153,7 +153,7 @@ SHAPES: tuple[Rule, ...] = (
         "private-key",
         "PRIVATE KEY",
         r"-----BEGIN[^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----"
-        r"(?:[^-]{0,20000}-----END[^\n-]{0,60}-----|[\s\\\"'n+]{0,80}[A-Za-z0-9+/=]{16,}[A-Za-z0-9+/=\s\\\"']*)",
+        r"(?:(?:[^-\[]++|\[(?:REDACTED:[\w-]{1,40}\])?+)*+-----END[^\n-]{0,60}-----|[\s\\\"'n+]{0,80}[A-Za-z0-9+/=]{16,}[A-Za-z0-9+/=\s\\\"']*)",
     ),
     Rule(
         "private-key", "PRIVATE KEY", r"-----BEGIN PGP PRIVATE KEY BLOCK-----[\s\S]{0,20000}?-----END[^\n-]{0,60}-----"

@@ -8,6 +8,8 @@ from random import Random
 
 from msgspec import Struct
 
+from scrimshaw.engine import open_engine
+from scrimshaw.engine.writing import NewText, save
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.evaluation.proving import disk, faults
 from scrimshaw.evaluation.proving.account import Step, steps
@@ -45,11 +47,12 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
     lost = disk.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
     taken = steps(talk.messages)
     findings = [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
+    after = [] if findings else list(_unwritable(project, plan))
     return Played(
         plan=plan,
-        acknowledged=sum(step.ack is not None for step in taken),
+        acknowledged=sum(step.ack is not None for step in taken) + (not findings and not after),
         refused=sum(isinstance(step.answer, Refused) for step in taken),
-        findings=tuple(findings),
+        findings=(*findings, *after),
         point=talk.point,
         lost_to_power=lost,
     )
@@ -93,6 +96,19 @@ def _misbehaved(talk: Talk, plan: Round, taken: Sequence[Step]) -> Iterator[Find
     for step in taken:
         if isinstance(step.answer, Refused) and plan.fault not in _HINDERED:
             yield Finding(Kind.OTHER, f"{step.intent.operation} {step.intent.id}: {step.answer.message}")
+
+
+def _unwritable(project: Project, plan: Round) -> Iterator[Finding]:
+    """Nothing where the memory takes a save again, now that nothing hinders; it is there in the rounds that follow."""
+    word = f"t{plan.number}after"  # the last word of a memory is its own, for the search that looks for it
+    new = NewText(content=f"The round is over: {word}", id=word, title=f"Round {plan.number}")
+    try:
+        with open_engine(project.settings) as engine:
+            saved = save(engine, new, force=True)
+    except ScrimshawError as error:
+        yield Finding(Kind.OTHER, f"a save after the round: {error}")
+    else:
+        project.account.files[saved.id] = saved.content_hash
 
 
 def _looked_at(project: Project, plan: Round, taken: list[Step], chance: Random) -> list[Finding]:
