@@ -27,8 +27,9 @@ _DATABASE = ".db"
 
 
 class Happened(Struct, frozen=True, omit_defaults=True):
-    """One step: `written`, `renamed` (to `path`), `removed`, `made` (a folder), `forced` (a file's bytes) or
-    `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no file, `moved` those renamed.
+    """One step: `written`, `renamed` (to `path`), `removed`, `made` or `emptied` (a folder, now gone), `forced` (bytes
+    of a file) or `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no file, `moved`
+    those renamed.
     """
 
     what: str
@@ -62,6 +63,8 @@ class Recorder:
             self._touch("removed", arguments[0])
         elif event == "os.mkdir":
             self._touch("made", arguments[0])
+        elif event == "os.rmdir" and (path := self._inside(arguments[0])):
+            self._note(Happened("emptied", path))
 
     def _touch(self, what: str, name: object) -> None:
         path = self._inside(name)
@@ -107,6 +110,7 @@ class Unforced:
     files: set[str] = field(default_factory=set)
     names: dict[str, bytes | None] = field(default_factory=dict)
     folders: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
 
     def follow(self, step: Happened) -> None:
         """Take a step into account."""
@@ -115,6 +119,8 @@ class Unforced:
                 self._write(step)
             case "made":
                 self.folders.add(step.path)
+            case "emptied":
+                self.emptied.add(step.path)
             case "removed":
                 self.names.setdefault(step.path, step.held)
                 self.files.discard(step.path)
@@ -141,7 +147,11 @@ class Unforced:
             self.files.discard(step.path)
 
     def _force_names(self, folder: str) -> None:
-        self.names = {path: held for path, held in self.names.items() if str(Path(path).parent) != folder}
+        """A folder whose removal is safe takes the names that were in it along."""
+        gone = {path for path in self.emptied if str(Path(path).parent) == folder}
+        self.emptied -= gone
+        safe = gone | {folder}
+        self.names = {path: held for path, held in self.names.items() if str(Path(path).parent) not in safe}
         self.folders = {path for path in self.folders if str(Path(path).parent) != folder}
 
 
