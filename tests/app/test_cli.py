@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
 import tomllib
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.app.command_line import Cli, Run, command_line
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
-from scrimshaw.app.cli.main import main
 from scrimshaw.config import load
 from scrimshaw.errors import ConfigError
 
@@ -68,26 +64,6 @@ WRONG = [
 ]
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a command line left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-    @property
-    def error(self) -> Any:
-        return json.loads(self.err)["error"]
-
-
-Cli = Callable[..., Run]
-
-
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with a decision record, a note of Serena's and a file that is no text; the working folder."""
@@ -113,13 +89,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
     """Runs a command line in the project's folder."""
-
-    def run(*arguments: str) -> Run:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return Run(code, said.out, said.err)
-
-    return run
+    return command_line(capsys)
 
 
 @pytest.fixture

@@ -4,37 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.app.command_line import Cli, command_line
 from tests.app.test_cli_process import on_a_terminal
 from tests.app.test_starting import SECRET, put_session
 
 from scrimshaw.app.cli import starting
-from scrimshaw.app.cli.main import main
 from scrimshaw.app.starting.plan import SOURCES, Plan
 from scrimshaw.engine.starting.taken import Taken
 
 STYLE = "# Shop\n\n## Style\n\n- Always use tabs in Makefiles and spaces everywhere else; lines end at 120 letters.\n"
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a command line left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Run]
 
 
 @pytest.fixture
@@ -60,12 +42,7 @@ def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 
 @pytest.fixture
 def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def run(*arguments: str) -> Run:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return Run(code, said.out, said.err)
-
-    return run
+    return command_line(capsys)
 
 
 @pytest.fixture

@@ -5,16 +5,15 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
+from tests.app.command_line import Cli, Run, command_line
 from tests.samples import keeping, write_memory
 
-from scrimshaw.app.cli.main import main
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
@@ -24,22 +23,6 @@ from scrimshaw.engine.drafts import ORIGIN
 from scrimshaw.engine.indexing import rebuild, scan
 from scrimshaw.engine.writing import NewText, save
 from scrimshaw.models import MemoryType
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a command line left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Run]
 
 
 @pytest.fixture
@@ -64,12 +47,7 @@ def vault(project: Path) -> Path:
 
 @pytest.fixture
 def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def run(*arguments: str) -> Run:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return Run(code, said.out, said.err)
-
-    return run
+    return command_line(capsys)
 
 
 @pytest.fixture

@@ -3,36 +3,16 @@
 from __future__ import annotations
 
 import io
-import json
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 import typer
+from tests.app.command_line import Cli, Run, command_line
 
 from scrimshaw.app.cli import output, purge
-from scrimshaw.app.cli.main import main
 
 NEEDLE = "zanzibar-walrus-77-keel"
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a command line left behind."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Run]
 
 
 @pytest.fixture
@@ -50,11 +30,12 @@ def note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli(note: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    plain = command_line(capsys)
+
     def run(*arguments: str) -> Run:
-        code = main(arguments)
-        said = capsys.readouterr()
+        said = plain(*arguments)
         assert NEEDLE not in said.out + said.err
-        return Run(code, said.out, said.err)
+        return said
 
     return run
 

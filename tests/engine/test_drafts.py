@@ -151,9 +151,14 @@ def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
     assert reading.get(engine, saved.id).body
 
 
-def test_a_later_draft_that_is_accepted_replaces_it(engine: Engine, client: Client, rejected: str) -> None:
+def test_an_accepted_draft_replaces_the_rejected_one(engine: Engine, client: Client) -> None:
+    client.asks("Fix it.")
+    client.calls("Bash", {"command": "make"}, "ok")
+    assert drafts.make_draft(engine, client.session).status == "rejected"
+    assert drafts.set_aside(engine)
     works(client)
-    assert drafts.make_draft(engine, client.session).status in ("accepted", "rejected")
+    assert drafts.make_draft(engine, client.session).status == "accepted"
+    assert drafts.set_aside(engine) == []
 
 
 def test_discarding_removes_it(engine: Engine, rejected: str) -> None:

@@ -171,7 +171,7 @@ def test_the_tools_take_every_filter(
     with memory_of(written, 0) as engine:
         kept = [note for note in on_disk(engine.folder / "memories") if satisfies(note, wanted) and source != "docs"]
         told = memory_stats.run(engine, StatsCall(**options))  # type: ignore[arg-type]  # a table of mixed types
-        listed = memory_list.run(engine, ListCall(limit=100, sort_by="id", **options))  # type: ignore[arg-type]
+        listed = memory_list.run(engine, ListCall(limit=100, sort_by="id", **options))  # type: ignore[arg-type]  # a table of mixed types
         assert (told.total, listed.total) == (len(kept), len(kept))
         assert [memory.id for memory in listed.memories] == sorted(note.id for note in kept)
 
@@ -183,7 +183,7 @@ def test_dependencies_are_those_that_the_files_state(
 ) -> None:
     written = [note for note in written if note.id != start] + [Note(id=start, updated=DAYS[0], links=("in/a", "b"))]
     with memory_of(written, 0) as engine:
-        call = DependenciesCall(id=start, max_depth=depth, direction=direction)  # type: ignore[arg-type]
+        call = DependenciesCall(id=start, max_depth=depth, direction=direction)  # type: ignore[arg-type]  # a table of mixed types
         told = memory_dependencies.run(engine, call)
         again = memory_dependencies.run(engine, call)
         edges = links_of(on_disk(engine.folder / "memories"))

@@ -182,3 +182,11 @@ def test_a_line_that_was_cut_off_acknowledges_nothing() -> None:
     ack = Ack(token="t1", hash="ab", number=1)
     assert message(line(ack) + "\n") == ack
     assert message(line(ack)) is None
+
+
+@pytest.mark.parametrize(("is_forced", "pending"), [(True, set()), (False, {"/p/x/a.md"})])
+def test_a_folder_whose_removal_is_safe_takes_its_names_along(is_forced: bool, pending: set[str]) -> None:
+    removal = [Happened("removed", "/p/x/a.md", held=b"old"), Happened("emptied", "/p/x")]
+    forced = [Happened("forced_names", "/p")] if is_forced else []
+    again = [Happened("made", "/p/x")]
+    assert unforced([*removal, *forced, *again], names_are_safe=False).names.keys() == pending

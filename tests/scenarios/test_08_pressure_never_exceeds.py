@@ -52,7 +52,7 @@ def test_no_context_is_exceeded(engine_with_library: Engine, task: str, mode: st
 def expect_narrowed(reply: dict[str, object], share: float) -> None:
     level = "HIGH" if share > 0.80 else "ELEVATED" if share >= 0.60 else "NORMAL"
     assert reply["pressure_level"] == level
-    assert reply["token_budget"] <= {"NORMAL": 3500, "ELEVATED": 3000, "HIGH": 800}[level]  # type: ignore[operator]
+    assert reply["token_budget"] <= {"NORMAL": 3500, "ELEVATED": 3000, "HIGH": 800}[level]  # type: ignore[operator]  # JSON
     pressure = reply["pressure"]
     assert isinstance(pressure, dict)
     assert ("warning" in pressure) == (level != "NORMAL")

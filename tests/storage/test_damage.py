@@ -26,8 +26,9 @@ def test_damage_is_named(tmp_path: Path, damage: str) -> None:
     raw = Database(tmp_path / "index.db", "index", durable=False, busy_timeout_ms=1000)
     raw.rows(damage)
     raw.close()
-    with pytest.raises(DamagedDatabase, match="rebuild"):
+    with pytest.raises(DamagedDatabase, match="rebuild") as caught:
         use(index)
+    assert caught.value.details["path"] == str(tmp_path / "index.db")
     index.close()
 
 

@@ -21,7 +21,7 @@ from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.rules import Kind, Rule, Summarizer, compile_pattern, in_order
+from scrimshaw.ingest.rules import Rule, compile_pattern, in_order
 from scrimshaw.models import Injected, Memory, NewItem, Observation, Session, Trust
 from scrimshaw.search.tokens import count_tokens
 
@@ -30,22 +30,14 @@ _log = logging.getLogger(__name__)
 # What a tool of ours does to a memory's file, in the words of the rules; other tools keep their names.
 _ACTS: Mapping[str, str] = MappingProxyType({"memory_get": "Read", "memory_save": "Write", "memory_update": "Write"})
 _NOTHING_WRITTEN = frozenset({"dry_run", "duplicate", "rejected"})
-# A memory that is read matters however short it is. Behind the rules for specs, plans and guides, before those that
-# leave supporting files alone.
-MEMORY_READ = Rule(
-    id="memory-read",
-    tool="^Read",
-    attention=0.6,
-    kind=Kind.FILE,
-    summarizer=Summarizer.FIRST_LAST,
-    priority=36,
-)
+MEMORY_READ = "memory-read"
 
 
 def callback(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
     """What to register with the server's hook pipeline; `rules` are all rules in the order of trial."""
     # A rule for every tool is about what clients answer; ours answer with memories that may quote anything.
-    ours = in_order([*(rule for rule in rules if rule.tool), MEMORY_READ])
+    # What ours read is a memory wherever its file lies.
+    ours = in_order(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in rules if rule.tool)
     return partial(capture, engine, ours)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import ORIGIN
+from scrimshaw.engine.moments import moment
 from scrimshaw.engine.writing import NewText, save
 from scrimshaw.ingest import markdown
 from scrimshaw.ingest.headings import headings
@@ -48,8 +48,7 @@ class Consolidated(Struct, frozen=True, kw_only=True):
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
     """One proposal for each topic that several session memories of the last days share, each memory in one only."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
-    moment = datetime.fromtimestamp(since, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    filters = Filters(types=(MemoryType.SESSION,), since=moment, topics=(topic,) if topic else ())
+    filters = Filters(types=(MemoryType.SESSION,), since=moment(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
     memories = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
     memories.sort(key=lambda memory: (memory.created, memory.id))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import KeepGoing
 from scrimshaw.engine.judging import quality_of
+from scrimshaw.engine.moments import moment
 from scrimshaw.engine.writing import NewText, Saved, composed, delete, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError
 from scrimshaw.ingest import front_matter
@@ -171,8 +171,8 @@ def expire(engine: Engine) -> tuple[list[str], list[str]]:
     now = engine.clock()
     drafts = [each.name for each in set_aside(engine) if each.expires <= now]
     discard(engine, drafts)
-    before = datetime.fromtimestamp(now - engine.settings.drafts.expire_days * _DAY_S, UTC)
-    temporary = Filters(tiers=(Tier.TEMPORARY,), until=before.strftime("%Y-%m-%dT%H:%M:%SZ"), min_quality_score=0.0)
+    before = moment(now - engine.settings.drafts.expire_days * _DAY_S)
+    temporary = Filters(tiers=(Tier.TEMPORARY,), until=before, min_quality_score=0.0)
     memories = [
         memory.id
         for memory in engine.index.select(temporary, sort="id", limit=-1, offset=0)
@@ -212,7 +212,7 @@ def _settled(engine: Engine, new: NewText, saved: Saved) -> DraftOutcome:
 
 
 def _new_text(made: Draft, body: str, events: Sequence[RecordedEvent]) -> NewText:
-    created = _moment(made.ended)
+    created = moment(made.ended)
     return NewText(
         content=body,
         id=_memory_id(created, made.title, made.session),
@@ -319,10 +319,6 @@ def _memory_id(created: str, title: str, session_id: str) -> str:
     """`sessions/DAY-TITLE-SESSION`: the day sorts, the title tells, the session makes it one of a kind."""
     told = textwrap.shorten(slug(title).replace("-", " "), _TITLE_IN_ID, placeholder="").replace(" ", "-")
     return f"{SESSIONS}/{created[:10]}-{told or 'session'}-{slug(session_id)[-6:].strip('-')}"
-
-
-def _moment(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _folder(engine: Engine) -> Path:

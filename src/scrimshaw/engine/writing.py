@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import itertools
 import re
+import time
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
@@ -23,6 +23,7 @@ from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.duplicates import Similar, similar_memories
 from scrimshaw.engine.indexing import EMBED
 from scrimshaw.engine.judging import judged, judged_again, quality_of
+from scrimshaw.engine.moments import moment
 from scrimshaw.engine.vouching import demand_human, demand_unchanged, vouched
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
 from scrimshaw.ingest.documents import NewMemory, render, text_hash
@@ -271,7 +272,7 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
 
 def now() -> str:
     """The time in UTC to the second, as files write it."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment(time.time())
 
 
 def slug(title: str) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 import msgspec
 
-from scrimshaw.errors import DamagedDatabase
 from scrimshaw.models import (
     ArtifactClass,
     Filters,
@@ -89,14 +88,7 @@ def marks(values: Collection[Any]) -> str:
 
 
 def memory(row: Sequence[Any]) -> Memory:
-    """A row of MEMORY_COLUMNS as a Memory; raises DamagedDatabase for one that nobody wrote."""
-    try:
-        return _memory(row)
-    except (ValueError, TypeError, msgspec.DecodeError) as error:
-        raise DamagedDatabase(f"A row of the index cannot be read: {error}.", "Run `scrimshaw rebuild`.") from error
-
-
-def _memory(row: Sequence[Any]) -> Memory:
+    """A row of MEMORY_COLUMNS as a Memory."""
     quality, flags = row[12], row[13]
     return Memory(
         id=row[0],

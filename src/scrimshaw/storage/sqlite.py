@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import queue
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
+import msgspec
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, StorageFailure
 from scrimshaw.storage.private import make_private
 
+_Made = TypeVar("_Made")
 _RETRY_S = 0.01
 # How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
@@ -63,6 +65,14 @@ class Database:
         """All rows of a query."""
         with self.lend() as connection:
             return connection.execute(sql, tuple(arguments)).fetchall()
+
+    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Made]) -> list[_Made]:
+        """What `make` makes of the rows of a query; a row it cannot use is damage."""
+        rows = self.rows(sql, arguments)
+        try:
+            return [make(row) for row in rows]
+        except (ValueError, TypeError, msgspec.DecodeError) as error:
+            raise _damaged(self.path, error) from error
 
     def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""

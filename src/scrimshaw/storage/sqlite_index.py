@@ -147,7 +147,7 @@ class SqliteIndex:
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         """See Index."""
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id IN ({marks(ids)})"
-        return {row[0]: memory(row) for row in self._database.rows(sql, ids)}
+        return {found.id: found for found in self._database.read(sql, ids, memory)}
 
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         """See Index."""
@@ -186,7 +186,7 @@ class SqliteIndex:
             raise InvalidRequest(f"Memories cannot be sorted by {sort!r}.", f"Use one of {', '.join(SORTS)}.")
         where, arguments = conditions(filters)
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {SORTS[sort]} LIMIT ? OFFSET ?"
-        return [memory(row) for row in self._database.rows(sql, [*arguments, limit, offset])]
+        return self._database.read(sql, [*arguments, limit, offset], memory)
 
     def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
         """See Index."""

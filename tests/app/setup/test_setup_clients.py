@@ -8,13 +8,12 @@ import stat
 import sys
 import tomllib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.app.command_line import Cli, command_line
 
-from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.parse import parse
 from scrimshaw.app.setup import plan, programs
 from scrimshaw.app.setup.client import Scope
@@ -69,20 +68,6 @@ FOREIGN = {
 BROKEN = {".json": b'{\n  "a": 1,,\n}', ".toml": b"a = 1\nb = = 2\n"}
 
 
-@dataclass(frozen=True)
-class Run:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
-
-
-Cli = Callable[..., Run]
-
-
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a home `h` and a project with a memory `p`, on a machine without clients."""
@@ -100,12 +85,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def cli(root: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
-    def run(*arguments: str) -> Run:
-        code = main(arguments)
-        said = capsys.readouterr()
-        return Run(code, said.out, said.err)
-
-    return run
+    return command_line(capsys)
 
 
 def tree(root: Path) -> dict[str, bytes]:

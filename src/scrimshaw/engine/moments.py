@@ -1,0 +1,10 @@
+"""Times as files write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+
+def moment(at: float) -> str:
+    """Seconds since 1970 as ISO in UTC, to the second."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
