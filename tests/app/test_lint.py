@@ -238,7 +238,7 @@ class TestPropose:
     def test_without_a_repository_it_says_what_to_do(self, cli: Cli, files: Path, project: Path) -> None:
         (project / ".git").write_text("gitdir: nowhere\n")
         code, _, err = cli("lint", "--propose")
-        assert (code, "--fix-paths OLD=NEW" in err) == (1, True)
+        assert (code, "--fix-paths OLD=NEW" in err) == (3, True)
 
 
 def git(project: Path, *arguments: str) -> None:

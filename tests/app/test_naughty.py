@@ -24,9 +24,7 @@ from scrimshaw.ingest.documents import text_hash
 from scrimshaw.ingest.redact import redact
 
 STRINGS: list[str] = json.loads((Path(__file__).parents[1] / "data/naughty_strings.json").read_text(encoding="utf-8"))
-EVERY = 1 if os.environ.get("SCRIMSHAW_ALL_NAUGHTY") else 9
-CHOSEN = STRINGS[::EVERY]
-FEW = STRINGS[:: EVERY * 5]
+WHOLE = bool(os.environ.get("SCRIMSHAW_ALL_NAUGHTY"))
 # What a call needs besides the text in question.
 NEEDED: dict[str, dict[str, Any]] = {
     "memory_context": {"input": "x"},
@@ -53,6 +51,11 @@ NEEDED: dict[str, dict[str, Any]] = {
     "memory_get_learning_history": {"spec_folder": "s"},
 }  # fmt: skip
 NEEDED["task_postflight"] = NEEDED["task_preflight"]
+
+
+def strings(every: int) -> list[str]:
+    """All strings, or one of so many where the whole list was not asked for."""
+    return STRINGS if WHOLE else STRINGS[::every]
 
 
 def takes_text(schema: dict[str, Any]) -> bool:
@@ -86,7 +89,7 @@ def filled(engine: Engine) -> Engine:
 def test_no_text_breaks_a_tool(filled: Engine, tool: str, parameter: str) -> None:
     schema = next(input_schema(spec.call)["properties"][parameter] for spec in ALL_TOOLS if spec.name == tool)
     dispatcher = Dispatcher(ALL_TOOLS, filled)
-    for text in FEW:
+    for text in strings(45):
         outcome = dispatcher.dispatch(tool, NEEDED.get(tool, {}) | {parameter: given(schema, text)})
         assert outcome.error in ("", "invalid", "invalid_id", "not_found", "exists", "conflict", "unreadable"), text
         if outcome.error:
@@ -94,7 +97,7 @@ def test_no_text_breaks_a_tool(filled: Engine, tool: str, parameter: str) -> Non
 
 
 def test_a_text_that_is_stored_comes_back_exactly(engine: Engine) -> None:
-    for number, text in enumerate(CHOSEN):
+    for number, text in enumerate(strings(9)):
         content = f"# Number {number}\n\n{text}\n"
         saved = writing.save(engine, NewText(content=content, id=f"n/{number}", title=text[:300]), force=True)
         read = reading.get(engine, saved.id)
@@ -105,7 +108,7 @@ def test_a_text_that_is_stored_comes_back_exactly(engine: Engine) -> None:
 
 
 def test_labels_that_are_stored_come_back_exactly(engine: Engine) -> None:
-    for number, text in enumerate(FEW):
+    for number, text in enumerate(strings(45)):
         label = " ".join(redact(text).text.split())
         new = NewText(
             content=f"# Number {number}\n\nSome text.\n{number}", id=f"n/{number}", triggers=(text,), topics=(text,)
@@ -158,7 +161,7 @@ def test_no_text_breaks_a_command(
 ) -> None:
     monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
     monkeypatch.chdir(project)
-    for text in (*FEW[:: 4 if EVERY > 1 else 1], "n" * 300):
+    for text in (*strings(180), "n" * 300):
         code = main([part.replace("{}", text) for part in command])
         assert code in (0, 1, 2, 3), text  # the codes of errors that are told; a crash raises
         told = capsys.readouterr()
@@ -184,4 +187,4 @@ def test_half_a_character_is_refused(engine: Engine) -> None:
 
 def test_all_strings_are_taken_by_make_fuzz() -> None:
     assert len(STRINGS) == 515
-    assert len(CHOSEN) == -(-515 // EVERY)
+    assert len(strings(9)) == (515 if WHOLE else 58)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scrimshaw.models import Degradation
-from scrimshaw.storage import git_history
+from scrimshaw.storage import git as asking
 from scrimshaw.storage.git_history import Deleted, deleted_files, last_text
 
 
@@ -96,7 +96,7 @@ def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_git_that_does_not_answer_is_given_up(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(git_history, "TIMEOUT_S", 0.0)
+    monkeypatch.setattr(asking, "TIMEOUT_S", 1e-9)
     answer = deleted_files(repository, ".md")
     assert isinstance(answer, Degradation)
     assert "timed out" in answer.failure_mode

@@ -22,7 +22,7 @@ from scrimshaw.search.embedder import EmbedderUnavailable
 from scrimshaw.search.terms import match_expression, terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
-from scrimshaw.storage.git_presence import work_tree
+from scrimshaw.storage.git import work_tree
 
 # A write holds the lock for milliseconds.
 LOCK_PATIENCE_S = 0.2

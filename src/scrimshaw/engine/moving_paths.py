@@ -16,6 +16,7 @@ from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest import documents
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten
 from scrimshaw.models import Action, Entry, Filters, Memory
+from scrimshaw.storage.git_history import moved_files
 
 _SHOWN_RENAMES = 3
 
@@ -48,14 +49,18 @@ def planned(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
     return [repair for repair in repairs if repair is not None]
 
 
-def worth_following(engine: Engine, renames: Sequence[Rename]) -> list[Rename]:
-    """Of renames, oldest first, those a stale reference would follow to a file that is there."""
+def worth_following(engine: Engine) -> list[Rename]:
+    """The renames in git's history, oldest first, that a stale reference would follow to a file that is there.
+
+    Raises StorageFailure where git is missing or the project is in no repository.
+    """
+    renames = list(dict.fromkeys(folder_rename(old, new) for old, new in moved_files(engine.settings.project)))
     known = project_files(engine.settings)
     useful: dict[Rename, None] = {}
     for memory in _own(engine):
         for reference in _stale(memory, known):
             useful |= dict.fromkeys(_steps(reference.path, renames, known))
-    return [rename for rename in dict.fromkeys(renames) if rename in useful]
+    return [rename for rename in renames if rename in useful]
 
 
 def folder_rename(old: str, new: str) -> Rename:

@@ -25,6 +25,8 @@ _LOCATOR = re.compile(
 )
 _DOTTED = re.compile(r"[A-Za-z_][\w-]*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+$")
 _VERSION = re.compile(r"(?:[a-z][\w-]*-)?v?\d+(?:\.\d+)+[\w.+-]*$|\d{4}-\d\d-\d\d")
+# Characters that tell how a value was drawn: names in a row would otherwise have each all that follows looked through.
+_SAMPLE = 256
 _NAMED = re.compile(r"[A-Za-z_]*\d{0,2}$")
 
 
@@ -67,8 +69,9 @@ def is_random(value: str, shortest: int = 16) -> bool:
         return False
     if _LONG_HEX.match(value):
         return entropy(value) >= 3.0
-    runs = _SEGMENT.findall(value)
-    return bool(runs) and sum(map(len, runs)) <= 3.3 * len(runs) and entropy(value) >= 3.0
+    sample = value[:_SAMPLE]
+    runs = _SEGMENT.findall(sample)
+    return bool(runs) and sum(map(len, runs)) <= 3.3 * len(runs) and entropy(sample) >= 3.0
 
 
 def is_identifier_or_hash(value: str) -> bool:

@@ -1,15 +1,16 @@
-"""What git remembers of files that are gone; git runs as a process of its own, and may be missing."""
+"""What git remembers of files that are gone or moved."""
 
 from __future__ import annotations
 
-import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
 
+from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Degradation
+from scrimshaw.storage.git import ask_git
 
-TIMEOUT_S = 20.0
 _MARK = "\x01"
 
 
@@ -27,9 +28,10 @@ def deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
     A renamed file is not deleted. Where there is no git or no repository, a Degradation says so.
     """
     log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", f"--format={_MARK}%H %cI", "--", f"*{suffix}")
-    told = _git(project, *log)
-    if isinstance(told, Degradation):
-        return told
+    try:
+        told = ask_git(project, *log)
+    except StorageFailure as error:
+        return _without(error)
     found: dict[str, Deleted] = {}
     for block in told.split(_MARK)[1:]:
         head, *paths = block.split("\0")
@@ -41,23 +43,24 @@ def deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
 
 def last_text(project: Path, deleted: Deleted) -> str | Degradation:
     """The text of a file before the commit that deleted it."""
-    return _git(project, "show", f"{deleted.commit}^:./{deleted.path}")
-
-
-def _git(project: Path, *arguments: str) -> str | Degradation:
-    command = ["git", "-c", "core.quotePath=false", *arguments]
     try:
-        done = subprocess.run(command, cwd=project, capture_output=True, timeout=TIMEOUT_S, check=True)
-    except subprocess.CalledProcessError as error:
-        return _without(error.stderr.decode(errors="replace").strip().partition("\n")[0])
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return _without(str(error))
-    return done.stdout.decode(errors="replace")
+        return ask_git(project, "show", f"{deleted.commit}^:./{deleted.path}")
+    except StorageFailure as error:
+        return _without(error)
 
 
-def _without(why: str) -> Degradation:
+def moved_files(project: Path) -> Iterator[tuple[str, str]]:
+    """(old name, new name) of the files that history moved, oldest first; raises StorageFailure where git refuses."""
+    log = ("log", "--reverse", "--diff-filter=R", "--find-renames", "--name-status", "--format=", "--relative", "-z")
+    fields = iter(ask_git(project, *log).split("\0"))
+    for field in fields:  # `R097 NUL old NUL new NUL`
+        if field.strip():
+            yield next(fields, ""), next(fields, "")
+
+
+def _without(error: StorageFailure) -> Degradation:
     return Degradation(
-        failure_mode=f"git could not be asked: {why}.",
+        failure_mode=error.message,
         fallback_mode="no deleted decision records were looked for",
         confidence_impact="none on what is in the working tree",
         retry_recommendation="Run it in a git repository with git installed.",

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import PURGED, Degradation
-from scrimshaw.storage.git_presence import work_tree
+from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.ports import Traces
 
 TIMEOUT_S = 60.0
@@ -59,15 +60,18 @@ def git_traces(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
             places=tuple(_masked(place, traces) for place in places),
             commands=_commands(Path(top), places) if places else (),
         )
-    except (OSError, subprocess.SubprocessError, StorageFailure) as error:
-        return GitTraces(degradation=_without(str(error)))
+    except StorageFailure as error:
+        return GitTraces(degradation=_without(error))
 
 
 def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
     """(objects read, name and kind of those that hold it)."""
     command = ["git", "-C", str(top), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
     objects, found = 0, []
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process:
+    with (
+        storage_errors("ask git in", top),
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
+    ):
         clock = threading.Timer(TIMEOUT_S, process.kill)
         clock.start()
         try:
@@ -78,7 +82,7 @@ def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
         finally:
             clock.cancel()
     if process.returncode:
-        raise StorageFailure(f"it ended with {process.returncode} after {objects} objects")
+        raise StorageFailure(f"git could not be asked: it ended with {process.returncode} after {objects} objects.")
     return objects, found
 
 
@@ -94,7 +98,7 @@ def _objects(stream: IO[bytes] | None) -> Iterator[tuple[str, str, bytes]]:
 def _placed(top: Path, name: str, kind: str) -> GitPlace:
     if kind == "commit":
         return GitPlace(object=name, kind=kind, commit=name)
-    told = _git(top, "log", "--all", "-1", f"--find-object={name}", "--format=%H", "--name-only", "-m", "-t", "-z")
+    told = ask_git(top, "log", "--all", "-1", f"--find-object={name}", "--format=%H", "--name-only", "-m", "-t", "-z")
     commit, _, rest = told.partition("\0")
     return GitPlace(object=name, kind=kind, commit=commit.strip(), path=rest.strip("\0\n").partition("\0")[0])
 
@@ -102,15 +106,10 @@ def _placed(top: Path, name: str, kind: str) -> GitPlace:
 def _of_files(top: Path, paths: Sequence[Path]) -> list[GitPlace]:
     """The newest commit that changed each of these files, as far as git knows them."""
     names = [path.resolve().relative_to(top).as_posix() for path in paths if path.resolve().is_relative_to(top)]
-    newest = {name: _git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}") for name in names}
+    newest = {name: ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}") for name in names}
     return [
         GitPlace(object="", kind="file", commit=commit.strip(), path=name) for name, commit in newest.items() if commit
     ]
-
-
-def _git(top: Path, *arguments: str) -> str:
-    done = subprocess.run(["git", "-C", str(top), *arguments], capture_output=True, timeout=TIMEOUT_S, check=True)
-    return done.stdout.decode(errors="replace")
 
 
 def _masked(place: GitPlace, traces: Traces) -> GitPlace:
@@ -133,8 +132,8 @@ def _commands(top: Path, places: Sequence[GitPlace]) -> tuple[str, ...]:
 
 def _has_filter_repo(top: Path) -> bool:
     try:
-        _git(top, "filter-repo", "--version")
-    except subprocess.SubprocessError:
+        ask_git(top, "filter-repo", "--version")
+    except StorageFailure:
         return False
     return True
 
@@ -166,9 +165,9 @@ def _filter_branch(top: Path, paths: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def _without(why: str) -> Degradation:
+def _without(error: StorageFailure) -> Degradation:
     return Degradation(
-        failure_mode=f"git could not be asked: {why}.",
+        failure_mode=error.message,
         fallback_mode="its history was not searched",
         confidence_impact="nothing is known of what git still has",
         retry_recommendation="Install git, or search with `git log --all -p`.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -24,11 +23,11 @@ from scrimshaw.engine import Engine, indexing, inspecting, open_engine
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Capability, Degradation, Status
 from scrimshaw.search.embed import EmbedderUnavailable
+from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.sync import SyncReport
 
 app = typer.Typer()
 
-GIT_PATIENCE_S = 10.0
 BLOCK = b"\0" * 4096
 # Capabilities that have a finding of their own here.
 LOOKED_AT = frozenset({"vault", "git"})
@@ -115,12 +114,12 @@ def _hidden_from_git(settings: Settings) -> Finding:
     """Whether git would commit what is derived or private."""
     names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
     try:
-        tracked = _git(settings.project, "ls-files", "--", *names)
-        ignored = _git(settings.project, "check-ignore", "--no-index", "--", *names)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return Finding(name="git", verdict=Verdict.NOTE, detail=f"git could not be asked: {error}")
-    if tracked is None or ignored is None:
-        return Finding(name="git", verdict=Verdict.NOTE, detail="the project is in no git repository")
+        if not work_tree(settings.project):
+            return Finding(name="git", verdict=Verdict.NOTE, detail="the project is in no git repository")
+        tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
+        ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
+    except StorageFailure as error:
+        return Finding(name="git", verdict=Verdict.NOTE, detail=error.message)
     if tracked:
         return _problem("git", f"git holds {', '.join(tracked)}", f"Run `git rm --cached {' '.join(tracked)}`.")
     shown = [name for name in names if name not in ignored]
@@ -128,13 +127,6 @@ def _hidden_from_git(settings: Settings) -> Finding:
         lines = " ".join(project_files.GITIGNORE.splitlines()[1:])
         return _problem("git", f"git would add {', '.join(shown)}", f"Put into .scrimshaw/.gitignore: {lines}")
     return Finding(name="git", verdict=Verdict.OK, detail="the databases are hidden from git")
-
-
-def _git(folder: Path, *arguments: str) -> list[str] | None:
-    """The lines that git prints; None where there is no repository."""
-    command = ["git", "-C", str(folder), *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=GIT_PATIENCE_S, check=False)
-    return None if done.returncode not in (0, 1) else done.stdout.splitlines()
 
 
 def _databases(engine: Engine) -> Iterator[Finding]:

@@ -12,13 +12,14 @@ import typer
 from msgspec import Struct
 from rich.console import Console
 
-from scrimshaw.app.cli import git_renames, options, sarif
+from scrimshaw.app.cli import options, sarif
 from scrimshaw.app.cli.memory import existing, open_memory, settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, show, show_json
 from scrimshaw.engine import linting, moving_paths
 from scrimshaw.engine.linting import Linted, LintState
 from scrimshaw.engine.moving_paths import Repair
+from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.references import Rename
 
 app = typer.Typer()
@@ -123,7 +124,10 @@ def _fixed(project: Path | None, renames: list[str], dry_run: bool, yes: bool) -
 
 def _proposed(project: Path | None) -> list[Rename]:
     with open_memory(project) as engine:
-        return moving_paths.worth_following(engine, git_renames.renames(engine.settings.project))
+        try:
+            return moving_paths.worth_following(engine)
+        except StorageFailure as error:
+            raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
 
 
 def _render_renames(console: Console, renames: list[Rename]) -> None:
