@@ -1,10 +1,10 @@
-"""What the hook pipeline behind the tools adds to a call: one server with its callbacks beside one without.
+"""What the hook pipeline behind the tools adds to a call, and what redaction takes: beside the targets.
 
     python -m benchmarks.pipeline [--data DIR] [--rounds 300]
 
-Both answer the SDK's client in this process, in turns, over one memory and in one session. In each round a server gets
-two calls, one behind the other: the first finds it idle, the second the work that the first has queued. A round starts
-when nothing is queued any more.
+A server with its callbacks and one without answer the SDK's client in this process, in turns, over one memory and in
+one session. In each round a server gets two calls, one behind the other: the first finds it idle, the second the work
+that the first has queued. A round starts when nothing is queued any more.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, indexing
 from scrimshaw.evaluation.metrics import percentile
+from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters
 
 MEMORIES = 200
@@ -38,6 +39,7 @@ SESSION = "bench"
 PLACES = ("idle", "busy")
 SHARES = (0.50, 0.95, 0.99)
 WAIT_S = 10.0
+PIECE = 10_000
 Call = Mapping[str, Any]
 Times = Mapping[str, list[float]]
 
@@ -59,6 +61,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for tool, calls in _calls(engine, texts).items():
                 rounds = [calls[number % len(calls)] for number in range(given.rounds)]
                 _print(tool, *anyio.run(_measure, engine, tool, rounds))
+            targets = engine.settings.targets
+    print(f"target: at most {targets.hook_ms:g} ms added (p95)")
+    print(_redaction(texts, given.rounds, targets.redaction_ms))
 
 
 def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
@@ -94,6 +99,20 @@ async def _round(client: Client, tool: str, call: Call, found: Times) -> None:
         answer = await client.call_tool(tool, dict(call))
         found[place].append((time.perf_counter() - started) * 1000)
         assert not answer.is_error, answer
+
+
+def _redaction(texts: corpus.Texts, rounds: int, target: float) -> str:
+    """Processor milliseconds that redaction takes for pieces of PIECE characters out of the notes."""
+    whole = "\n".join(texts.whole)
+    spent = []
+    for number in range(rounds):
+        start = number * PIECE % max(1, len(whole) - PIECE)
+        begun = time.process_time()
+        redact(whole[start : start + PIECE])
+        spent.append((time.process_time() - begun) * 1000)
+    told = "".join(f"{percentile(spent, share):8.2f}" for share in SHARES)
+    name = f"redaction of {PIECE // 1000} KB, processor ms p50 p95 p99"
+    return f"{name}\n{'':18}{told}   target: at most {target:g} (p95)"
 
 
 def _wait(done: threading.Semaphore, calls: int) -> None:

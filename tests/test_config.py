@@ -137,13 +137,13 @@ def test_every_bad_value_is_named_at_once(places: tuple[Path, Path]) -> None:
         places,
         "[session]\nboost_limit = 3\ndecay_rate = -1\n[search]\nlimit = 0\nnonsense = 1\n",
         home="[context]\nquick_tokens = 1\n",
-        environment={"SCRIMSHAW_ROUTER_PEER_CACHE_S": "soon"},
+        environment={"SCRIMSHAW_EMBEDDING_TIMEOUT_S": "soon"},
     )
     for name in ("session.boost_limit", "session.decay_rate", "search.limit", "search.nonsense", "context.quick_tokens",
-                 "router.peer_cache_s"):  # fmt: skip
+                 "embedding.timeout_s"):  # fmt: skip
         assert name in message
     assert f"{places[1] / CONFIG_FILE}: context.quick_tokens" in message
-    assert "environment: router.peer_cache_s" in message
+    assert "environment: embedding.timeout_s" in message
 
 
 def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Path]) -> None:

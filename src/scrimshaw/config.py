@@ -216,13 +216,6 @@ class QualitySettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     ] = ()
 
 
-class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Peers beside the canonical memory; no peer is asked yet, so nothing reads these."""
-
-    peer_timeout_ms: Annotated[int, _within(1, 60_000, "milliseconds", "002", "patience of a health check")] = 500
-    peer_cache_s: Annotated[float, _within(0, 3600, "seconds", "002", "a health answer is believed for")] = 30.0
-
-
 class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Documents to read besides the vault; never written."""
 
@@ -253,7 +246,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     forgetting: ForgettingSettings = ForgettingSettings()
     redaction: RedactionSettings = RedactionSettings()
     quality: QualitySettings = QualitySettings()
-    router: RouterSettings = RouterSettings()
     targets: TargetSettings = TargetSettings()
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from scrimshaw.app.cli import calibration, options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
+from scrimshaw.config import TargetSettings
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.evaluation.labelled import RecordedCall, lines_of, redaction_cases
 from scrimshaw.evaluation.redaction import Rate, RedactionReport, evaluate_redaction, removed_token_rate, touched_rate
@@ -62,10 +64,11 @@ def evaluate_redact(
             f"A record needs {FEWEST_OUTPUTS} real Bash outputs; there are {len(shell)}.", "Name calls by --outputs."
         )
     figures = measured(evaluate_redaction(redaction_cases(labelled, benign or ()), redact), shell)
-    show(figures, as_json, _render)
+    settings = settings_of(project)
+    show(figures, as_json, partial(_render, settings.targets))
     if record:
         names = [path for path in (*labelled, *(benign or ()), outputs) if path]
-        page = calibration.write_section(settings_of(project).project, "Redaction", _section(figures, names))
+        page = calibration.write_section(settings.project, "Redaction", _section(figures, settings.targets, names))
         note(f"Recorded in {page}.")
 
 
@@ -86,8 +89,8 @@ def measured(report: RedactionReport, shell: list[str]) -> Figures:
     )
 
 
-def _render(console: Console, figures: Figures) -> None:
-    for name, value in _totals(figures).items():
+def _render(targets: TargetSettings, console: Console, figures: Figures) -> None:
+    for name, value in _totals(figures, targets).items():
         console.print(f"{name}: {value}")
     for title, rates in _tables(figures).items():
         console.print(line((f"\n{title}", "bold")))
@@ -95,10 +98,11 @@ def _render(console: Console, figures: Figures) -> None:
             console.print(f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name or '-'}")
 
 
-def _totals(figures: Figures) -> dict[str, str]:
+def _totals(figures: Figures, targets: TargetSettings) -> dict[str, str]:
     totals = {
         "recall": f"{figures.recall:.1%} of {figures.secrets} secrets",
-        "false positives": f"{figures.false_positive_rate:.1%} of {figures.benign} benign texts",
+        "false positives": f"{figures.false_positive_rate:.1%} of {figures.benign} benign texts "
+        f"(target: at most {targets.redaction_false_positives:.0%})",
     }
     if figures.outputs_touched is not None and figures.tokens_removed is not None:
         totals["real Bash outputs touched"] = f"{figures.outputs_touched:.2%} of {figures.outputs}"
@@ -117,11 +121,11 @@ def _tables(figures: Figures) -> dict[str, dict[str, Rate]]:
     }
 
 
-def _section(figures: Figures, names: list[Path]) -> str:
+def _section(figures: Figures, targets: TargetSettings, names: list[Path]) -> str:
     classes = sorted({rule.secret_class for rule in (*SHAPES, *TOKENS, *PERSONAL)})
     parts = [
         f"Data: {', '.join(f'`{path.name}`' for path in names)}.",
-        "\n".join(f"- {name}: {value}" for name, value in _totals(figures).items()),
+        "\n".join(f"- {name}: {value}" for name, value in _totals(figures, targets).items()),
         f"Rules: {len(SHAPES) + len(TOKENS) + len(PERSONAL)} patterns of {len(classes)} classes, and values that a "
         f"name marks as secret. Classes: {', '.join(classes)}.",
         f"Exempt: {'; '.join(EXEMPTIONS)}.",
