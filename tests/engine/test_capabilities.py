@@ -92,7 +92,7 @@ ALONG = {"full_text": {"recall"}}
 
 def test_all_is_on(engine: Engine) -> None:
     assert turned(engine) == {}
-    assert set(statuses(engine)) == {*OFF, "journal", "lock"} == {probe.name for probe in EVERY}
+    assert set(statuses(engine)) == {*OFF, "journal", "lock", "jobs"} == {probe.name for probe in EVERY}
 
 
 @pytest.mark.parametrize("row", OFF)

@@ -33,7 +33,7 @@ from scrimshaw.engine.indexing import catch_up, embed_pending, scan
 from scrimshaw.engine.inspecting import Health, health
 from scrimshaw.engine.writing import NewText, delete, save
 from scrimshaw.errors import DamagedDatabase, StorageFailure, VaultBusy
-from scrimshaw.models import Channel, Degradation, Status, Trust
+from scrimshaw.models import Channel, Degradation, JobState, Status, Trust
 from scrimshaw.search.embed import open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import SearchRequest, SearchResult
@@ -266,6 +266,21 @@ def test_a_lock_that_another_process_holds(engine: Engine, monkeypatch: pytest.M
         with pytest.raises(VaultBusy, match="Another writer") as refused:
             save(engine, NewText(content="Salt beef is kept in barrels below the waterline."))
         assert refused.value.hint
+    assert turned(health(engine)) == set()
+
+
+def test_jobs_that_were_given_up(engine: Engine) -> None:
+    number = engine.journal.enqueue("drafts", "s1", {})
+    claimed = engine.journal.claim(["drafts"], 60.0)
+    assert claimed is not None
+    engine.journal.finish(claimed, JobState.FAILED, "no such event")
+    found = health(engine)
+    assert turned(found) == {"jobs"}
+    (told,) = found.degradations
+    assert "jobs_given_up: 1 jobs" in told.failure_mode
+    assert "no such event" in told.failure_mode
+    assert f"scrimshaw jobs retry {number}" in told.retry_recommendation
+    assert engine.journal.cancel(number)
     assert turned(health(engine)) == set()
 
 

@@ -153,6 +153,7 @@ def test_body_is_what_follows_the_front_matter(raw: str, body: str) -> None:
         (b"---\n%YAML 1.3\n...\n", 1, "not valid YAML"),
         (b"---\na: " + b"[" * 5000 + b"\n---\n", 1, "nested too deeply"),
         (b"---\n" + b"{a: " * 3000 + b"\n---\n", 1, "nested too deeply"),
+        (b"---\n" + b"a: b\n" * 9000 + b"---\n", 1, "45000 characters"),
     ],
 )
 def test_an_unreadable_file_is_named_with_its_line(raw: bytes, line: int, why: str) -> None:

@@ -379,6 +379,28 @@ def test_a_cancelled_job_stays_cancelled(journal: Journal) -> None:
     assert journal.claim(["work"], LEASE_S) is None
 
 
+def test_a_failed_job_can_be_put_aside(journal: Journal) -> None:
+    number = journal.enqueue("work", "", {})
+    claimed = journal.claim(["work"], LEASE_S)
+    assert claimed is not None
+    journal.finish(claimed, JobState.FAILED, "no luck")
+    assert journal.cancel(number)
+    assert not journal.jobs([JobState.FAILED])
+
+
+def test_done_jobs_are_forgotten_after_a_month_and_others_never(
+    journal: Journal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start = time.time()
+    for days, key, state in ((0, "a", JobState.DONE), (20, "b", JobState.FAILED), (40, "c", JobState.DONE)):
+        monkeypatch.setattr("time.time", lambda days=days: start + days * 86_400)
+        journal.enqueue("work", key, {})
+        claimed = journal.claim(["work"], LEASE_S)
+        assert claimed is not None
+        journal.finish(claimed, state)
+    assert [job.key for job in journal.jobs()] == ["c", "b"]
+
+
 def test_a_failed_job_is_tried_again_when_it_is_due(journal: Journal) -> None:
     number = journal.enqueue("work", "", {})
     first = journal.claim(["work"], LEASE_S)

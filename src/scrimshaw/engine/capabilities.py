@@ -16,7 +16,7 @@ from scrimshaw.engine.indexing import vectors_ready
 from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.phrases import head
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Capability, Degradation, Filters, Memory, Status
+from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.embedder import EmbedderUnavailable
 from scrimshaw.search.terms import match_expression, terms
@@ -209,6 +209,27 @@ def _journal(engine: Engine) -> Finding:
     return on("a row was written, read back and undone")
 
 
+def _jobs(engine: Engine) -> Finding:
+    failed = engine.journal.jobs((JobState.FAILED,))
+    waiting = len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+    if not failed:
+        return on(f"{waiting} wait or run, none was given up")
+    newest = failed[0]
+    detail = f"{len(failed)} given up; the newest is job {newest.id} ({newest.kind} {newest.key}): {newest.error}"
+    return Finding(status=Status.DEGRADED, detail=detail, degradation=given_up(failed))
+
+
+def given_up(jobs: Sequence[Job]) -> Degradation:
+    """What it means that jobs failed as often as they may."""
+    numbers = ", ".join(str(job.id) for job in jobs[:3])
+    return Degradation(
+        failure_mode=f"jobs_given_up: {len(jobs)} jobs failed as often as they may, {numbers} last: {jobs[0].error}",
+        fallback_mode="everything else goes on; what they would have done is missing",
+        confidence_impact="a draft, an import or vectors are not there",
+        retry_recommendation=f"Run `scrimshaw jobs retry {jobs[0].id}`, or `scrimshaw jobs cancel` to put one aside.",
+    )
+
+
 def _vault(engine: Engine) -> Finding:
     vault = engine.sources[0]
     if not vault.writable:
@@ -284,6 +305,13 @@ PROBES: tuple[Probe, ...] = (
         lost="no save, no session and no undo",
         instead="reading goes on",
         run=_journal,
+    ),
+    Probe(
+        name="jobs",
+        measures="the jobs that failed as often as they may are counted",
+        lost="a draft, an import or vectors are not there",
+        instead="everything else goes on",
+        run=_jobs,
     ),
     Probe(
         name="vault",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from ruamel.yaml import YAML
@@ -16,6 +17,8 @@ BOM = "\ufeff"
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
+# Twenty times the longest of real memories; a page of short keys takes ruamel.yaml 12 us a character.
+_LONGEST = 32_768
 _NULL = "tag:yaml.org,2002:null"
 
 
@@ -59,19 +62,33 @@ def read(text: str, name: str = "front matter") -> FrontMatter:
 
 
 def compose(yaml: str, name: str = "front matter") -> Node | None:
-    """The node tree of a YAML text with marks into it, None when it holds nothing."""
+    """The node tree of a YAML text with marks into it, None when it holds nothing; never to be changed.
+
+    Raises UnreadableFile, naming `name` and the line, where it is not valid YAML, too deep or too long.
+    """
     if _DEEP.search(yaml):
         raise _broken(name, 1, "it is nested too deeply")
-    reader = YAML(typ="base", pure=True)
-    reader.composer.warn_double_anchors = False
+    if len(yaml) > _LONGEST:
+        raise UnreadableFile(
+            f"{name}, line 1: the front matter has {len(yaml)} characters; at most {_LONGEST} are read.",
+            "Shorten it, or move what is not metadata into the text.",
+            line=1,
+        )
     try:
-        return reader.compose(yaml)  # type: ignore[no-any-return]  # untyped in ruamel.yaml
+        return _composed(yaml)
     except MarkedYAMLError as error:
         raise _broken(name, _line(error), error.problem or error.context or "unknown problem") from error
     except (YAMLError, ValueError, AssertionError) as error:  # the last for unknown %YAML versions
         raise _broken(name, 1, str(error).partition("\n")[0]) from error
     except RecursionError as error:
         raise _broken(name, 1, "it is nested too deeply") from error
+
+
+@lru_cache(maxsize=16)  # a change reads the same block several times
+def _composed(yaml: str) -> Node | None:
+    reader = YAML(typ="base", pure=True)
+    reader.composer.warn_double_anchors = False
+    return reader.compose(yaml)  # type: ignore[no-any-return]  # untyped in ruamel.yaml
 
 
 def plain(node: Node) -> object:

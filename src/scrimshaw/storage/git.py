@@ -35,4 +35,4 @@ def work_tree(project: Path) -> str:
 
 
 def _refused(why: str) -> StorageFailure:
-    return StorageFailure(f"git could not be asked: {why}.", "Install git, put it on the PATH, run it in a repository.")
+    return StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.")

@@ -454,7 +454,10 @@ class Journal(Protocol):
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
 
     def finish(self, job: Job, state: str, error: str = "", retry_in_s: float | None = None) -> None:
-        """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now."""
+        """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now.
+
+        A done one is forgotten after 30 days.
+        """
 
     def job(self, job: int) -> Job | None:
         """A job by id."""
@@ -463,7 +466,7 @@ class Journal(Protocol):
         """Jobs, newest first, of these states or of all."""
 
     def cancel(self, job: int) -> bool:
-        """Cancel a job that has not ended; False if it had."""
+        """Cancel a job that has not ended, or put one aside that failed; False if it was done or cancelled."""
 
     def retry(self, job: int) -> bool:
         """Queue a job again that failed or was cancelled; False if it did neither, or if its like waits already."""

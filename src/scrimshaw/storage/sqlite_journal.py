@@ -21,6 +21,9 @@ from scrimshaw.storage.sqlite import Database, newest_migration
 from scrimshaw.storage.sqlite_jobs import enqueue
 from scrimshaw.storage.sqlite_ledger import LEDGER
 
+# How long a done job can be asked for.
+KEPT_DONE_S = 30 * 86_400.0
+
 _JOB = "id, kind, key, payload, state, attempts, done, total, error"
 # Which file an entry is about: a memory's own, unless it names another.
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
@@ -176,6 +179,7 @@ class SqliteJournal:
                 f"UPDATE OR REPLACE jobs SET state = ?, error = ?, due = ? WHERE {_CLAIMED}",
                 (JobState.QUEUED if again else state, error, due, job.id, job.attempts),
             )
+            write.execute("DELETE FROM jobs WHERE state = 'done' AND due < ?", (time.time() - KEPT_DONE_S,))
 
     def job(self, job: int) -> Job | None:
         """See Journal."""
@@ -190,7 +194,9 @@ class SqliteJournal:
     def cancel(self, job: int) -> bool:
         """See Journal."""
         with self._database.write() as write:
-            write.execute("UPDATE jobs SET state = 'cancelled' WHERE id = ? AND state IN ('queued', 'running')", (job,))
+            write.execute(
+                "UPDATE jobs SET state = 'cancelled' WHERE id = ? AND state IN ('queued', 'running', 'failed')", (job,)
+            )
             return write.changes() > 0
 
     def retry(self, job: int) -> bool:

@@ -39,7 +39,7 @@ def list_jobs(
 
 @app.command("cancel", epilog=example("scrimshaw jobs cancel 12"))
 def cancel(job: Number, project: options.Project = None, as_json: options.AsJson = False) -> None:
-    """Cancel a job that has not ended; one that runs stops at its next report."""
+    """Cancel a job that has not ended, or put a failed one aside; one that runs stops at its next report."""
     with open_memory(project, fresh=False) as engine:
         if not engine.journal.cancel(job):
             raise NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
