@@ -298,6 +298,15 @@ def test_a_checkpoint_without_it_is_still_one(engine: Engine, vault: Path) -> No
         assert [each.text for each in again.sessions.items("s1")][-1] == "[REDACTED:purged]"
 
 
+@pytest.mark.parametrize("other", ["éééé", "abcd", "ab=="])
+def test_texts_that_may_stand_for_bytes_are_no_hindrance(engine: Engine, other: str) -> None:
+    engine.journal.enqueue("work", other, {})
+    with ExitStack() as stack:
+        in_checkpoint(engine, stack)
+    assert purge(engine).is_clean
+    assert planted(engine.folder) == ""
+
+
 def test_words_are_gone_from_the_full_text_too(engine: Engine, vault: Path) -> None:
     """A deleted row of a full-text table leaves its words in the table's blocks, where a merge alone finds them."""
     for number in range(30):

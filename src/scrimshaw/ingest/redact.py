@@ -6,12 +6,11 @@ redacting a redacted text changes nothing.
 
 from __future__ import annotations
 
-import difflib
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from scrimshaw.ingest.assignments import find_assigned
@@ -56,8 +55,9 @@ def redact(text: str) -> Redacted:
 
 
 def redact_edit(before: str, after: str) -> Redacted:
-    """Redact what an edit brings: lines of `after` that stand unchanged in `before` are kept as they are."""
-    return _replace(after, _outside(_find_all(after), _unchanged(before, after)))
+    """Redact what an edit brings: lines of `after` are kept as they are as often as they stand in `before`."""
+    spans = _find_all(after)
+    return _replace(after, _outside(spans, _unchanged(before, after)) if spans else spans)
 
 
 def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -> bool:
@@ -301,11 +301,13 @@ def _merge(spans: Iterable[Span]) -> list[Span]:
 def _outside(spans: Iterable[Span], regions: Sequence[tuple[int, int]]) -> list[Span]:
     """The parts of `spans` that lie outside `regions`, which are sorted and do not overlap."""
     kept = []
+    ends = [end for _, end in regions]
     for span in spans:
         start = span.start
-        for begin, end in regions:
-            if end <= start or begin >= span.end:
-                continue
+        for place in range(bisect_right(ends, start), len(regions)):
+            begin, end = regions[place]
+            if begin >= span.end:
+                break
             if start < begin:
                 kept.append(Span(start=start, end=begin, secret_class=span.secret_class))
             start = end
@@ -315,11 +317,15 @@ def _outside(spans: Iterable[Span], regions: Sequence[tuple[int, int]]) -> list[
 
 
 def _unchanged(before: str, after: str) -> list[tuple[int, int]]:
-    """The stretches of `after`, in characters, whose lines stand in `before`."""
-    lines = after.splitlines(keepends=True)
-    offsets = [0, *accumulate(map(len, lines))]
-    matcher = difflib.SequenceMatcher(None, before.splitlines(keepends=True), lines, autojunk=False)
-    return [(offsets[b], offsets[b + size]) for _, b, size in matcher.get_matching_blocks() if size]
+    """The lines of `after`, in characters, that stand in `before`; each as often as it stands there."""
+    known = Counter(before.splitlines(keepends=True))
+    found, start = [], 0
+    for line in after.splitlines(keepends=True):
+        if known[line] > 0:
+            known[line] -= 1
+            found.append((start, start + len(line)))
+        start += len(line)
+    return found
 
 
 def _marker(span: Span) -> str:

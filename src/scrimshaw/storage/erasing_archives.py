@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import os
 import secrets
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -100,5 +99,5 @@ def _count(value: str, traces: Traces) -> int:
         return found
     try:
         return traces.count(base64.b64decode(value, validate=True))
-    except binascii.Error:
+    except ValueError:  # binascii.Error is one; other letters than ASCII raise the plain one
         return 0

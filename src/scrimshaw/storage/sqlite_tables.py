@@ -6,7 +6,6 @@ Tables and columns are read from the database itself, so that a table of a later
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -125,7 +124,7 @@ def _checked(table: str, column: str, declared: str, value: Any) -> Any:
     if declared == "BLOB" and isinstance(value, str):
         try:
             return base64.b64decode(value, validate=True)
-        except binascii.Error as error:
+        except ValueError as error:
             raise UnusableArchive(f"{table}.{column} holds broken base64.", "Use another checkpoint.") from error
     if isinstance(value, bool) or not isinstance(value, _TYPES[declared]):
         raise UnusableArchive(
