@@ -81,8 +81,8 @@ def test_an_http_embedder_needs_a_url_and_a_model(settings: dict[str, Any]) -> N
     assert result.failure_mode.startswith("embedder_misconfigured")
 
 
-def in_a_fresh_process(code: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+def in_a_fresh_process(code: str, **changed: str) -> str:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **changed}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120).stdout
 
@@ -112,6 +112,20 @@ def test_memory_stays_small() -> None:
         "print(int(status.split('VmRSS:')[1].split()[0]) // 1024)\n"
     )
     assert int(resident) <= 190
+
+
+def test_the_runtime_reports_to_nobody(tmp_path: Path) -> None:
+    """onnxruntime would write a device id and a log of events below the user's cache, and send them."""
+    in_a_fresh_process(
+        "from scrimshaw.search.embedder import runtime_errors\n"
+        "from scrimshaw.search.minilm import MiniLMEmbedder\n"
+        "MiniLMEmbedder(batch=8, max_tokens=256).embed(['a query'])\n"
+        "runtime_errors()\n",
+        HOME=str(tmp_path),
+        USERPROFILE=str(tmp_path),
+        XDG_CACHE_HOME=str(tmp_path / "cache"),
+    )
+    assert list(tmp_path.rglob("*")) == []
 
 
 # The bundled model

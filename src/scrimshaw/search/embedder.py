@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
@@ -86,8 +87,14 @@ def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32
     return unit
 
 
+def silence_runtime() -> None:
+    """Forbid onnxruntime to report to its maker; to be called before it is imported, since it reports that already."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+
 def runtime_errors() -> tuple[type[Exception], ...]:
     """Every error of onnxruntime; they share no base class of their own. Empty where it cannot be imported."""
+    silence_runtime()
     try:
         from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415 - heavy
     except ImportError:

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, silence_runtime, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ class FastembedEmbedder:
 
 
 def _load(name: str) -> Any:
+    silence_runtime()
     import fastembed  # noqa: PLC0415 - optional
 
     return fastembed.TextEmbedding(name, threads=1, local_files_only=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, silence_runtime, unit_rows
 from scrimshaw.search.tokens import load_tokenizer, piece_ids
 from scrimshaw.storage.native_memory import give_pages_back
 
@@ -146,9 +146,9 @@ def _check(path: Path) -> None:
 
 
 def _session(path: Path) -> Any:
+    silence_runtime()
     import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
 
-    onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
