@@ -20,6 +20,7 @@ from msgspec import Meta, Struct
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass
+from scrimshaw.toml_text import parse_toml
 
 PROJECT_FOLDER = ".scrimshaw"
 CONFIG_FILE = "config.toml"
@@ -353,6 +354,11 @@ def limit_native_threads() -> None:
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 
+def silence_runtime() -> None:
+    """Forbid onnxruntime to report to its maker; to be said before it is imported, since it reports that already."""
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+
 def editor() -> str:
     """The command that opens a file in the user's editor; empty when none is named."""
     return os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
@@ -360,17 +366,11 @@ def editor() -> str:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return _parsed(path.read_text(encoding="utf-8-sig"))
+        return parse_toml(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
         raise ConfigError(f"{path} cannot be read: {error}.", "Correct the file or remove it.") from error
-
-
-def _parsed(text: str) -> dict[str, Any]:
-    import tomllib  # noqa: PLC0415 - costs a hook 2 ms, and most of them read no TOML
-
-    return tomllib.loads(text)
 
 
 def _merge(
@@ -456,7 +456,7 @@ def _environment_value(text: str) -> Any:
     if text.strip().lower() in {"on", "yes", "off", "no"}:
         return text.strip().lower() in {"on", "yes"}
     try:
-        return _parsed(f"value = {text}")["value"]
+        return parse_toml(f"value = {text}")["value"]
     except ValueError:
         return text
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
+from scrimshaw.config import silence_runtime
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 
@@ -85,11 +85,6 @@ def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32
     lengths[lengths == 0] = 1
     unit: NDArray[np.float32] = (matrix / lengths).astype(np.float32, copy=False)
     return unit
-
-
-def silence_runtime() -> None:
-    """Forbid onnxruntime to report to its maker; to be called before it is imported, since it reports that already."""
-    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
 def runtime_errors() -> tuple[type[Exception], ...]:

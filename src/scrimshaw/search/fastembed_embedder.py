@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, silence_runtime, unit_rows
+from scrimshaw.config import EmbeddingSettings, silence_runtime
+from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:

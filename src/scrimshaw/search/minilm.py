@@ -11,7 +11,8 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, silence_runtime, unit_rows
+from scrimshaw.config import silence_runtime
+from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
 from scrimshaw.search.tokens import load_tokenizer, piece_ids
 from scrimshaw.storage.native_memory import give_pages_back
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from msgspec import Meta, Struct
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Redacted
 from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.toml_text import parse_toml
 
 GOLDEN_FILE = "golden.toml"
 HEAD = "# Questions whose answers are known: `scrimshaw doctor` and `scrimshaw eval golden` ask them.\n"
@@ -73,7 +73,7 @@ def write_golden(path: Path, text: Redacted) -> Sequence[Golden]:
 
 def _parsed(path: Path, text: str) -> tuple[Golden, ...]:
     try:
-        return msgspec.convert(tomllib.loads(text), _File).query
+        return msgspec.convert(parse_toml(text), _File).query
     except (ValueError, msgspec.ValidationError) as error:
         raise UnreadableFile(f"{path}: {error}.", "Correct the file.", path=str(path)) from error
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +13,7 @@ from msgspec import Meta, Struct
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
 from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.toml_text import parse_toml
 
 LINKS_FILE = "links.toml"
 
@@ -40,7 +40,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
     """
     with storage_errors("read", path):
         try:
-            found = msgspec.convert(tomllib.loads(path.read_text(encoding="utf-8")), _Links).link
+            found = msgspec.convert(parse_toml(path.read_text(encoding="utf-8")), _Links).link
         except FileNotFoundError:
             return ()
         except (ValueError, msgspec.ValidationError) as error:

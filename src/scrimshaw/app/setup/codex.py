@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from scrimshaw.app.setup.edits import Edit
 from scrimshaw.app.setup.json_edit import JsonEdit
 from scrimshaw.app.setup.programs import Programs
 from scrimshaw.app.setup.toml_edit import TomlEdit
+from scrimshaw.toml_text import parse_toml
 
 _EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SubagentStop", "PreCompact")
 _END, _END_S = "SessionEnd", 3  # Codex lets no hook take longer at the end, and warns of one that asks to
@@ -39,7 +39,7 @@ def _unready(root: Path) -> str:
 
 def _trusted(config: Path) -> Iterable[str]:
     try:
-        found = tomllib.loads(config.read_text(encoding="utf-8"))
+        found = parse_toml(config.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
     hooks = found.get("hooks")

@@ -15,8 +15,14 @@ _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 def read(text: str) -> Any:
-    """The value of a JSON text, an empty object for an empty one; raises ValueError, also for a repeated key."""
-    return json.loads(text, object_pairs_hook=_unique) if text.strip() else {}
+    """The value of a JSON text, an empty object for an empty one.
+
+    Raises ValueError, also for a repeated key and for one nested too deeply.
+    """
+    try:
+        return json.loads(text, object_pairs_hook=_unique) if text.strip() else {}
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
 
 
 def rewritten(text: str, value: Any) -> str:

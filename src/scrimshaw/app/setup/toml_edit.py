@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from scrimshaw.app.setup.edits import CORRECT_IT, merged, program_of
 from scrimshaw.app.setup.json_text import Json
 from scrimshaw.app.setup.programs import SERVER, is_our_server
 from scrimshaw.errors import ConfigError
+from scrimshaw.toml_text import parse_toml
 
 
 class TomlEdit(Struct, frozen=True, kw_only=True):
@@ -76,13 +76,13 @@ class TomlEdit(Struct, frozen=True, kw_only=True):
 
     def _read(self, text: str) -> Json:
         try:
-            return tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            return parse_toml(text)
+        except ValueError as error:
             raise ConfigError(f"{self.path} is not TOML: {error}.", CORRECT_IT) from error
 
 
 def _parsed(text: str) -> Json | None:
     try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError:
+        return parse_toml(text)
+    except ValueError:
         return None
