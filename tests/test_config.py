@@ -132,6 +132,25 @@ def test_a_value_of_another_kind_is_refused(places: tuple[Path, Path], key: str,
     assert f"expected {KEYS[key].allowed}" in message
 
 
+@pytest.mark.parametrize(
+    ("key", "text", "way"),
+    [
+        ("session.pressure_thresholds", "[0.8, 0.6]", "rising"),
+        ("forgetting.state_thresholds", "[0.25, 0.35, 0.5, 0.8]", "falling"),
+        ("forgetting.state_thresholds", "[0.8, 0.5, 0.55, 0.25]", "falling"),
+    ],
+)
+def test_thresholds_out_of_order_are_refused(places: tuple[Path, Path], key: str, text: str, way: str) -> None:
+    section, _, name = key.partition(".")
+    assert f"{key} = {text} is not in {way} order" in refused(places, f"[{section}]\n{name} = {text}\n")
+    variable = f"SCRIMSHAW_{section}_{name}".upper()
+    assert f"environment: {key}" in refused(places, environment={variable: text})
+
+
+def test_thresholds_may_fall_together(places: tuple[Path, Path]) -> None:
+    assert loaded(places, "[session]\npressure_thresholds = [0.7, 0.7]\n").session.pressure_thresholds == (0.7, 0.7)
+
+
 def test_every_bad_value_is_named_at_once(places: tuple[Path, Path]) -> None:
     message = refused(
         places,

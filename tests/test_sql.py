@@ -17,17 +17,21 @@ import scrimshaw.storage
 
 FOLDER = Path(scrimshaw.storage.__file__).parent
 # Column lists of `sqlite_tables` are names that the schema itself states.
-MAKERS = {"marks", "_names"}
+MAKERS = {"marks", "quoted"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
-# What purges every table of the journal takes tables, columns and triggers from the schema of the database itself.
+# What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself;
+# of a foreign database, which is only read, the names are quoted.
 WRITTEN_HERE = {
+    "packed.py": {"quoted"},
     "sqlite_erasing.py": {"condition", "setting", "names", "table", "where"},
     "sqlite_graph.py": {"far", "join", "target", "walking", "meeting", "where"},
     "sqlite_index.py": {"columns", "where", "joined", "pairs"},
-    "sqlite_journal.py": {"where", "columns", "due", "names"},
+    "sqlite_journal.py": {"where", "columns", "names"},
     "sqlite_ledger.py": {"name"},
+    "sqlite_salvage.py": {"table"},
     "sqlite_sessions.py": {"where", "which", "change", "insert_into", "added", "values"},
     "sqlite_tables.py": {"table"},
+    "sqlite_torn.py": {"table"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")
 _CONSTANT = re.compile(r"_?[A-Z][A-Z_]*|[A-Z][A-Za-z]+")

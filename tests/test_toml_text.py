@@ -18,7 +18,7 @@ from scrimshaw.toml_text import DEEPEST, parse_toml
     ],
 )
 def test_what_no_file_of_ours_needs_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="."):
+    with pytest.raises(ValueError):  # noqa: PT011 - tomllib's own words, or ours
         parse_toml(text)
 
 

@@ -18,13 +18,17 @@ import msgspec.inspect
 import msgspec.structs
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import ConfigError
+from scrimshaw.errors import ConfigError, said
 from scrimshaw.models import ArtifactClass
 from scrimshaw.toml_text import parse_toml
 
 PROJECT_FOLDER = ".scrimshaw"
+# Characters; no system opens a longer one, and to climb it would take gigabytes.
+LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
+# Thresholds that mean nothing out of their order, and whether that is falling.
+_FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
 
 
 def _within(low: float, high: float, unit: str, source: str, what: str) -> Meta:
@@ -74,7 +78,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     counter_modulus: Annotated[int, _within(2, 2**53, "events", "000 ADR-003", "the event counter wraps here")] = 2**31
     capacity: Annotated[int, _within(1, 100, "items", "001 scenario 12", "size of working memory")] = 7
     pressure_thresholds: Annotated[
-        tuple[Share, Share], _note("001 REQ-002", "context use that narrows to focused (>=) and to quick (>)")
+        tuple[Share, Share], _note("001 REQ-002", "context use that narrows to focused (>=) and to quick (>), rising")
     ] = (0.60, 0.80)
     stale_hours: Annotated[
         float, _within(1, 8760, "hours", "spec-kit session sweep", "a silent session is interrupted after")
@@ -169,11 +173,9 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 class ForgettingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Retrievability and its states (FSRS v4)."""
 
-    curve_factor: Annotated[float, _within(0.01, 1, "", "004 ADR-004", "19/81 of the FSRS v4 curve")] = 19 / 81
-    curve_power: Annotated[float, _within(-2, 0, "", "004 ADR-004", "exponent of the FSRS v4 curve")] = -0.5
     state_thresholds: Annotated[
         tuple[Share, Share, Share, Share],
-        _note("DESIGN 2", "retrievability from which a memory is hot, warm, cold, dormant; else archived"),
+        _note("DESIGN 2", "retrievability from which a memory is hot, warm, cold, dormant, falling; else archived"),
     ] = (0.80, 0.50, 0.35, 0.25)
     half_life_days: Annotated[
         float,
@@ -336,8 +338,10 @@ def is_environment_silent() -> bool:
 
 
 def find_project(start: Path) -> Path:
-    """The nearest folder at or above `start` with a `.scrimshaw` or `.git` in it, else `start`."""
+    """The nearest folder at or above `start` with a `.scrimshaw`, else the nearest with a `.git`, else `start`."""
     start = start.absolute()
+    if len(str(start)) > LONGEST_PATH:
+        return start
     for marker in (PROJECT_FOLDER, ".git"):
         for folder in (start, *start.parents):
             if (folder / marker).exists() and folder / marker != Path.home() / PROJECT_FOLDER:
@@ -370,7 +374,7 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
-        raise ConfigError(f"{path} cannot be read: {error}.", "Correct the file or remove it.") from error
+        raise ConfigError(f"{path} cannot be read: {said(error)}.", "Correct the file or remove it.") from error
 
 
 def _merge(
@@ -413,6 +417,10 @@ def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, s
         except msgspec.ValidationError:
             allowed = _allowed(_type_info(fields[key].type))
             problems.append(f"{origins[name, key]}: {name}.{key} = {value!r} is not allowed; expected {allowed}")
+    for key in [key for key in good if (name, key) in _FALLING]:
+        if list(good[key]) != sorted(good[key], reverse=_FALLING[name, key]):
+            way = "falling" if _FALLING[name, key] else "rising"
+            problems.append(f"{origins[name, key]}: {name}.{key} = {values[key]!r} is not in {way} order")
     return SECTIONS[name](**good)
 
 

@@ -41,6 +41,15 @@ class ScrimshawError(Exception):
         return f"{self.message} {self.hint}".strip()
 
 
+def said(error: Exception) -> str:
+    """What an error of the system or of a decoder says, without Python's own words for it."""
+    if isinstance(error, OSError):
+        return error.strerror or str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return f"it is not UTF-8 at byte {error.start + 1}"
+    return str(error)
+
+
 class ConfigError(ScrimshawError):
     """A setting cannot be used; names file, key, value and allowed range."""
 

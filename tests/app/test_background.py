@@ -58,18 +58,66 @@ def until(condition: Callable[[], bool]) -> bool:
     return False
 
 
-def test_a_loss_is_known_soon_after_the_start_and_gone_once_mended(
-    library: Engine, vault: Path, started: Callable[[], Background]
+OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
+
+
+def test_the_first_answer_knows_of_a_loss_and_later_ones_that_it_is_mended(
+    library: Engine, vault: Path, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tamper(library.folder / "index.db", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+    monkeypatch.setattr("scrimshaw.app.background.CANARY_S", PATIENCE_S)
+    tamper(library.folder / "index.db", OTHER_WORDS)
     assert told(library) == []
     background = started()
     assert background.wait_until_fresh(PATIENCE_S)
-    assert until(lambda: bool(told(library)))
     assert told(library)[0].startswith("recall_red: The memory tides is not found by words of its own")
     rebuild(library)
     write_memory(vault, "beef", "# Salt beef\nIt is kept in barrels.")
     assert until(lambda: told(library) == [])
+
+
+def test_what_the_index_lost_is_there_again_at_the_first_answer(
+    library: Engine, started: Callable[[], Background]
+) -> None:
+    tamper(library.folder / "index.db", "DELETE FROM memories")
+    assert reading.search(library, SearchRequest(query="tide")).hits == ()
+    assert started().wait_until_fresh(PATIENCE_S)
+    assert [hit.memory.id for hit in reading.search(library, SearchRequest(query="tide")).hits] == ["tides"]
+
+
+def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
+    library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrimshaw.app.background.AGAIN_S", 0.05)
+    monkeypatch.setattr("scrimshaw.app.background.IDLE_S", 0.0)
+    started().wait_until_fresh(PATIENCE_S)
+    assert told(library) == []
+    tamper(library.folder / "index.db", OTHER_WORDS)
+    assert until(lambda: told(library) != [])
+    tamper(library.folder / "index.db", "DELETE FROM memories")
+    assert until(lambda: told(library) == [])
+    assert [hit.memory.id for hit in reading.search(library, SearchRequest(query="tide")).hits] == ["tides"]
+
+
+def test_nobody_is_disturbed_while_questions_come(
+    library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[str] = []
+    monkeypatch.setattr("scrimshaw.app.background.AGAIN_S", 0.05)
+    monkeypatch.setattr("scrimshaw.app.background.IDLE_S", PATIENCE_S)
+    background = started()
+    background.wait_until_fresh(PATIENCE_S)
+    monkeypatch.setattr("scrimshaw.app.background.canary.check", lambda *_, **__: looked.append("again"))
+    time.sleep(0.3)
+    assert looked == []
+
+
+def test_recall_is_tested_when_the_index_changed(
+    library: Engine, vault: Path, started: Callable[[], Background]
+) -> None:
+    started().wait_until_fresh(PATIENCE_S)
+    tamper(library.folder / "index.db", OTHER_WORDS)
+    write_memory(vault, "beef", "# Salt beef\nIt is kept in barrels.")
+    assert until(lambda: any(mode.startswith("recall_red") for mode in told(library)))
 
 
 def test_what_fails_beside_the_server_is_in_health_until_it_works(

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import shutil
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 from tests.app.command_line import Cli, Run, command_line
+from tests.engine.breaking import locked_by_another, tamper
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
+from scrimshaw.app.mcp.tools.health import HealthCall, memory_health
 from scrimshaw.config import load
+from scrimshaw.engine import open_engine
 from scrimshaw.errors import ConfigError
+from scrimshaw.models import JobState
 
 DECISION = """\
 ---
@@ -51,6 +56,7 @@ FILTERS = [
     (("--until", "2026-03-03"), False),
     (("--channels", "text"), True),
     (("--channels", "trigger"), False),
+    (("--channels", "text,graph"), True),
 ]
 
 WRONG = [
@@ -59,6 +65,8 @@ WRONG = [
     ("--tier", "grand"),
     ("--since", "yesterday"),
     ("--channels", "text,smell"),
+    ("--channels", "session"),
+    ("--channels", "graph"),
     ("--min-quality", "2"),
     ("--nonsense",),
 ]
@@ -510,6 +518,7 @@ class TestDoctor:
             "vault": "ok",
             "git": "note",
             "rules": "ok",
+            "index": "ok",
             "full_text": "ok",
             "vectors": "note",
             "triggers": "ok",
@@ -517,27 +526,79 @@ class TestDoctor:
             "recall": "ok",
             "redaction": "ok",
             "journal": "ok",
+            "jobs": "ok",
             "lock": "ok",
             "watcher": "ok",
             "hook": "ok",
             "databases": "ok",
-            "vector_coverage": "ok",
             "files": "note",
-            "model": "note",
         }
 
-    def test_a_vault_that_is_gone(self, cli: Cli, vault: Path) -> None:
-        (vault / "storage/apsw.md").unlink()
-        (vault / "storage").rmdir()
-        vault.rmdir()
+    def test_a_vault_that_is_gone_is_made_with_the_next_save(self, cli: Cli, vault: Path) -> None:
+        shutil.rmtree(vault)
         done = cli("doctor", "--json")
-        assert (done.code, self.findings(done)["vault"]) == (1, "problem")
+        assert (done.code, self.findings(done)["vault"]) == (0, "ok")
+
+    def test_a_file_in_the_place_of_the_vault(self, cli: Cli, vault: Path) -> None:
+        shutil.rmtree(vault)
+        vault.write_text("no folder")
+        done = cli("doctor", "--json")
+        assert (done.code, done.json["status"], self.findings(done)["vault"]) == (1, "broken", "problem")
 
     def test_a_model_that_cannot_be_reached(self, cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "http")
         done = cli("doctor", "--json")
-        assert (done.code, self.findings(done)["model"]) == (1, "problem")
-        assert all(finding["fix"] for finding in done.json["findings"] if finding["verdict"] == "problem")
+        assert (done.code, done.json["status"], self.findings(done)["vectors"]) == (0, "degraded", "warning")
+        assert all(finding["fix"] for finding in done.json["findings"] if finding["verdict"] in ("warning", "problem"))
+        assert "degraded: it works" in cli("doctor").out
+
+    def test_it_says_what_each_part_needs_and_agrees_with_health(
+        self, cli: Cli, vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (vault.parent / "links.toml").write_text("[[link]]\nsource =\n")
+        settings = load(vault.parent.parent)
+        with open_engine(settings) as engine:
+            number = engine.journal.enqueue("drafts", "s1", {})
+            claimed = engine.journal.claim(["drafts"], 60.0)
+            assert claimed
+            engine.journal.finish(claimed, JobState.FAILED, "no such event")
+        monkeypatch.setenv("PATH", str(tmp_path))
+        monkeypatch.setattr("scrimshaw.engine.capabilities.LOCK_PATIENCE_S", 0.05)
+        with locked_by_another(vault.parent / "vault.lock"):
+            done = cli("doctor", "--json")
+            with open_engine(settings) as engine:
+                told = memory_health.run(engine, HealthCall())
+        found = {finding["name"]: (finding["verdict"], finding["fix"]) for finding in done.json["findings"]}
+        assert (done.code, done.json["status"], told.status) == (0, "degraded", "degraded")
+        assert found["jobs"][0] == "warning"
+        assert f"scrimshaw jobs retry {number}" in found["jobs"][1]
+        assert found["lock"] == ("warning", "Try again when the other writer has ended.")
+        assert found["graph"] == ("warning", "Correct the file.")
+        assert found["git"] == ("warning", "Install git, or put it on the PATH.")
+        assert found["vectors"][0] == "note"
+        off = {row.name for row in told.capabilities if row.status != "on" and ":" not in row.name}
+        assert off == {"jobs", "lock", "graph", "git", "vectors"}
+
+    def test_pieces_that_a_waiting_job_will_embed_are_a_note(
+        self, cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "minilm")
+        assert cli("scan").code == 0
+        (vault / "new.md").write_text("# New\nSalt beef is kept in barrels.\n")
+        done = cli("doctor", "--json")
+        (vectors,) = (finding for finding in done.json["findings"] if finding["name"] == "vectors")
+        assert (done.code, done.json["status"], vectors["verdict"]) == (0, "healthy", "note")
+        assert "pieces have one" in vectors["detail"]
+
+    def test_a_table_that_is_gone_is_told_by_counts_and_doctor(self, cli: Cli, vault: Path) -> None:
+        cli("scan")
+        tamper(vault.parent / "index.db", "DROP TABLE files")
+        done = cli("stats", "--no-scan")
+        assert (done.code, "4 memories" in done.out) == (0, True)
+        assert "Note: files_damaged" in done.err
+        done = cli("doctor", "--json")
+        (found,) = (finding for finding in done.json["findings"] if finding["name"] == "index")
+        assert (done.code, found["fix"]) == (1, "Run `scrimshaw rebuild`.")
 
     def test_a_database_that_is_damaged(self, cli: Cli, vault: Path) -> None:
         (vault.parent / "index.db").write_bytes(b"not a database at all" * 500)
@@ -576,6 +637,7 @@ class TestProgram:
             *([name] for name in ("init", "serve", "search", "get", "list", "stats", "save", "edit", "delete")),
             *([name] for name in ("scan", "rebuild", "doctor")),
             ["eval", "search"],
+            *([name] for name in ("drafts", "jobs", "ledger", "checkpoint", "eval", "golden", "rules")),
             [],
         ],
     )
@@ -601,6 +663,38 @@ class TestProgram:
         done = cli("list", "--json")
         assert (done.code, done.error["code"]) == (ConfigError.exit_code, "config")
         assert "search.limit = 1000" in done.error["message"]
+
+    @pytest.mark.parametrize(
+        ("arguments", "message", "helps"),
+        [
+            (["list", "--tier", "nope"], "Invalid value for '--tier': 'nope' is not one of", "scrimshaw list --help"),
+            (["drafts", "promote"], "Missing argument 'NAME'", "scrimshaw drafts promote --help"),
+            (["jobs", "nope"], "No such command 'nope'", "scrimshaw jobs --help"),
+            (["list", "--since", "2026-02-30"], "'2026-02-30' is no ISO date", "scrimshaw list --help"),
+            (["nope"], "No such command 'nope'", "scrimshaw --help"),
+        ],
+    )
+    def test_a_wrong_use_names_the_help_of_its_command(
+        self, cli: Cli, arguments: list[str], message: str, helps: str
+    ) -> None:
+        done = cli(*arguments, "--json")
+        assert (done.code, done.error["hint"]) == (2, f"See `{helps}`.")
+        assert message in done.error["message"]
+
+    @pytest.mark.parametrize(
+        ("editor", "said"), [("false", "it ended with exit code 1."), ("/no/such/editor", "No such file or directory.")]
+    )
+    def test_an_editor_that_fails_is_told_in_words(
+        self, cli: Cli, vault: Path, monkeypatch: pytest.MonkeyPatch, editor: str, said: str
+    ) -> None:
+        monkeypatch.setenv("EDITOR", editor)
+        monkeypatch.delenv("VISUAL", raising=False)
+        done = cli("edit", "storage/apsw", "--json")
+        assert done.error["message"] == f"The editor {editor!r} failed: {said}"
+
+    def test_a_configuration_that_cannot_be_read_is_told_in_words(self, cli: Cli, vault: Path) -> None:
+        (vault.parent / "config.toml").write_bytes(b"a = '\xff'")
+        assert cli("list", "--json").error["message"].endswith("cannot be read: it is not UTF-8 at byte 6.")
 
     def test_nothing_asked_shows_the_help(self, cli: Cli) -> None:
         done = cli()

@@ -43,7 +43,7 @@ def test_json_holds_the_rates_and_the_names(arguments: list[str], capsys: pytest
     assert (found["files"], found["agreement"], found["accept_recall"]) == (2, 0.5, 1.0)
     assert (found["false_accepts"], found["false_rejects"]) == (["beep.md"], [])
     assert found["flags"]["has_contamination"] == {
-        "precision": 1.0,
+        "precision": None,
         "recall": 0.0,
         "found": 0,
         "wrong": 0,
@@ -70,7 +70,7 @@ def test_a_person_reads_a_table_and_the_record(
     assert "Accepted wrongly: beep.md" in printed
     page = (project / calibration.PAGE).read_text(encoding="utf-8")
     assert "## Quality" in page
-    assert "| has_contamination | 0 | 0 | 1 | 100.0% | 0.0% |" in page
+    assert "| has_contamination | 0 | 0 | 1 | - | 0.0% |" in page
 
 
 def test_a_label_without_a_file_is_refused(

@@ -14,7 +14,7 @@ from tests.samples import write_memory
 from scrimshaw.app.cli.main import main
 
 Cli = Callable[..., tuple[int, str, str]]
-EMPTY_TEXT = "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"
+OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
 
 
 @pytest.fixture
@@ -45,7 +45,8 @@ def test_a_query_is_kept_listed_and_asked(cli: Cli, project: Path) -> None:
     assert "tides" in cli("golden", "list")[1]
     assert (project / ".scrimshaw/golden.toml").is_file()
     code, out, _ = cli("eval", "golden", "--json")
-    assert (code, json.loads(out)) == (0, {"asked": 3, "lost": [], "outranked": 0, "unjudged": 0})
+    found = json.loads(out)
+    assert (code, found["asked"], found["judged"], found["unjudged"], found["lost"]) == (0, 3, 3, 0, [])
 
 
 def test_golden_queries_travel_with_git(cli: Cli, project: Path) -> None:
@@ -73,9 +74,9 @@ def test_a_loss_fails_ci_and_the_doctor(cli: Cli, vault: Path) -> None:
     assert found["fix"]
 
 
-def test_the_doctor_finds_an_index_that_is_emptied_by_hand(cli: Cli, project: Path) -> None:
+def test_the_doctor_finds_an_index_that_lost_its_words(cli: Cli, project: Path) -> None:
     assert cli("doctor")[0] == 0
-    tamper(project / ".scrimshaw/index.db", EMPTY_TEXT)
+    tamper(project / ".scrimshaw/index.db", OTHER_WORDS)
     code, out, _ = cli("doctor", "--json")
     assert (code, findings(out)["recall"]["verdict"]) == (1, "problem")
     assert "is not found by words of its own" in findings(out)["recall"]["detail"]
@@ -96,6 +97,52 @@ def test_capabilities_show_what_changed(cli: Cli, project: Path) -> None:
     table = cli("capabilities", "--markdown")[1].splitlines()
     assert table[:2] == ["| part | status | found | changed | measured by |", "|---|---|---|---|---|"]
     assert all(line.count(" | ") == 4 for line in table[2:])
+
+
+@pytest.mark.parametrize(
+    "loss", ["DELETE FROM memories", "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"]
+)
+def test_an_index_that_was_emptied_is_mended_before_it_is_asked(cli: Cli, project: Path, loss: str) -> None:
+    cli("scan")
+    tamper(project / ".scrimshaw/index.db", loss)
+    assert json.loads(cli("eval", "golden", "--json")[1])["judged"] == 2
+    assert "tides" in cli("search", "tide")[1]
+
+
+def test_a_scan_says_what_it_mended(cli: Cli, project: Path) -> None:
+    cli("scan")
+    tamper(project / ".scrimshaw/index.db", "DELETE FROM memories")
+    assert "The index had lost 2 memories" in cli("scan")[2]
+    assert "had lost" not in cli("scan")[2]
+
+
+def test_what_could_not_be_judged_has_its_own_exit_code(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "http")
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_URL", "http://127.0.0.1:9/v1")
+    code, out, _ = cli("eval", "golden", "--json")
+    found = json.loads(out)
+    assert (code, found["asked"], found["judged"], found["unjudged"]) == (3, 4, 2, 2)
+    assert found["notes"][0].startswith("2 not judged: ")
+    shown = cli("eval", "golden")[1]
+    assert "4 questions asked, 2 judged, 2 not, 0 lost" in shown
+    assert "2 not judged: " in shown
+
+
+def test_where_nothing_is_there_to_ask_it_says_so(cli: Cli, vault: Path, project: Path) -> None:
+    for file in vault.glob("*.md"):
+        file.unlink()
+    (project / ".scrimshaw/golden.toml").write_text("")
+    code, out, _ = cli("eval", "golden")
+    assert (code, "No golden query is kept." in out, "No memory is there." in out) == (0, True, True)
+
+
+def test_a_query_that_cannot_be_asked_is_named(cli: Cli, project: Path) -> None:
+    text = '[[query]]\ntext = "tide"\nexpect = ["tides"]\n[[query]]\ntext = "  "\nexpect = ["beef"]\n'
+    (project / ".scrimshaw/golden.toml").write_text(text)
+    code, out, err = cli("golden", "list")
+    assert (code, "tides" in out, "golden.toml, line 4: " in err) == (0, True, True)
+    code, out, _ = cli("eval", "golden")
+    assert (code, "golden.toml, line 4: " in out, "Correct the file." in out) == (1, True, True)
 
 
 @pytest.mark.parametrize("command", [("golden", "add"), ("golden", "list"), ("eval", "golden"), ("capabilities",)])

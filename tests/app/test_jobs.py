@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.conftest import OpenMemory
 from scrimshaw.app import worker
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
-from scrimshaw.models import DRAFT_JOB, JobState
+from scrimshaw.models import DRAFT_JOB, Job, JobState
 
 
 @pytest.fixture
@@ -49,6 +51,59 @@ def test_a_worker_runs_what_is_due(engine: Engine, project: Path, capsys: pytest
     assert json.loads(capsys.readouterr().out)["jobs"] >= 1
     (job,) = engine.journal.jobs((JobState.QUEUED,))
     assert "nobody" in job.error
+
+
+def test_a_worker_that_is_stopped_gives_its_job_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    working = worker.Worker(engine)
+
+    def stopped(_engine: Engine, _job: Job, keep_going: Callable[[int, int], bool]) -> str:
+        working.stop()
+        assert not keep_going(2, 5)
+        return ""
+
+    monkeypatch.setattr(worker, "HANDLERS", {"test": stopped})
+    number = engine.journal.enqueue("test", "", {})
+    assert working.run_once()
+    found = engine.journal.job(number)
+    assert found
+    assert (found.state, found.attempts, found.done, found.total) == (JobState.QUEUED, 0, 2, 5)
+
+
+def test_a_worker_that_is_interrupted_gives_its_job_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(worker, "HANDLERS", {"test": interrupted})
+    number = engine.journal.enqueue("test", "", {})
+    with pytest.raises(KeyboardInterrupt):
+        worker.Worker(engine).run_once()
+    assert state(engine, number) == JobState.QUEUED
+
+
+def test_one_long_step_does_not_lose_the_lease(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker, "LEASE_S", 0.4)
+    monkeypatch.setattr(worker, "BEAT_S", 0.05)
+    taken = []
+
+    def long(*_: object) -> str:
+        time.sleep(1.0)
+        taken.append(engine.journal.claim(("test",), 0.4))
+        return ""
+
+    monkeypatch.setattr(worker, "HANDLERS", {"test": long})
+    number = engine.journal.enqueue("test", "", {})
+    assert worker.Worker(engine).run_once()
+    assert (taken, state(engine, number)) == ([None], JobState.DONE)
+
+
+def test_a_retry_says_when_the_same_work_waits(
+    engine: Engine, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = engine.journal.enqueue(DRAFT_JOB, "nobody", {})
+    assert engine.journal.cancel(first)
+    engine.journal.enqueue(DRAFT_JOB, "nobody", {})
+    assert run(project, "jobs", "retry", str(first)) == 1
+    assert "waits already" in capsys.readouterr().err
 
 
 def test_a_job_that_fails_in_a_new_way_is_given_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import pytest
 from tests.app.command_line import Cli, Run, command_line
-from tests.samples import keeping, write_memory
+from tests.samples import SECRET, keeping, write_memory
 
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
@@ -236,6 +236,34 @@ def test_undo_asks_and_tells(three: Engine, vault: Path, cli: Cli, monkeypatch: 
     run = cli("undo", "--entry", "2", "--yes")
     assert (run.code, "the file was changed since" in run.out) == (1, True)
     assert cli("undo").code == 2
+
+
+def test_an_undo_of_a_part_is_told_by_its_exit_code(three: Engine, vault: Path, cli: Cli) -> None:
+    save(three, NewText(content="Of the same session.", id="c", session="s1"), force=True)
+    (vault / "a.md").write_text("By hand.")
+    run = cli("undo", "--session", "s1", "--yes")
+    assert (run.code, "1 of 2 changes undone" in run.out, (vault / "c.md").exists()) == (1, True, False)
+    assert cli("undo", "--session", "s1", "--redo", "--yes").code == 0
+    assert (vault / "c.md").exists()
+    assert cli("undo", "--entry", "1", "--redo").code == 2
+    assert "default: 0" not in cli("undo", "--help").out
+
+
+def test_an_undo_says_first_which_secrets_stay_away(three: Engine, vault: Path, cli: Cli) -> None:
+    write_memory(vault, "leak", f"The token is {SECRET}.\n")
+    cli("scan")
+    cli("delete", "leak", "--yes")
+    entry = str(_newest(three))
+    assert "1 secrets in it were never kept" in cli("undo", "--entry", entry, "--dry-run").out
+    run = cli("undo", "--entry", entry, "--yes")
+    assert (run.code, f"Entry {entry}: the file will differ" in run.err) == (0, True)
+
+
+def test_who_sits_at_the_terminal_is_human(engine: Engine, cli: Cli) -> None:
+    cli("save", LONG, "--id", "a", "--force")
+    cli("edit", "a", "--tier", "critical")
+    cli("delete", "a", "--yes")
+    assert [row["actor"] for row in engine.journal.history("a")] == ["human"] * 3
 
 
 def test_a_backup_goes_to_a_file_and_back(three: Engine, vault: Path, cli: Cli, tmp_path: Path) -> None:

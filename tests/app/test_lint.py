@@ -276,6 +276,25 @@ class TestQualityFigures:
         assert (measures["decisions captured"]["target"], measures["decisions captured"]["met"]) == (0.7, True)
         assert json.loads(cli("stats", "--quality", "--days", "16", "--json")[1])["files"] == 4
 
+    @pytest.mark.parametrize(
+        "options",
+        [
+            ("--quality", "--context"),
+            ("--quality", "--tier", "normal"),
+            ("--quality", "--min-quality", "0.5"),
+            ("--quality", "--by", "tier"),
+            ("--context", "--folder", "a"),
+            ("--context", "--exclude", "a"),
+            ("--days", "3"),
+            ("--context", "--days", "3"),
+        ],
+        ids=" ".join,
+    )
+    def test_options_that_would_have_no_effect_are_refused(self, cli: Cli, files: Path, options: tuple[str]) -> None:
+        code, _, said = cli("stats", *options)
+        assert code == 2
+        assert "--quality" in said
+
     def test_a_person_sees_the_target_beside_each(self, cli: Cli, files: Path) -> None:
         _, out, _ = cli("stats", "--quality")
         assert "missed placeholder leakage      50.0%  1 of 2, at most 2%" in out

@@ -62,3 +62,13 @@ def test_secrets_in_gaps_are_taken_out(call: Any) -> None:
 def test_scores_are_0_to_100(call: Any, score: Any) -> None:
     refused = call("task_preflight", **task("t1", {**BEFORE, "knowledge_score": score}))
     assert refused["error"]["parameter"] == "knowledge_score"
+
+
+def test_a_task_is_found_again_by_the_name_it_was_asked_with(call: Any) -> None:
+    name = "Answer bob" + "@" + "corp-mail.org soon"
+    call("task_preflight", **task(name, BEFORE) | {"spec_folder": name})
+    reply = call("task_postflight", **task(name, AFTER) | {"spec_folder": name})
+    assert reply["learning_index"] == pytest.approx(42.5)
+    history = call("memory_get_learning_history", spec_folder=name)
+    assert len(history["tasks"]) == 1
+    assert "bob" not in str(history)

@@ -737,10 +737,12 @@ def test_a_prompt_must_return_text() -> None:
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     serve_stdio(
-        ServerInfo(name="scrimshaw", version="1.2.3"),
-        TOOLS,
-        Engine(),
-        resources=Reader(),
-        prompts=(recall,),
-        instructions="Search first.",
+        build_server(
+            ServerInfo(name="scrimshaw", version="1.2.3"),
+            TOOLS,
+            Engine(),
+            resources=Reader(),
+            prompts=(recall,),
+            instructions="Search first.",
+        )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import sys
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def test_from_standard_input(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPat
     run = cli("purge", "--secret", "-", "--yes")
     assert (run.code, run.err) == (0, "")
     assert note.read_text() == "It is [REDACTED:purged].\n"
-    assert "Nothing is left." in run.out
+    assert "Nothing is left in Scrimshaw's folders." in run.out
     assert "out of Scrimshaw's hands" in run.out
 
 
@@ -139,6 +140,54 @@ def test_an_archive_nobody_can_read_goes_with_a_yes(cli: Cli, note: Path, monkey
     assert run.code == 0
     assert "removed as a whole" in run.out
     assert not torn.exists()
+
+
+def test_what_cannot_be_looked_into_stays_and_makes_the_exit_code_1(cli: Cli, note: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text(NEEDLE)
+    asked = ("purge", "--secret-file", str(tmp_path / "secret"), "--yes")
+    closed = note.with_name("notes.7z")
+    closed.write_bytes(b"7z\xbc\xaf\x27\x1c" + b"\1" * 50)
+    run = cli(*asked)
+    assert run.code == 1
+    assert "Nothing is left" not in run.out
+    assert "cannot be looked into" in run.out
+    assert closed.exists()
+    run = cli(*asked, "--remove")
+    assert (run.code, closed.exists()) == (0, False)
+    assert "removed as a whole" in run.out
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_what_a_link_leads_to_is_named_and_makes_the_exit_code_1(cli: Cli, note: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside.md").write_text(NEEDLE)
+    note.with_name("one.md").symlink_to(tmp_path / "outside.md")
+    run = cli("purge", "--secret", NEEDLE, "--yes", "--remove")
+    assert run.code == 1
+    assert "outside.md" in run.out.replace("\n", "")
+    assert "not Scrimshaw's" in run.out.replace("\n", " ")
+
+
+def test_no_more_is_claimed_than_was_done(cli: Cli, note: Path) -> None:
+    out = " ".join(cli("purge", "--secret", NEEDLE, "--yes").out.split())
+    assert "Looked for: as it is; in JSON" in out
+    assert "UTF-16 and UTF-32" in out
+    assert "unpacked from ZIP, gzip" in out
+    assert "what the expression describes" in cli("purge", "--secret", "zan[a-z]+-w", "--pattern", "--dry-run").out
+
+
+def test_the_history_told_never_shows_it(cli: Cli, note: Path) -> None:
+    project = note.parents[2]
+    for command in (
+        ("init", "-q"),
+        ("add", "-A"),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", f"about {NEEDLE}"),
+        ("branch", f"on-{NEEDLE}"),
+    ):
+        subprocess.run(("git", *command), cwd=project, check=True)
+    run = cli("purge", "--secret", NEEDLE, "--dry-run")
+    assert "--msg-filter" in run.out or "--replace-message" in run.out
+    assert "git branch -m" in run.out
+    assert "FILE_WITH_THE_SECRET" in run.out
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from tests.samples import write_memory
 import scrimshaw
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, indexing, open_engine, reading
+from scrimshaw.engine.indexing import scan
 from scrimshaw.models import Filters, Tier
 from scrimshaw.search.results import SearchRequest
 
@@ -55,7 +56,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for memory_id, (front_matter, text) in MEMORIES.items():
         write_memory(home / "project/.scrimshaw/memories", memory_id, text, front_matter)
     with _open(home) as engine:
-        indexing.scan(engine)
+        scan(engine)
         assert indexing.embed_pending(engine) == len(MEMORIES)
     return home
 

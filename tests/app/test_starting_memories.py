@@ -14,6 +14,7 @@ from scrimshaw.engine import Engine, writing
 from scrimshaw.engine.starting.sources import Found, find_sources
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Trust
+from scrimshaw.storage.git_history import Deleted
 
 
 @pytest.fixture
@@ -131,6 +132,31 @@ def test_decision_records_that_only_history_knows(engine: Engine, home: Path) ->
     assert "docs/adr/0001-gone.md" in body.splitlines()[0]
     assert engine.memory("decisions/0001-gone").type.value == "decision"
     assert statuses(take(engine, home, "decisions")) == ["unchanged"]
+
+
+def test_decision_records_of_a_project_below_the_top_of_its_repository(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    (project / "docs/adr").mkdir(parents=True)
+    text = "# Use the heron queue\n\nThe heron queue keeps orders when the broker restarts; others lose them.\n"
+    (project / "docs/adr/0001-gone.md").write_text(text, encoding="utf-8")
+    git(project.parent, "init", "-q")
+    git(project.parent, "add", "project/docs")
+    git(project.parent, "commit", "-qm", "all")
+    git(project.parent, "rm", "-q", "project/docs/adr/0001-gone.md")
+    git(project.parent, "commit", "-qm", "less")
+    (taken,) = take(engine, home, "decisions")
+    assert (taken.status, taken.memories) == ("taken", ("decisions/0001-gone",))
+
+
+def test_a_deleted_record_whose_text_cannot_be_had_is_told(
+    engine: Engine, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Deleted(path="docs/adr/0001-gone.md", commit="0" * 40, at="2026-01-01T00:00:00Z")
+    git(engine.settings.project, "init", "-q")
+    monkeypatch.setattr("scrimshaw.engine.starting.memories.deleted_files", lambda project, suffix: [gone])
+    (taken,) = take(engine, home, "decisions")
+    assert (taken.status, taken.place) == ("left", "000000000000:docs/adr/0001-gone.md")
+    assert "git could not be asked" in taken.reasons[0]
 
 
 def test_without_a_repository_nothing_is_taken_and_it_says_why(engine: Engine, home: Path) -> None:

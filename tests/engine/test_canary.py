@@ -14,8 +14,9 @@ from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, canary, open_engine, reading
+from scrimshaw.engine.canary_questions import SAMPLES, WORDS, own_words, samples
 from scrimshaw.engine.degradations import RECALL
-from scrimshaw.engine.golden import add_golden, golden_queries
+from scrimshaw.engine.golden import add_golden, golden_file
 from scrimshaw.engine.indexing import embed_pending, scan
 from scrimshaw.engine.inspecting import health, stats
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, UnreadableFile
@@ -23,7 +24,8 @@ from scrimshaw.models import Degradation, Filters
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.golden import Golden, read_golden, with_query
 
-EMPTY_TEXT = "INSERT INTO memory_text (memory_text) VALUES ('delete-all')"
+# Every row is there, and no word of it.
+OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
 
 
 @pytest.fixture
@@ -41,16 +43,19 @@ def golden(engine: Engine, text: str) -> None:
 
 def test_a_sound_index_is_green(library: Engine) -> None:
     add_golden(library, "when does the tide turn", ["tides"], 5)
-    assert canary.check(library) == canary.Recall(asked=4, lost=())
+    found = canary.check(library)
+    assert (found.asked, found.judged, found.lost, found.unjudged) == (4, 4, (), 0)
     assert library.degradations.of(RECALL) == ()
 
 
 def test_an_empty_memory_has_nothing_to_lose(engine: Engine) -> None:
-    assert canary.check(engine) == canary.Recall(asked=0, lost=())
+    assert canary.check(engine) == canary.Recall(
+        asked=0, judged=0, notes=("No golden query is kept.", "No memory is there.")
+    )
 
 
-def test_full_text_emptied_by_hand_is_healthy_by_count_and_red_by_canary(library: Engine) -> None:
-    tamper(library.folder / "index.db", EMPTY_TEXT)
+def test_full_text_of_other_words_is_healthy_by_count_and_red_by_canary(library: Engine) -> None:
+    tamper(library.folder / "index.db", OTHER_WORDS)
     assert stats(library, Filters()).total == 3
     assert library.index.check() == []
     found = canary.check(library)
@@ -110,7 +115,7 @@ def test_a_memory_among_its_like_is_outranked_and_not_lost(engine: Engine, vault
         write_memory(vault, f"log-{number:02}", "# Ship's log\nCalm sea.")
     scan(engine)
     found = canary.check(engine)
-    assert (found.lost, found.asked) == ((), canary.SAMPLES)
+    assert (found.lost, found.asked) == ((), SAMPLES)
     assert found.outranked > 0
 
 
@@ -128,11 +133,11 @@ def test_deprecated_and_poor_memories_are_no_false_alarm(engine: Engine, vault: 
     [("🦀Rust and 🚀 launch", "launch"), ("", ""), ("naïve Straße", "naïve straße"), ("🫠", ""), ("the", "the")],
 )
 def test_the_words_that_are_asked(title: str, words: str) -> None:
-    assert canary.own_words(title, "") == words
+    assert own_words(title, "") == words
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(texts=st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=canary.SAMPLES))
+@given(texts=st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=SAMPLES))
 def test_no_text_is_a_false_alarm(tmp_path: Path, texts: list[str]) -> None:
     with tempfile.TemporaryDirectory(dir=tmp_path) as folder:
         vault = Path(folder) / ".scrimshaw/memories"
@@ -147,19 +152,19 @@ def test_no_text_is_a_false_alarm(tmp_path: Path, texts: list[str]) -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=4))
 def test_whatever_stands_in_a_memory_its_words_can_be_asked(lines: list[str]) -> None:
-    words = canary.own_words(lines[0], "\n".join(lines))
-    assert len(words.split()) <= canary.WORDS
-    assert words == canary.own_words(lines[0], "\n".join(lines))
+    words = own_words(lines[0], "\n".join(lines))
+    assert len(words.split()) <= WORDS
+    assert words == own_words(lines[0], "\n".join(lines))
 
 
-@pytest.mark.parametrize("count", [1, 7, canary.SAMPLES, 100])
+@pytest.mark.parametrize("count", [1, 7, SAMPLES, 100])
 def test_the_same_memories_are_asked_each_time(engine: Engine, vault: Path, count: int) -> None:
     for number in range(count):
         write_memory(vault, f"note-{number:03}", f"# Note {number}\nText.", "tier: deprecated")
     scan(engine)
-    first = [memory.id for memory in canary.samples(engine)]
-    assert first == sorted(set(first)) == [memory.id for memory in canary.samples(engine)]
-    assert len(first) == min(count, canary.SAMPLES)
+    first = samples(engine)
+    assert first == sorted(set(first)) == samples(engine)
+    assert len(first) == min(count, SAMPLES)
 
 
 # A budget
@@ -168,7 +173,9 @@ def test_the_same_memories_are_asked_each_time(engine: Engine, vault: Path, coun
 def test_without_time_nothing_is_judged_and_a_loss_stays_known(library: Engine) -> None:
     golden(library, '[[query]]\ntext = "tide"\nexpect = ["moon"]\n')
     canary.check(library)
-    assert canary.check(library, budget_s=0.0) == canary.Recall(asked=0, lost=(), unjudged=4)
+    found = canary.check(library, budget_s=0.0)
+    assert (found.asked, found.judged, found.unjudged) == (4, 0, 4)
+    assert found.notes[0] == f"4 not judged: {canary.NO_TIME}"
     assert library.degradations.of(RECALL)
 
 
@@ -182,7 +189,7 @@ def test_with_a_budget_the_model_stays_asleep(open_memory: OpenMemory, vault: Pa
     )
     found = canary.check(engine, budget_s=0.2)
     assert embedder.calls == []
-    assert (found.asked, found.unjudged) == (2, 1)
+    assert (found.asked, found.judged, found.unjudged) == (4, 2, 2)
     assert [lost.missing for lost in found.lost] == [("moon",)]  # no model finds what does not exist
 
 
@@ -193,7 +200,7 @@ def test_a_query_is_added_at_the_end_and_the_rest_is_left_as_it_was(library: Eng
     golden(library, "# mine\n[[query]]\ntext = 'a'  # why\nexpect = [\"beef\"]")
     added = add_golden(library, ' when "does" it turn\\ ', ["tides", "tides"], 3)
     assert added == Golden('when "does" it turn\\', ("tides",), 3)
-    assert golden_queries(library) == (Golden("a", ("beef",), 5), added)
+    assert golden_file(library).queries == (Golden("a", ("beef",), 5), added)
     assert (library.folder / "golden.toml").read_text().startswith("# mine\n[[query]]\ntext = 'a'  # why\n")
 
 
@@ -217,15 +224,16 @@ def test_a_secret_in_a_query_does_not_reach_the_file(library: Engine) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["not toml", "[[query]]\ntext = 'x'\n", "[[query]]\ntext = 'x'\nexpect = []\n", "[query]\n",
-     "[[query]]\ntext = 'x'\nexpect = ['a']\nwithin = 0\n", "[[query]]\ntext = 'x'\nexpect = ['a']\nsurely = 1\n"],
-)  # fmt: skip
+    ["not toml", "[query]\n", "query = 1\n", "surely = 1\n", "[[query]]\ntext = 'x'\n[[query]]\ntext = 'x\n"],
+)
 def test_a_file_that_cannot_be_used_is_red_and_named(library: Engine, text: str) -> None:
     golden(library, text)
     with pytest.raises(UnreadableFile, match=r"golden\.toml"):
-        golden_queries(library)
+        golden_file(library)
     (lost,) = canary.check(library).lost
     assert "golden.toml" in lost.sentence
+    assert "Correct the file." in lost.sentence
+    assert lost.advice == "Correct golden.toml."
 
 
 @given(st.text(min_size=1, max_size=200), st.lists(st.text(min_size=1, max_size=30), min_size=1), st.integers(1, 100))
@@ -234,7 +242,7 @@ def test_what_is_written_is_read_back(text: str, expect: list[str], within: int)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "golden.toml"
         path.write_bytes(with_query(with_query("", one), one).encode("utf-8", "replace"))
-        back = read_golden(path)
+        back = read_golden(path, len).queries
     clean = text.encode("utf-8", "replace").decode()
     assert [each.within for each in back] == [within, within]
     assert back[0].text == clean

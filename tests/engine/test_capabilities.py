@@ -6,22 +6,36 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import apsw
 import pytest
+from msgspec.structs import replace as replace_probe
 from tests.conftest import OpenMemory
 from tests.engine.breaking import locked_by_another, tamper, written_by_another
 from tests.samples import WordEmbedder, write_memory
 
+from scrimshaw import storage
 from scrimshaw.app import probes as app_probes
 from scrimshaw.app.cli.capabilities import KNOWN
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
-from scrimshaw.engine.capabilities import PROBES, measured
+from scrimshaw.engine.capabilities import PROBES, Finding, measured
+from scrimshaw.engine.core import LOCK_TIMEOUT_S
 from scrimshaw.engine.indexing import embed_pending, scan
 from scrimshaw.engine.inspecting import health
+from scrimshaw.engine.writing import NewText, save
 from scrimshaw.models import Capability, Degradation, Status
 from scrimshaw.search.pipeline import Searcher
 
 EVERY = (*PROBES, *app_probes.PROCESS)
+
+
+def index_tables() -> list[str]:
+    """The tables that the schema makes, without those that FTS5 keeps for itself."""
+    base = apsw.Connection(":memory:")
+    for file in sorted(Path(storage.__file__).with_name("schema").glob("index/*.sql")):
+        base.execute(file.read_text(encoding="utf-8"))
+    names = [str(row[0]) for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return sorted(name for name in names if not name.startswith(("memory_text_", "sqlite_")))
 
 
 @pytest.fixture
@@ -76,6 +90,7 @@ def refuse_to_watch(_: Engine, patch: pytest.MonkeyPatch) -> None:
 
 
 OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {
+    "index": break_index("DROP TABLE topics"),
     "full_text": break_index("DELETE FROM memory_text_docsize"),
     "vectors": break_index("DROP TABLE vectors"),
     "triggers": break_index("UPDATE phrases SET head = 'nowhere'"),
@@ -87,7 +102,7 @@ OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {
     "watcher": refuse_to_watch,
     "hook": hide_programs,
 }
-ALONG = {"full_text": {"recall"}}
+ALONG = {"full_text": {"recall"}, "vectors": {"index"}, "graph": {"index"}}
 
 
 def test_all_is_on(engine: Engine) -> None:
@@ -112,6 +127,66 @@ def test_the_journal_row_goes_off(engine: Engine) -> None:
 def test_the_lock_row_is_degraded_while_another_writes(engine: Engine) -> None:
     with locked_by_another(engine.lock_path()):
         assert turned(engine) == {"lock": Status.DEGRADED}
+
+
+@pytest.mark.parametrize("table", index_tables())
+def test_the_loss_of_any_table_is_seen_at_once(engine: Engine, table: str) -> None:
+    tamper(engine.folder / "index.db", f"PRAGMA foreign_keys = off; DROP TABLE {table}")
+    assert statuses(engine)["index"] == Status.OFF
+    found = health(engine)
+    assert found.status != "healthy"
+    assert found.advice["index"] == "Run `scrimshaw rebuild`."
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[[link]]\nsource = "log"\ntarget =\n', "links.toml: Invalid value (at line 3"),
+        ('[[link]]\nsource = "log"\ntarget = "other"\nrelation = "caused"\n\n[[link]]\nsource = "x"\n', "at line 6"),
+    ],
+)
+def test_a_broken_links_file_degrades_the_graph_and_is_named_with_its_line(
+    engine: Engine, text: str, said: str
+) -> None:
+    (engine.folder / "links.toml").write_text(text)
+    assert turned(engine) == {"graph": Status.DEGRADED}
+    (told,) = measured(engine, EVERY).degradations
+    assert told.failure_mode.startswith(f"links_unreadable: {engine.folder / 'links.toml'}")
+    assert said in told.failure_mode
+    assert (told.retry_recommendation, health(engine).status) == ("Correct the file.", "degraded")
+
+
+def test_a_bug_in_one_probe_hides_nothing_else(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    secret = "what the memory says"
+
+    def broken(_: Engine) -> Finding:
+        raise KeyError(secret)
+
+    found = health(engine, more=[replace_probe(PROBES[0], name="new", run=broken)])
+    (row,) = (row for row in found.capabilities if row.status != Status.ON)
+    assert (row.name, row.status, found.status) == ("new", Status.OFF, "degraded")
+    assert "a bug in Scrimshaw stopped the probe: KeyError; the log on standard error" in row.detail
+    assert secret not in f"{found}{caplog.text}"
+    assert "test_capabilities.py" in caplog.text
+
+
+def test_a_vault_that_is_made_with_the_first_save_is_on(engine: Engine, vault: Path) -> None:
+    for file in vault.iterdir():
+        file.unlink()
+    vault.rmdir()
+    scan(engine)
+    assert "vault" not in turned(engine)
+    assert not vault.exists()
+    assert save(engine, NewText(content="Salt beef is kept in barrels.")).status == "saved"
+
+
+def test_what_is_merely_degraded_is_not_called_off(engine: Engine) -> None:
+    with locked_by_another(engine.lock_path()):
+        truth = measured(engine, EVERY)
+    (told,) = truth.degradations
+    assert told.failure_mode.startswith("lock_degraded: Another writer held")
+    assert told.confidence_impact == f"a save waits up to {LOCK_TIMEOUT_S:g} s, then is refused"
+    assert (truth.verdicts["lock"], truth.advice["lock"]) == ("warning", "Try again when the other writer has ended.")
 
 
 def test_vectors_that_are_not_made_yet_are_degraded(engine: Engine, vault: Path) -> None:

@@ -26,7 +26,8 @@ from scrimshaw.engine.checkpoints import backup, backup_if_due, create, delete, 
 from scrimshaw.engine.indexing import scan, tidy
 from scrimshaw.engine.linking import link
 from scrimshaw.engine.reading import search
-from scrimshaw.engine.restoring import Restored, restore, restore_newest, set_aside
+from scrimshaw.engine.recovering import set_aside
+from scrimshaw.engine.restoring import Restored, restore, restore_newest
 from scrimshaw.engine.undoing import undo
 from scrimshaw.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Relation
@@ -603,12 +604,14 @@ def test_a_damaged_journal_is_set_aside_and_the_newest_sound_backup_comes_back(
     assert aside is not None
     assert aside.name.startswith("journal.db.damaged-")
     assert aside.exists()
-    with open_again(project) as engine:
-        back, refused = restore_newest(engine, rows_only=True)
+    with open_engine(notes.settings, anew=True) as engine:
+        back, refused = restore_newest(engine, aside=aside)
         assert (back.name, [error.details["path"] for error in refused]) == ("one", [unusable.path])
         assert rows(home) == tables
         assert tree(home) == files
         assert back.unrecorded == 2  # one said since, one deleted since, and neither undone
+        assert back.recovery is not None
+        assert back.recovery.absent == ("memories/a.md",)
         assert engine.journal.verify() == (ledger + 3, 0)
 
 

@@ -73,3 +73,16 @@ def test_consolidating_derives_and_keeps(engine: Engine, sessions: list[str], va
     assert {edge.target for edge in edges} == {*sessions[:2]}
     assert all(path.read_bytes() == content for path, content in before.items())
     assert consolidating.propose(engine) == []
+
+
+def test_what_is_deleted_meanwhile_is_in_no_proposal(
+    engine: Engine, sessions: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session(engine, "four", ("sqlite",), "- Keep the log on the same disk as the file. (e1)\n- Never copy it. (e3)")
+    read = type(engine.index).bodies
+    gone = {sessions[0]}
+    monkeypatch.setattr(type(engine.index), "bodies", lambda index, ids: read(index, [i for i in ids if i not in gone]))
+    (proposal,) = consolidating.propose(engine)
+    assert set(proposal.sources) == {sessions[1], "sessions/four"}
+    gone.add(sessions[1])
+    assert consolidating.propose(engine) == []

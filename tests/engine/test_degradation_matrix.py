@@ -60,17 +60,17 @@ class Off:
 
 
 PARTS = {
-    "full text": Off("DROP TABLE memory_text", "full_text_damaged", frozenset({"full_text", "recall"}),
+    "full text": Off("DROP TABLE memory_text", "full_text_damaged", frozenset({"index", "full_text", "recall"}),
                      frozenset({"log", "starving"}), Channel.TEXT),
     "full text, shadow": Off("DELETE FROM memory_text_data", "full_text_damaged", frozenset({"full_text", "recall"}),
                              frozenset({"log"}), Channel.TEXT),
-    "vectors": Off("DROP TABLE vectors", "vectors_damaged", frozenset({"vectors"}),
+    "vectors": Off("DROP TABLE vectors", "vectors_damaged", frozenset({"index", "vectors"}),
                    frozenset({"log", "starving"}), Channel.VECTOR),
     "vectors, cut": Off("UPDATE vectors SET vector = x'0000'", "vectors_damaged", frozenset({"vectors"}),
                         frozenset({"log", "starving"}), Channel.VECTOR),
-    "triggers": Off("DROP TABLE phrases", "triggers_damaged", frozenset({"triggers"}),
+    "triggers": Off("DROP TABLE phrases", "triggers_damaged", frozenset({"index", "triggers"}),
                     frozenset({"log", "starving"}), Channel.TRIGGER),
-    "graph": Off("DROP TABLE edges", "graph_damaged", frozenset({"graph"}), frozenset({"log"}), Channel.GRAPH),
+    "graph": Off("DROP TABLE edges", "graph_damaged", frozenset({"index", "graph"}), frozenset({"log"}), Channel.GRAPH),
 }  # fmt: skip
 
 
@@ -156,12 +156,12 @@ def test_a_tool_and_the_command_line_say_it_too(
 def test_rebuild_mends_every_part(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SCRIMSHAW_HOME", str(engine.settings.home))
     project = str(engine.settings.project)
-    for off in PARTS.values():
+    for sql in (*(off.sql for off in PARTS.values()), "DROP TABLE topics", "DROP TABLE sketches"):
         engine.index.close()
-        tamper(index_of(engine), off.sql)
+        tamper(index_of(engine), sql)
         assert main(["rebuild", "--yes", "--project", project]) == 0
         with open_engine(engine.settings) as again:
-            assert turned(health(again, more=PROCESS)) == {"vectors"}, off.sql  # switched off in this project
+            assert turned(health(again, more=PROCESS)) == {"vectors"}, sql  # switched off in this project
 
 
 def test_a_lineage_that_cannot_be_read_vouches_for_nothing(engine: Engine) -> None:

@@ -149,6 +149,9 @@ def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
     assert engine.memory(saved.id).tier == Tier.NORMAL
     assert drafts.set_aside(engine) == []
     assert reading.get(engine, saved.id).body
+    (row,) = engine.journal.history(saved.id)
+    assert (row["actor"], row["session"], row["reason"]) == ("human", "0e24ab77-session", "promoted by hand")
+    assert engine.memory(saved.id).provenance.source == drafts.ORIGIN
 
 
 def test_an_accepted_draft_replaces_the_rejected_one(engine: Engine, client: Client) -> None:
@@ -184,6 +187,19 @@ def test_a_temporary_memory_expires_unless_a_person_wrote_it(engine: Engine, vau
     assert drafts.expire(later) == ([], [saved.id])
     assert (vault / "mine.md").exists()
     assert engine.journal.history(saved.id, 1)[0]["reason"] == "temporary, and its time is over"
+
+
+def test_a_temporary_memory_that_was_edited_by_hand_meanwhile_does_not_expire(engine: Engine) -> None:
+    texts = ("The staging host is called heron this week, and its queue is emptied by hand.",
+             "The mirror in the harbour office is slow until the cable has been mended.")  # fmt: skip
+    edited, removed = (writing.save(engine, writing.NewText(content=text, tier=Tier.TEMPORARY)) for text in texts)
+    file = Path(edited.path)
+    file.write_text(file.read_text().replace("tier: temporary", "tier: critical"))
+    Path(removed.path).unlink()
+    later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
+    assert drafts.expire(later) == ([], [])
+    assert "tier: critical" in file.read_text()
+    assert engine.journal.history(edited.id, 1)[0]["action"] == "create"
 
 
 # Whoever runs jobs next

@@ -186,9 +186,14 @@ def test_dependencies_are_those_that_the_files_state(
         call = DependenciesCall(id=start, max_depth=depth, direction=direction)  # type: ignore[arg-type]  # a table of mixed types
         told = memory_dependencies.run(engine, call)
         again = memory_dependencies.run(engine, call)
-        edges = links_of(on_disk(engine.folder / "memories"))
+        found = on_disk(engine.folder / "memories")
     assert told == again
-    assert {(each["source"], each["target"]) for each in told.edges} == walked(edges, start, depth, direction)
+    resolved = {(each["source"], each["target"]) for each in told.edges if not each.get("unresolved")}
+    assert resolved == walked(links_of(found), start, depth, direction)
+    nowhere = {(each["source"], each["target"]) for each in told.edges if each.get("unresolved")}
+    own = {link for source, link in nowhere if source == start}
+    assert own == (set() if direction == "incoming" else lost(found, start))
+    assert all(link in lost(found, source) for source, link in nowhere)
 
 
 def links_of(found: list[Note]) -> set[tuple[str, str]]:
@@ -204,6 +209,12 @@ def links_of(found: list[Note]) -> set[tuple[str, str]]:
             meant[name.rsplit("/", 1)[-1]] = name
     stated = ((note.id, link) for note in found for link in note.links if link != note.id.rsplit("/", 1)[-1])
     return {(source, meant[link]) for source, link in stated if meant.get(link, source) != source}
+
+
+def lost(found: list[Note], source: str) -> set[str]:
+    """The links of a memory that are neither the id nor the last name of any."""
+    known = {name for note in found for name in (note.id, note.id.rsplit("/", 1)[-1])}
+    return {link for note in found if note.id == source for link in note.links if link not in known}
 
 
 def walked(edges: set[tuple[str, str]], start: str, depth: int, direction: str) -> set[tuple[str, str]]:

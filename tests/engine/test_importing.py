@@ -121,8 +121,8 @@ def test_a_job_run_again_after_a_crash_saves_nothing_twice(engine: Engine, outsi
     save_file(engine, outside / "n1.md")  # here the worker is killed; its lease runs out
     again = claimed(engine)
     assert (again.id, again.attempts) == (job.id, 2)
-    assert run(engine, again) == ""
-    assert run(engine, again) == ""
+    assert run(engine, again) == "2 of 4 files say what a memory says already"
+    assert run(engine, again) == "4 of 4 files say what a memory says already"
     assert len(ids(engine)) == 4
     assert engine.journal.verify() == (4, 0)
 
@@ -158,5 +158,47 @@ def test_only_imports_are_imports(engine: Engine) -> None:
             ingest_status(engine, number)
 
 
-def test_two_imports_of_the_same_paths_are_two_jobs(engine: Engine, outside: Path) -> None:
-    assert start_ingest(engine, [str(outside)]) != start_ingest(engine, [str(outside)])
+def test_two_imports_of_the_same_paths_are_one_job_while_it_waits(engine: Engine, outside: Path) -> None:
+    outside.mkdir()
+    number = start_ingest(engine, [str(outside)])
+    assert start_ingest(engine, [str(outside)]) == number
+    job = claimed(engine)
+    run(engine, job)
+    engine.journal.finish(job, JobState.DONE)
+    assert start_ingest(engine, [str(outside)]) != number
+
+
+def test_a_job_that_was_stopped_goes_on_where_it_was(engine: Engine, outside: Path) -> None:
+    for number in range(4):
+        write_memory(outside, f"n{number}", f"the text of {number}")
+    start_ingest(engine, [str(outside)])
+    job = claimed(engine)
+    run_ingest_job(engine, job, lambda done, total: engine.journal.heartbeat(job, done, total, LEASE_S) and done < 2)
+    engine.journal.finish(job, JobState.QUEUED, "its worker was stopped", retry_in_s=0.0)
+    again = claimed(engine)
+    assert (again.done, again.attempts, len(ids(engine))) == (2, 2, 2)
+    assert run(engine, again) == ""
+    assert len(ids(engine)) == 4
+
+
+def test_what_was_not_taken_is_told(engine: Engine, outside: Path) -> None:
+    write_memory(outside, "todo", "TODO")
+    secret = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
+    (outside / f"{secret}.md").write_text("# Tides\n\nThe tide turns at noon in this harbour.\n")
+    start_ingest(engine, [str(outside)])
+    told = run(engine, claimed(engine))
+    assert "todo.md: rejected: " in told
+    assert secret not in str(engine.journal.history(limit=9)) + told
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "passwd"])
+def test_what_is_not_markdown_is_refused(engine: Engine, outside: Path, name: str) -> None:
+    outside.mkdir()
+    (outside / name).write_text("text")
+    with pytest.raises(InvalidRequest, match="no Markdown"):
+        save_file(engine, outside / name)
+
+
+def test_an_empty_path_is_refused(engine: Engine) -> None:
+    with pytest.raises(InvalidRequest, match="empty"):
+        start_ingest(engine, ["docs", " "])

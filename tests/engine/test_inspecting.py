@@ -6,15 +6,17 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import OpenMemory
+from tests.engine.breaking import tamper
 from tests.samples import WordEmbedder, write_memory
 from tests.storage.contract import LIFT_GUARDS, TAMPER
 
+from scrimshaw.app.mcp.tools.discovery import StatsCall, memory_stats
 from scrimshaw.engine import Engine
 from scrimshaw.engine.indexing import embed_pending, scan
 from scrimshaw.engine.inspecting import LARGEST_PAGE, Folder, health, page, ranked_folders, stats
 from scrimshaw.engine.writing import NewText, save
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Filters, Tier
+from scrimshaw.models import Filters, JobState, Tier
 
 EVERY = Filters(include_deprecated=True)
 
@@ -61,6 +63,23 @@ def test_counts_are_exact(library: Engine) -> None:
     assert found.waiting_jobs == 0
 
 
+@pytest.mark.parametrize(
+    ("table", "said"), [("vectors", "vectors_damaged"), ("chunks", "vectors_damaged"), ("files", "files_damaged")]
+)
+def test_counts_do_without_a_table_that_they_do_not_count(
+    open_memory: OpenMemory, vault: Path, table: str, said: str
+) -> None:
+    engine = open_memory(embedder=WordEmbedder())
+    write_memory(vault, "a", "text")
+    scan(engine)
+    tamper(engine.folder / "index.db", f"DROP TABLE {table}")
+    told = memory_stats.run(engine, StatsCall())
+    assert (told.total, told.by_tier) == (1, {"normal": 1})
+    assert [each.failure_mode.partition(":")[0] for each in told.degraded] == [said]
+    assert told.degraded[0].retry_recommendation == "Run `scrimshaw rebuild`."
+    assert f"missing in index.db: {table}" in str(health(engine).degradations)
+
+
 def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
     assert stats(library, Filters()).total == 3
     assert stats(library, Filters(folder="in")).total == 2
@@ -81,9 +100,10 @@ def test_folders_and_their_order(library: Engine) -> None:
 # Health
 
 
-def test_without_an_embedder_health_is_degraded(library: Engine) -> None:
+def test_an_embedder_that_is_switched_off_is_told_and_no_fault(library: Engine) -> None:
     found = health(library, thorough=True)
-    assert (found.status, found.memories, found.problems) == ("degraded", 4, ())
+    assert (found.status, found.memories, found.problems) == ("healthy", 4, ())
+    assert found.verdicts["vectors"] == "note"
     assert found.degradations[0].failure_mode.startswith("embedder_off")
     assert {capability.name for capability in found.capabilities} >= {"full_text", "vectors"}
 
@@ -93,16 +113,20 @@ def test_health_waits_for_vectors(open_memory: OpenMemory) -> None:
     assert health(engine, thorough=True).status == "healthy"
     save(engine, NewText(content="text"))
     waiting = health(engine)
-    assert (waiting.status, waiting.vectors) == ("degraded", (0, 1))
+    assert (waiting.status, waiting.vectors, waiting.verdicts["vectors"]) == ("healthy", (0, 1), "note")
     assert waiting.degradations[0].failure_mode.startswith("vectors_pending: 1 of 1")
     assert stats(engine, EVERY).waiting_jobs == 1
+    (job,) = engine.journal.jobs((JobState.QUEUED,))
+    assert engine.journal.cancel(job.id)
+    waiting = health(engine)
+    assert (waiting.status, waiting.verdicts["vectors"]) == ("degraded", "warning")
     embed_pending(engine)
     assert health(engine, thorough=True).status == "healthy"
 
 
 def test_a_broken_chain_breaks_health(library: Engine) -> None:
     TAMPER["sqlite"](library.folder, f"{LIFT_GUARDS['sqlite']} UPDATE ledger SET reason = 'x' WHERE seq = 2")
-    assert health(library).status == "degraded"
+    assert health(library).status == "healthy"
     found = health(library, thorough=True)
     assert found.status == "broken"
     assert found.problems == ("the ledger has 2 rows, and entry 2 was changed, taken out or cut off",)

@@ -267,7 +267,7 @@ def test_the_ledger_tells_of_the_purge(engine: Engine, vault: Path) -> None:
         purge(engine)
     whole, file, *_ = engine.journal.history()
     assert (whole["action"], whole["memory_id"]) == ("purge", "")
-    assert whole["decision_meta"]["rows"] == {"ledger": 1}
+    assert whole["decision_meta"]["rows"] == {"contents": 1, "ledger": 1}
     assert whole["decision_meta"]["chain_before"] != head  # the scan came in between
     assert (file["action"], file["memory_id"]) == ("purge", "note")
     assert engine.journal.last_hashes()["note"] == file["new_hash"]
@@ -291,7 +291,7 @@ def test_a_checkpoint_without_it_is_still_one(engine: Engine, vault: Path) -> No
     shutil.rmtree(vault)
     (engine.folder / "journal.db").unlink()
     engine.close()
-    with open_engine(engine.settings) as again:
+    with open_engine(engine.settings, anew=True) as again:
         restore(again, path)
         assert vault.joinpath("other.md").read_text() == "Other: [REDACTED:purged].\n"
         assert again.journal.verify()[1] == 0

@@ -291,7 +291,42 @@ def test_dependencies_are_what_the_files_state(engine: Engine, vault: Path) -> N
     found = [(edge.hop, edge.source, edge.relation, edge.target) for edge in
              dependencies(engine, "a", hops=1, direction="outgoing")]  # fmt: skip
     assert found == [(1, "a", "link", "b"), (1, "a", "supports", "b"), (1, "a", "supersedes", "c")]
+    assert not any(edge.unresolved for edge in dependencies(engine, "a", hops=3, direction="both"))
     incoming = dependencies(engine, "a", hops=1, direction="incoming")
     assert [(edge.source, edge.relation) for edge in incoming] == [("c", "link")]
     with pytest.raises(NotFound):
         dependencies(engine, "absent", hops=1, direction="both")
+
+
+def test_a_link_to_nowhere_is_shown_as_such(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "a", "see [[b]] and [[gone]]", "relations: {supersedes: [lost]}")
+    write_memory(vault, "b", "see [[never/was]]")
+    scan(engine)
+
+    def shown(start: str, hops: int, direction: str) -> list[tuple[int, str, str]]:
+        found = dependencies(engine, start, hops=hops, direction=direction)
+        return [(edge.hop, edge.source, edge.target) for edge in found if edge.unresolved]
+
+    assert shown("a", 1, "outgoing") == [(1, "a", "gone"), (1, "a", "lost")]
+    assert shown("a", 2, "outgoing") == [(1, "a", "gone"), (1, "a", "lost"), (2, "b", "never/was")]
+    assert shown("b", 1, "both") == [(1, "b", "never/was")]
+    assert shown("b", 1, "incoming") == []
+    write_memory(vault, "gone", "Here I am.")
+    scan(engine)
+    assert shown("a", 1, "both") == [(1, "a", "lost")]
+
+
+def test_what_is_deleted_while_phrases_are_looked_up_is_passed_over(
+    engine: Engine, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_memory(vault, "a", "text", "trigger_phrases: [heron host]")
+    write_memory(vault, "b", "text", "trigger_phrases: [heron host]")
+    scan(engine)
+    read = type(engine.index).bodies
+
+    def delete_in_between(index: Any, ids: Any) -> dict[str, str]:
+        index.retire([str(vault / "a.md")])
+        return read(index, ids)
+
+    monkeypatch.setattr(type(engine.index), "bodies", delete_in_between)
+    assert [match.memory.id for match in match_triggers(engine, "the heron host", 5)] == ["b"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from tests.scenarios.agent import Agent, Clock
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.indexing import scan
-from scrimshaw.engine.reviewing import MOST_STABLE_DAYS
+from scrimshaw.engine.reviewing import MOST_STABLE_DAYS, validate
 from scrimshaw.engine.sessions import as_memory
 from scrimshaw.models import Item, ItemKind, ItemSource, Memory, MemoryType, Retention, Tier
 from scrimshaw.search.forgetting import presence
@@ -56,7 +57,8 @@ def agent(engine: Engine, vault: Path, clock: Clock) -> Agent:
         ({"min_state": "dormant"}, VISIBLE),
         ({"min_state": "archived"}, VISIBLE),
         ({"min_state": "archived", "include_archived": True}, [*VISIBLE, "archived"]),
-        ({"min_state": "hot", "use_decay": False}, ["archived", *sorted(VISIBLE)]),
+        ({"min_state": "hot", "use_decay": False}, ["hot"]),
+        ({"min_state": "archived", "use_decay": False}, ["archived", *sorted(VISIBLE)]),
     ],
     ids=str,
 )
@@ -174,6 +176,7 @@ def test_a_validation_moves_confidence_and_is_a_review(agent: Agent) -> None:
 def test_some_memories_never_fade(agent: Agent, vault: Path, clock: Clock, front_matter: str) -> None:
     write_memory(vault, "stays", "The walrus sang all night.", f"{front_matter}\nupdated: {clock.ago(9000)}")
     scan(agent.engine)
+    scan(agent.engine)
     hits = {hit["id"]: hit for hit in agent.search("walrus", min_state="hot")}
     assert "retrievability" not in hits["stays"].get("why", {}).get("factors", {})
     agent.call("memory_validate", id="stays", was_useful=False)
@@ -229,3 +232,15 @@ def _memory(*, tier: Tier, type_: MemoryType) -> Memory:
         session="s", number=1, text="x", kind=ItemKind.RESULT, attention=0.5, event=0, at=0.0, source=ItemSource()
     )
     return replace(as_memory(item), tier=tier, type=type_, updated="2000-01-01")
+
+
+def test_no_review_is_lost_between_three_at_once(agent: Agent) -> None:
+    def judge() -> None:
+        for _ in range(20):
+            validate(agent.engine, "warm", useful=False)
+
+    with ThreadPoolExecutor(3) as pool:
+        for done in [pool.submit(judge) for _ in range(3)]:
+            done.result()
+    review = agent.engine.journal.reviews(["warm"])["warm"]
+    assert (review.reviews, review.not_useful, review.confidence) == (60, 60, 0.0)

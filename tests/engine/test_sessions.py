@@ -13,6 +13,7 @@ from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.engine.indexing import scan
+from scrimshaw.errors import StorageFailure
 from scrimshaw.models import ItemKind, SessionState
 
 
@@ -81,6 +82,57 @@ def test_pages_neither_repeat_nor_skip(agent: Agent) -> None:
         page = agent.call("memory_search", cursor=page["next_cursor"])
         pages += [hit["id"] for hit in page["hits"]]
     assert len(pages) == len(set(pages)) == 9
+
+
+def all_pages(agent: Agent, **asked: object) -> list[str]:
+    """The ids of every page, as an agent who follows `next_cursor` gets them."""
+    page = agent.call("memory_search", **asked)
+    told = [hit["id"] for hit in page["hits"]]
+    for _ in range(100):
+        if not page.get("next_cursor"):
+            return told
+        page = agent.call("memory_search", cursor=page["next_cursor"])
+        told += [hit["id"] for hit in page["hits"]]
+    raise AssertionError("the pages come to no end")
+
+
+@pytest.mark.parametrize("session", ["s", ""])
+@pytest.mark.parametrize("dedup", [True, False])
+@pytest.mark.parametrize("budget", [50, 70, 200, 100_000])
+def test_pages_within_a_budget_bring_everything_once(library: Engine, session: str, dedup: bool, budget: int) -> None:
+    agent = Agent(library, session)
+    told = all_pages(agent, query="walrus", limit=5, token_budget=budget, enable_dedup=dedup)
+    assert sorted(told) == [f"n{number:02}" for number in range(12)]
+
+
+@pytest.mark.parametrize("dedup", [True, False])
+def test_a_name_that_no_budget_holds_does_not_stop_the_pages(library: Engine, vault: Path, dedup: bool) -> None:
+    for number in range(3):
+        write_memory(vault, f"long/{number}", "The walrus of stories. " * 3, f"title: {'walrus ' * 40}")
+    scan(library)
+    told = all_pages(Agent(library, "s"), query="walrus", limit=2, token_budget=50, enable_dedup=dedup)
+    assert sorted(told) == [f"n{number:02}" for number in range(12)]
+
+
+@pytest.mark.parametrize("dedup", [True, False])
+def test_entries_come_once_and_displace_nothing_for_good(agent: Agent, dedup: bool) -> None:
+    for number in range(5):
+        agent.did("Read", f"A walrus was seen at {number} o'clock", 0.9)
+    told = all_pages(agent, query="walrus", limit=4, enable_dedup=dedup)
+    entries = [name for name in told if name.startswith("session:")]
+    assert len(entries) == len({*entries}) == 3
+    assert sorted(name for name in told if name not in entries) == [f"n{number:02}" for number in range(12)]
+
+
+def test_pages_go_on_where_the_journal_cannot_keep_what_was_shown(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise StorageFailure("The disk is full.", "Make room.")
+
+    monkeypatch.setattr(agent.engine.sessions, "show", refuse)
+    told = all_pages(agent, query="walrus", limit=5)
+    assert sorted(told) == [f"n{number:02}" for number in range(12)]
 
 
 def test_outside_a_session_everything_is_sent_every_time(library: Engine) -> None:

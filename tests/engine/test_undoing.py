@@ -19,9 +19,11 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine, writing
+from scrimshaw.engine.checkpoints import create, path_of
 from scrimshaw.engine.indexing import scan
 from scrimshaw.engine.linking import link, unlink
 from scrimshaw.engine.reading import search
+from scrimshaw.engine.restoring import restore
 from scrimshaw.engine.undoing import Undone, undo
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.models import Action, Relation
@@ -130,8 +132,10 @@ def test_a_change_of_another_session_in_between_stands(notes: Engine, vault: Pat
     writing.update(notes, "a", {}, content="one", session=S)
     writing.update(notes, "a", {}, content="two", session="other")
     writing.update(notes, "a", {}, content="three", session=S)
-    assert [trouble for _, trouble in troubles(undo(notes, session=S))] == ["", "the file was changed since"]
-    assert (vault / "a.md").read_text() == "two"
+    assert [trouble for _, trouble in troubles(undo(notes, session=S))] == [
+        "", "the file was changed since, by entry 4: undo that one first",
+    ]  # fmt: skip
+    assert (vault / "a.md").read_text().endswith("two")
 
 
 def test_a_dry_run_changes_nothing(notes: Engine, project: Path) -> None:
@@ -160,6 +164,81 @@ def test_a_secret_of_a_person_does_not_come_back(notes: Engine, vault: Path) -> 
     rows = notes.journal.verify()[0]
     scan(notes)
     assert notes.journal.verify()[0] == rows
+
+
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_secrets_that_do_not_come_back_are_told(notes: Engine, vault: Path, dry_run: bool) -> None:
+    write_memory(vault, "a", f"The token is {SECRET}.\nSo is {SECRET}.\n")
+    scan(notes)
+    save(notes, "c", "No secret in it.")
+    writing.delete(notes, ["a", "c"], session=S)
+    noted = {step.memory_id: step.note for step in undo(notes, session=S, dry_run=dry_run).steps if step.note}
+    assert list(noted) == ["a"]
+    assert "2 secrets in it were never kept" in noted["a"]
+    assert "will differ" in noted["a"]
+
+
+def test_bytes_that_are_no_text_are_not_made_up(notes: Engine, vault: Path) -> None:
+    (vault / "a.md").write_bytes(b"Harpoons \xff\xfe are kept dry.\n")
+    scan(notes)
+    (vault / "a.md").write_text("Mended.\n")
+    scan(notes)
+    (row, *_) = notes.journal.history("a")
+    assert troubles(undo(notes, entry=row["seq"])) == [
+        ("external", "the file before held bytes that are no UTF-8 text, which were not kept")
+    ]
+    assert (vault / "a.md").read_text() == "Mended.\n"
+    (vault / "a.md").write_text("The sign \ufffd is text.\n")
+    scan(notes)
+    writing.delete(notes, ["a"], session=S)
+    assert undo(notes, session=S).undone == 1
+
+
+def test_an_undone_session_is_redone_at_once(notes: Engine, project: Path) -> None:
+    before = tree(project / ".scrimshaw")
+    change_everything(notes)
+    after = tree(project / ".scrimshaw")
+    for _ in range(2):
+        assert undo(notes, session=S).undone == 8
+        assert tree(project / ".scrimshaw") == before
+        assert {row["decision_meta"]["session"] for row in notes.journal.history(limit=8)} == {S}
+        assert undo(notes, session=S, redo=True).undone == 8
+        assert tree(project / ".scrimshaw") == after
+    with pytest.raises(NotFound, match="no undo of the session"):
+        undo(notes, session=S, redo=True)
+
+
+def test_undos_out_of_order_name_the_entry_in_the_way(notes: Engine) -> None:
+    save(notes, "c", "one")
+    writing.update(notes, "c", {}, content="two")
+    created, updated = (row["seq"] for row in reversed(notes.journal.history("c")))
+    undo(notes, entry=updated)
+    redo = notes.journal.history("c")[0]["seq"]
+    undo(notes, entry=created)
+    last = notes.journal.history("c")[0]["seq"]
+    told = f"the file was changed since, by entry {last}: undo that one first"
+    assert troubles(undo(notes, entry=redo)) == [("restore", told)]
+    assert undo(notes, entry=last).undone == undo(notes, entry=redo).undone == 1
+
+
+def test_a_file_that_was_renamed_is_named(notes: Engine, vault: Path) -> None:
+    save(notes, "c", "Text.")
+    (vault / "c.md").rename(vault / "d.md")
+    scan(notes)
+    assert troubles(undo(notes, session=S)) == [("create", "the file was renamed to 'd' since")]
+    assert (vault / "d.md").exists()
+
+
+def test_an_entry_of_a_whole_restore_names_its_files(notes: Engine) -> None:
+    save(notes, "c", "Text.")
+    save(notes, "d", "Text.")
+    checkpoint = create(notes, "one")
+    writing.delete(notes, ["c", "d"])
+    restore(notes, path_of(notes, checkpoint.name))
+    whole = next(row["seq"] for row in notes.journal.history() if not row["memory_id"])
+    with pytest.raises(InvalidRequest, match=f"Entry {whole} stands for a restore as a whole") as caught:
+        undo(notes, entry=whole)
+    assert caught.value.hint == f"Undo its files: entries {whole + 1} to {whole + 2}."
 
 
 @pytest.mark.parametrize(("session", "entry"), [("", 0), (S, 1)])

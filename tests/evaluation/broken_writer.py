@@ -60,8 +60,8 @@ def journal_before_file() -> None:
         later.append(lambda: write(self, memory_id, content, expected_hash=expected_hash))
         return content_hash(content.text.encode())
 
-    def record_first(self: SqliteJournal, entries: Sequence[Any], jobs: Sequence[tuple[str, str]] = ()) -> list[int]:
-        numbers = record(self, entries, jobs)
+    def record_first(self: SqliteJournal, *given: Sequence[Any]) -> list[int]:
+        numbers = record(self, *given)
         while later:
             later.pop()()
         return numbers

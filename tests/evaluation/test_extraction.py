@@ -44,5 +44,7 @@ def test_maybe_counts_for_neither_side() -> None:
     assert report.by_kind == {"error": report.overall}
 
 
-def test_nothing_to_judge_is_nothing_wrong() -> None:
-    assert ExtractionScore().precision == ExtractionScore().recall == ExtractionScore().key_recall == 1.0
+def test_nothing_to_judge_is_no_figure() -> None:
+    nothing = ExtractionScore()
+    assert nothing.precision is nothing.recall is nothing.key_recall is None
+    assert (ExtractionScore(missed=10).precision, ExtractionScore(missed=10).recall) == (None, 0.0)

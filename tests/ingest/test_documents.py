@@ -288,7 +288,7 @@ def test_any_body_comes_back_to_the_byte(body: str) -> None:
 def test_any_metadata_comes_back(meta: NewMemory) -> None:
     found = document(render(meta, "body"))
     by_a_person = meta.provenance is None or meta.provenance.trust == Trust.HUMAN
-    assert found.tier == (Tier.NORMAL if meta.tier == Tier.CONSTITUTIONAL and not by_a_person else meta.tier)
+    assert found.tier == (Tier.IMPORTANT if meta.tier == Tier.CONSTITUTIONAL and not by_a_person else meta.tier)
     for field in ("title", "type", "topics", "provenance", "created", "updated", "quality"):
         assert getattr(found, field) == getattr(meta, field)
     assert found.triggers == meta.trigger_phrases

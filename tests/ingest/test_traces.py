@@ -37,8 +37,26 @@ FORMS: Mapping[str, Callable[[str], bytes]] = {
     "hex": lambda text: text.encode().hex().encode(),
     "utf-16": lambda text: text.encode("utf-16"),
     "utf-16-be": lambda text: b"\0x" + text.encode("utf-16-be"),
+    "utf-32": lambda text: text.encode("utf-32"),
+    "utf-32-be": lambda text: text.encode("utf-32-be"),
+    "base64, in lines": lambda text: base64.encodebytes(b"x" * 40 + text.encode() + b"y" * 90),
+    "base64, in lines of a key": lambda text: wrapped(base64.b64encode(b"x" * 40 + text.encode() + b"y" * 9), 64),
+    "base64, in lines of Windows": lambda text: wrapped(base64.b64encode(b"x" * 40 + text.encode()), 64, b"\r\n  "),
+    "base64, in lines in json": lambda text: json.dumps(
+        base64.encodebytes(b"x" * 41 + text.encode()).decode()
+    ).encode(),
+    "broken": lambda text: wrapped(text.encode(), 7),
+    "broken and indented": lambda text: wrapped(text.encode(), 5, b"\n      "),
+    "broken in a shell": lambda text: wrapped(text.encode(), 5, b"\\\n"),
+    "quoted-printable": lambda text: wrapped(text.encode(), 5, b"=\r\n"),
+    "broken at a space": lambda text: text.replace(" ", "\n    ").encode(),
+    "hex, in lines": lambda text: wrapped(text.encode().hex().encode(), 16),
     "lines of windows": lambda text: text.replace("\n", "\r\n").encode(),
 }
+
+
+def wrapped(data: bytes, width: int, end: bytes = b"\n") -> bytes:
+    return end.join(data[at : at + width] for at in range(0, len(data), width))
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -58,6 +76,38 @@ def test_whatever_stands_around_it_nothing_is_left(secret: str, before: str, aft
     for data in ((before + secret + after).encode(), base64.b64encode((before + secret + after).encode())):
         assert traces.count(data) >= 1
     assert secret.encode() not in traces.erase((before + " " + secret + " " + after).encode())
+
+
+def test_every_place_is_found_whether_broken_or_not() -> None:
+    traces = of_secret("zanzibar-walrus-77")
+    data = (
+        b"\n\nzanzibar-walrus-77\n\nzanzibar-\n\n  walrus-77 zanzibar-walrus-77"
+        b" a\nb zanz\nibar-wal\nrus-77zanzibar-walrus-77"
+    )
+    assert traces.count(data) == 5
+    assert traces.erase(data) == b"\n\n%b\n\n%b %b a\nb %b%b" % ((PURGED.encode(),) * 5)
+
+
+def test_a_key_of_many_lines_is_found_where_it_is_indented() -> None:
+    key = "-----BEGIN KEY-----\n" + "\n".join("abcdefghij" * 6 + str(n) for n in range(60)) + "\n-----END KEY-----"
+    data = ("key: |\n  " + key.replace("\n", "\n  ") + "\nother: 1\n").encode()
+    assert of_secret(key).erase(data) == f"key: |\n  {PURGED}\nother: 1\n".encode()
+
+
+def test_pieces_that_are_not_neighbours_are_not_it() -> None:
+    assert of_secret("zanzibar-walrus-77").count(b"zanzibar-\n> walrus-77\nzanzibar-\nx\nwalrus-77") == 0
+
+
+@pytest.mark.parametrize("secret", ["x" * 300_000, "walrus-\udcff-77"])
+def test_what_cannot_be_looked_for_is_refused(secret: str, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(InvalidRequest):
+        of_secret(secret)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_an_expression_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(InvalidRequest):
+        of_pattern("walrus-\udcff-77")
 
 
 @given(data=st.binary())

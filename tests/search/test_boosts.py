@@ -40,20 +40,20 @@ def step(start: str, target: str, hop: int = 1, relation: str = "supports", **fi
 def boosts_around(seeds: Mapping[str, float], *edges: tuple[str, str, str, float], hops: int = 2) -> dict[str, float]:
     """What the neighbours of the seeds gain over these (source, target, relation, strength)."""
     found = walk(seeds, [Link(*edge, evidence="") for edge in edges], hops=hops, direction="both")
-    return {name: round(gain, 6) for name, gain in causal_boosts(seeds, found).items()}
+    return {name: round(gain, 6) for name, gain in causal_boosts(seeds, found, 0.05).items()}
 
 
 @pytest.mark.parametrize(("attention", "expected"), [(0, 0), (0.5, 0.075), (1, 0.15), (7, 0.15), (-1, 0)])
 def test_attention_lifts_in_proportion(attention: float, expected: float) -> None:
-    assert session_boost(attention) == pytest.approx(expected)
-    assert session_boost(attention, weight=0.3) == pytest.approx(2 * expected)
+    assert session_boost(attention, 0.15) == pytest.approx(expected)
+    assert session_boost(attention, 0.3) == pytest.approx(2 * expected)
 
 
 def test_nothing_to_go_by_lifts_nothing() -> None:
-    assert causal_boosts({}, []) == {}
-    assert causal_boosts({"a": 1.0}, []) == {}
-    assert causal_boosts({}, [step("a", "b")]) == {}
-    assert causal_boosts({"a": 0.0}, [step("a", "b")]) == {}
+    assert causal_boosts({}, [], 0.05) == {}
+    assert causal_boosts({"a": 1.0}, [], 0.05) == {}
+    assert causal_boosts({}, [step("a", "b")], 0.05) == {}
+    assert causal_boosts({"a": 0.0}, [step("a", "b")], 0.05) == {}
     assert capped({}, CAP) == {}
     assert capped({"session": 0.0, "causal": 0.0}, CAP) == {}
 
@@ -100,13 +100,13 @@ def test_the_order_of_the_input_does_not_matter(
     found = walk(seeds, edges, hops=hops, direction="both")
     shuffled = found[:]
     random.shuffle(shuffled)  # type: ignore[attr-defined]  # hypothesis gives a random.Random
-    assert causal_boosts(seeds, found) == causal_boosts(dict(reversed(seeds.items())), shuffled)
+    assert causal_boosts(seeds, found, 0.05) == causal_boosts(dict(reversed(seeds.items())), shuffled, 0.05)
     assert found == walk(list(reversed(seeds)), edges[::-1], hops=hops, direction="both")
 
 
 @given(links, seed_scores, st.integers(1, 4))
 def test_a_causal_boost_is_at_most_the_share_per_hop(edges: list[Link], seeds: dict[str, float], hops: int) -> None:
-    gains = causal_boosts(seeds, walk(seeds, edges, hops=hops, direction="both"))
+    gains = causal_boosts(seeds, walk(seeds, edges, hops=hops, direction="both"), 0.05)
     assert all(0 < gain <= 0.05 for gain in gains.values())
 
 

@@ -72,6 +72,14 @@ def test_a_missing_package_is_a_degradation(monkeypatch: pytest.MonkeyPatch, pro
         {"url": "http://localhost/v1", "model": ""},
         {"url": "file:///etc/passwd", "model": "m"},
         {"url": "localhost:11434/v1", "model": "m"},
+        {"url": "http://[::1/v1", "model": "m"},
+        {"url": "http://localhost:1/vü1", "model": "m"},
+        {"url": "http://localhost/v 1", "model": "m"},
+        {"url": "http://localhost:99999/v1", "model": "m"},
+        {"url": "http://localhost:port/v1", "model": "m"},
+        {"url": "http://a..b/v1", "model": "m"},
+        {"url": f"http://{'a' * 64}.example/v1", "model": "m"},
+        {"url": "http://localhost/v1", "model": "m\udcff"},
         {"url": "http://localhost/v1", "model": "m", "api_key": "line\nbreak"},
     ],
 )
@@ -382,6 +390,19 @@ def test_http_batches_and_cuts(server: Server) -> None:
     vectors = remote(server, batch=2, max_tokens=16, timeout_s=5.0).embed(["word " * 40] * 5)
     assert vectors.shape == (5, 3)
     assert [body["input"] for _, _, body in server.requests] == [[("word " * 16).strip()] * n for n in (2, 2, 1)]
+
+
+def test_http_asks_for_the_dimension_that_was_set(server: Server) -> None:
+    assert remote(server, dimension=3, timeout_s=5.0).embed(["one"]).shape == (1, 3)
+    unset = remote(server, timeout_s=5.0)
+    for _ in range(2):  # what was learnt is not asked for
+        unset.embed(["one"])
+    assert [body.get("dimensions") for _, _, body in server.requests] == [3, None, None]
+
+
+def test_http_takes_a_query_that_no_terminal_could_spell(server: Server) -> None:
+    remote(server, timeout_s=5.0).embed(["broken \udcff text"])
+    assert server.requests[0][2]["input"] == ["broken ? text"]
 
 
 def test_http_learns_the_dimension_once(server: Server) -> None:

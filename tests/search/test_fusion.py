@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 from hypothesis import assume, given
@@ -17,12 +17,19 @@ from scrimshaw.search.fusion import (
 
 WEIGHTS = {TEXT: 1.0, VECTOR: 1.5, "trigger": 0.5, "graph": 0.25}
 IDS = [f"area/{letter}" for letter in "abcdefghijkl"]
-SHALLOW = FusionProfile(depth=4)
+SHALLOW, DEEP = FusionProfile(depth=4), FusionProfile(depth=100)
 
 
 def listed(channel: str, scores: dict[str, float]) -> ChannelList:
     ids = sorted(scores, key=lambda id_: (-scores[id_], id_))
     return ChannelList(channel, ids, [scores[id_] for id_ in ids])
+
+
+def fused(
+    lists: Sequence[ChannelList], weights: Mapping[str, float] = WEIGHTS, profile: FusionProfile = DEEP
+) -> list[Fused]:
+    """Fused with weights and a depth to go by."""
+    return fuse(lists, weights, profile)
 
 
 def by_id(hits: Sequence[Fused]) -> dict[str, Fused]:
@@ -34,8 +41,8 @@ def order(hits: Sequence[Fused]) -> list[str]:
 
 
 def test_nothing_fuses_to_nothing() -> None:
-    assert fuse([]) == []
-    assert fuse([ChannelList(TEXT, (), ()), ChannelList(VECTOR, (), ())]) == []
+    assert fused([]) == []
+    assert fused([ChannelList(TEXT, (), ()), ChannelList(VECTOR, (), ())]) == []
 
 
 @pytest.mark.parametrize(
@@ -52,28 +59,28 @@ def test_nothing_fuses_to_nothing() -> None:
     ],
 )
 def test_one_list_keeps_its_order(channel: str, scores: dict[str, float], expected: dict[str, float]) -> None:
-    hits = fuse([listed(channel, scores)], WEIGHTS)
+    hits = fused([listed(channel, scores)], WEIGHTS)
     assert order(hits) == sorted(scores, key=lambda id_: (-scores[id_], id_))
     assert {hit.id: hit.score for hit in hits} == pytest.approx(expected)
 
 
 def test_a_full_list_counts_from_its_last_score() -> None:
     full = {"a": 8.0, "b": 6.0, "c": 5.0, "d": 4.0}
-    scores = {hit.id: hit.score for hit in fuse([listed(TEXT, full)], WEIGHTS, SHALLOW)}
+    scores = {hit.id: hit.score for hit in fused([listed(TEXT, full)], WEIGHTS, SHALLOW)}
     assert scores == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.125, "d": 0.0})
     cosines = {"a": 0.6, "b": 0.55, "c": 0.5, "d": 0.4}
-    scores = {hit.id: hit.score for hit in fuse([listed(VECTOR, cosines)], WEIGHTS, SHALLOW)}
+    scores = {hit.id: hit.score for hit in fused([listed(VECTOR, cosines)], WEIGHTS, SHALLOW)}
     assert scores == pytest.approx({"a": 0.5, "b": 0.375, "c": 0.25, "d": 0.0})
 
 
 @pytest.mark.parametrize(("count", "last"), [(99, 2.0 / 100.0), (100, 0.0)])
 def test_a_list_is_full_with_a_hundred_candidates(count: int, last: float) -> None:
     scores = {f"m{place:03}": 100.0 - place for place in range(count - 1)} | {"z": 2.0}
-    assert fuse([listed(TEXT, scores)])[-1].score == pytest.approx(last)
+    assert fused([listed(TEXT, scores)])[-1].score == pytest.approx(last)
 
 
-def test_a_text_counts_five_for_seven_of_a_vector_unless_told() -> None:
-    hits = by_id(fuse([listed(TEXT, {"a": 1.0}), listed(VECTOR, {"b": 0.5})]))
+def test_weights_share_what_lists_that_agree_on_nothing_can_give() -> None:
+    hits = by_id(fused([listed(TEXT, {"a": 1.0}), listed(VECTOR, {"b": 0.5})], {TEXT: 1.0, VECTOR: 1.4}))
     assert (hits["a"].score, hits["b"].score) == pytest.approx((5 / 12, 7 / 12))
 
 
@@ -83,12 +90,12 @@ def test_the_list_with_a_standout_decides() -> None:
     flat_cosines = listed(VECTOR, {"d": 0.32, "c": 0.31, "b": 0.30, "a": 0.29})
     standout_text = listed(TEXT, {"a": 20.0, "b": 5.0, "c": 4.0, "d": 4.0})
     standout_cosines = listed(VECTOR, {"d": 0.75, "c": 0.40, "b": 0.35, "a": 0.30})
-    assert fuse([standout_text, flat_cosines], WEIGHTS, SHALLOW)[0].id == "a"
-    assert fuse([flat_text, standout_cosines], WEIGHTS, SHALLOW)[0].id == "d"
+    assert fused([standout_text, flat_cosines], WEIGHTS, SHALLOW)[0].id == "a"
+    assert fused([flat_text, standout_cosines], WEIGHTS, SHALLOW)[0].id == "d"
 
 
 def test_a_hit_says_where_it_comes_from() -> None:
-    hits = by_id(fuse([listed(TEXT, {"a": 9.0, "b": 3.0}), listed(VECTOR, {"b": 0.5})], WEIGHTS))
+    hits = by_id(fused([listed(TEXT, {"a": 9.0, "b": 3.0}), listed(VECTOR, {"b": 0.5})], WEIGHTS))
     assert hits["b"].ranks == {TEXT: 2, VECTOR: 1}
     assert hits["b"].raw == {TEXT: 3.0, VECTOR: 0.5}
     assert hits["b"].parts == pytest.approx({TEXT: 0.4 / 3, VECTOR: 0.6})
@@ -96,32 +103,32 @@ def test_a_hit_says_where_it_comes_from() -> None:
 
 
 def test_equal_scores_go_by_id() -> None:
-    assert order(fuse([listed("trigger", dict.fromkeys("cab", 0.5))], WEIGHTS)) == ["a", "b", "c"]
+    assert order(fused([listed("trigger", dict.fromkeys("cab", 0.5))], WEIGHTS)) == ["a", "b", "c"]
 
 
 def test_a_score_above_one_takes_no_more_than_the_share_of_its_channel() -> None:
-    hits = by_id(fuse([listed("graph", {"a": 3.0}), listed(TEXT, {"b": 2.0})], WEIGHTS))
+    hits = by_id(fused([listed("graph", {"a": 3.0}), listed(TEXT, {"b": 2.0})], WEIGHTS))
     assert hits["a"].score == pytest.approx(0.2)
 
 
 def test_an_empty_list_takes_no_share() -> None:
-    assert fuse([listed(TEXT, {"a": 2.0}), ChannelList("unknown", (), ())])[0].score == 1.0
+    assert fused([listed(TEXT, {"a": 2.0}), ChannelList("unknown", (), ())])[0].score == 1.0
 
 
 def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
-    hits = by_id(fuse([listed(TEXT, {"a": 2.0}), listed(VECTOR, {"b": 0.9})], {TEXT: 1.0, VECTOR: 0.0}))
+    hits = by_id(fused([listed(TEXT, {"a": 2.0}), listed(VECTOR, {"b": 0.9})], {TEXT: 1.0, VECTOR: 0.0}))
     assert hits["a"].score == 1.0
     assert hits["b"].score == 0.0
-    assert fuse([listed(TEXT, {"a": 2.0})], {TEXT: 0.0})[0].score == 0.0
+    assert fused([listed(TEXT, {"a": 2.0})], {TEXT: 0.0})[0].score == 0.0
 
 
 def test_bad_input_is_refused() -> None:
     with pytest.raises(KeyError):
-        fuse([listed("unknown", {"a": 1.0})])
+        fused([listed("unknown", {"a": 1.0})])
     with pytest.raises(ValueError, match=r"^a channel's weight cannot be negative$"):
-        fuse([listed(TEXT, {"a": 1.0})], {TEXT: -1.0})
+        fused([listed(TEXT, {"a": 1.0})], {TEXT: -1.0})
     with pytest.raises(ValueError, match="zip"):
-        fuse([ChannelList(TEXT, ["a", "b"], [1.0])])
+        fused([ChannelList(TEXT, ["a", "b"], [1.0])])
 
 
 _RANGES = {TEXT: (0.0, 40.0), VECTOR: (-1.0, 1.0), "trigger": (0.0, 1.0), "graph": (0.0, 1.0)}

@@ -27,7 +27,7 @@ from scrimshaw.models import (
     Trust,
 )
 from scrimshaw.search.embedder import EmbedderUnavailable
-from scrimshaw.search.pipeline import Searcher, fit
+from scrimshaw.search.pipeline import Fitted, Searcher, fit
 from scrimshaw.search.results import SearchRequest, SearchResult, Surroundings
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage.ports import Index, Review
@@ -274,7 +274,7 @@ def test_the_first_hit_is_cut_rather_than_left_out(index: Index) -> None:
     search = Search(index, note("a", "wal " * 500))
     (hit,) = search.ask("wal", token_budget=30, include_content=True).hits
     assert 20 < hit.tokens <= 30
-    assert fit([], 5) == ((), 0)
+    assert fit([], 5) == Fitted(hits=(), tokens=0, taken=0)
 
 
 def test_a_hit_shows_an_excerpt_or_the_whole(index: Index) -> None:
@@ -299,14 +299,14 @@ def test_pages_join_to_the_whole(index: Index) -> None:
     pages = [search.ask("wal", limit=5, offset=offset) for offset in range(0, 30, 5)]
     assert [name for page in pages for name in ids(page)] == ids(whole)
     assert len(ids(whole)) == 25
-    assert [page.more for page in pages] == [True, True, True, True, False, False]
+    assert [page.next_offset for page in pages] == [5, 10, 15, 20, None, None]
 
 
 def test_prefixes_are_tried_where_nothing_was_found(index: Index) -> None:
     search = Search(index, *(note(f"n{number}", "concurrency") for number in range(6)))
     result = search.ask("concu", limit=2)
     assert ids(result) == ["n0", "n1"]
-    assert result.more
+    assert result.next_offset == 2
     assert ids(search.ask("concu", limit=2, offset=2)) == ["n2", "n3"]
     stage = next(stage for stage in result.trace if stage.stage == Stage.FALLBACK)
     assert stage.notes["used"] == "prefix"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimshaw.search.tokens import END, START, UNKNOWN, clip, count_many, count_tokens, piece_ids
+from scrimshaw.search.tokens import END, START, UNKNOWN, clip, count_tokens, piece_ids
 
 # Letters, white space, marks that are stripped, syllables that fall apart, characters outside the vocabulary.
 ANY_TEXT = st.one_of(
@@ -42,10 +42,6 @@ def test_a_long_word_is_not_one_token() -> None:
 def test_a_lone_surrogate_counts() -> None:
     assert count_tokens("broken \ud800 text") == 3
     assert clip("broken \ud800 text", 2) == "broken \ud800"
-
-
-def test_many() -> None:
-    assert count_many(["one", "one two", ""]) == [1, 2, 0]
 
 
 @pytest.mark.parametrize(

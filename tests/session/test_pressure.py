@@ -19,6 +19,11 @@ SHARES = st.none() | st.floats(0, 1)
 CHOSEN = [Mode.QUICK, Mode.FOCUSED, Mode.DEEP, Mode.RESUME]
 
 
+def allowed(mode: Mode, pressure: Pressure, share: float = 0.8) -> int:
+    """The budget with the default thresholds."""
+    return budget(mode, pressure, CONTEXT, share=share, high=THRESHOLDS[1])
+
+
 @pytest.mark.parametrize(
     ("share", "pressure", "deep_becomes"),
     [
@@ -72,16 +77,16 @@ def test_a_mode_is_narrowed_and_never_raised(mode: Mode, elevated: Mode, high: M
     ],
 )
 def test_budgets_under_pressure(mode: Mode, normal: int, elevated: int, high: int) -> None:
-    found = [budget(mode, pressure, CONTEXT) for pressure in (Pressure.NORMAL, Pressure.ELEVATED, Pressure.HIGH)]
+    found = [allowed(mode, pressure) for pressure in (Pressure.NORMAL, Pressure.ELEVATED, Pressure.HIGH)]
     assert found == [normal, elevated, high]
-    assert budget(mode, Pressure.UNKNOWN, CONTEXT) == normal
+    assert allowed(mode, Pressure.UNKNOWN) == normal
 
 
 @given(st.sampled_from(CHOSEN), SHARES, SHARES)
 def test_a_fuller_context_never_brings_more(mode: Mode, one: float | None, two: float | None) -> None:
     emptier, fuller = sorted((one or 0.0, two or 0.0))
-    allowed = [budget(mode, level(share, THRESHOLDS), CONTEXT) for share in (emptier, fuller)]
-    assert allowed[0] >= allowed[1]
+    more, less = (allowed(mode, level(share, THRESHOLDS), share) for share in (emptier, fuller))
+    assert more >= less
 
 
 @pytest.mark.parametrize(

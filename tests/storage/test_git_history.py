@@ -105,3 +105,14 @@ def test_a_git_that_does_not_answer_is_given_up(repository: Path, monkeypatch: p
 def test_a_commit_that_git_does_not_know_has_no_text(repository: Path) -> None:
     answer = last_text(repository, Deleted(path="one.md", commit="0" * 40, at=""))
     assert isinstance(answer, Degradation)
+
+
+def test_a_project_below_the_top_of_its_repository_finds_its_own(repository: Path) -> None:
+    (repository / "docs/two words.md").unlink()
+    (repository / "one.md").unlink()
+    last = commit(repository, "less")
+    (deleted,) = found(repository / "docs")
+    assert (deleted.path, deleted.commit) == ("two words.md", last)
+    assert (
+        last_text(repository / "docs", deleted) == "# docs/two words.md\n\nWhat was decided about docs/two words.md.\n"
+    )

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 from scrimshaw.ingest.traces import of_passages, of_secret
 from scrimshaw.storage import git_traces as module
+from scrimshaw.storage.git_commands import FILE
 from scrimshaw.storage.git_traces import GitTraces, git_traces
 
 NEEDLE = "zanzibar-walrus-77-keel"
@@ -72,7 +75,7 @@ def test_what_no_commit_has_any_more_is_found(repository: Path) -> None:
 def test_messages_and_names_are_found_and_never_told(repository: Path) -> None:
     head = commit(repository, f"about {NEEDLE}", "x\n", name=f"{NEEDLE}.md")
     told = look(repository)
-    assert {place.kind for place in told.places} == {"commit", "tree"}
+    assert {place.kind for place in told.places} == {"commit", "tree", "file of git"}
     assert head in {place.commit for place in told.places}
     assert NEEDLE not in repr(told)
 
@@ -83,21 +86,162 @@ def test_the_file_of_a_memory_is_told_by_its_path(repository: Path) -> None:
     assert [(place.kind, place.path) for place in told.places] == [("file", NOTE)]
 
 
-def test_the_commands_told_remove_it(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def run(folder: Path, commands: Sequence[str], secret: Path) -> None:
+    """What a person does with the commands told: all but the last one, which pushes."""
+    assert commands[-1].startswith("git push")
+    for command in commands[:-1]:
+        assert NEEDLE not in command
+        subprocess.run(command.replace(FILE, str(secret)), shell=True, cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture
+def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that holds it, and a git without filter-repo."""
     monkeypatch.setattr(module, "_has_filter_repo", lambda top: False)
     monkeypatch.setenv("FILTER_BRANCH_SQUELCH_WARNING", "1")
+    path = tmp_path / "secret"
+    path.write_text(f"{NEEDLE}\n")
+    return path
+
+
+def test_the_commands_told_remove_it(repository: Path, secret: Path) -> None:
     commit(repository, "brought", f"It is {NEEDLE}.\n")
     commit(repository, "taken away", "It is [REDACTED:purged].\n")
     commit(repository, "another", "Another.\n", name="other.md")
-    *commands, push = look(repository).commands
-    assert push.startswith("git push")
-    for command in commands:
-        subprocess.run(command, shell=True, cwd=repository, check=True, capture_output=True)
+    run(repository, look(repository).commands, secret)
     told = look(repository)
     assert (told.found, told.degradation) == (0, None)
     assert (repository / NOTE).read_text() == "It is [REDACTED:purged].\n"
     assert (repository / "other.md").read_text() == "Another.\n"
     assert git(repository, "status", "--porcelain") == ""
+
+
+def in_message(folder: Path) -> None:
+    git(folder, "commit", "-q", "--allow-empty", "-m", f"about {NEEDLE} and {NEEDLE}\n\nIt was {NEEDLE}.\nEnd & \\\\ *")
+
+
+def in_branch_name(folder: Path) -> None:
+    git(folder, "branch", f"fix-{NEEDLE}")
+    git(folder, "branch", f"feature/{NEEDLE}/two")
+
+
+def in_name_of_this_branch(folder: Path) -> None:
+    git(folder, "checkout", "-q", "-b", f"on-{NEEDLE}")
+
+
+def in_tag_name(folder: Path) -> None:
+    git(folder, "tag", f"v-{NEEDLE}")
+    git(folder, "tag", "-a", "-m", "fine", f"w-{NEEDLE}")
+
+
+def in_tag_message(folder: Path) -> None:
+    git(folder, "tag", "-a", "-m", f"because of {NEEDLE}", "told-one's")
+    git(folder, "tag", "-a", "-m", "fine", "kept")
+
+
+def in_ref_name(folder: Path) -> None:
+    git(folder, "update-ref", f"refs/remotes/origin/{NEEDLE}", "HEAD")
+
+
+def in_file_name(folder: Path) -> None:
+    commit(folder, "named", "Fine.\n", name=f"docs/a {NEEDLE}.md")
+    git(folder, "mv", f"docs/a {NEEDLE}.md", "docs/renamed.md")
+    git(folder, "commit", "-q", "-m", "renamed")
+
+
+def in_named_file(folder: Path) -> None:
+    commit(folder, "named", f"It is {NEEDLE}.\n", name=f"{NEEDLE}.md")
+    git(folder, "rm", "-q", f"{NEEDLE}.md")
+    git(folder, "commit", "-q", "-m", "gone")
+
+
+def in_stash(folder: Path) -> None:
+    (folder / NOTE).write_text(f"Not yet: {NEEDLE}\n")
+    git(folder, "stash", "-q", "-m", f"with {NEEDLE}")
+
+
+def in_log(folder: Path) -> None:
+    in_message(folder)
+    git(folder, "reset", "-q", "--hard", "HEAD~1")
+
+
+def in_begun_message(folder: Path) -> None:
+    (folder / ".git/COMMIT_EDITMSG").write_text(f"about {NEEDLE}")
+    (folder / ".git/MERGE_MSG").write_text(f"about {NEEDLE}")
+
+
+PLACES: tuple[tuple[Callable[[Path], None], str], ...] = (
+    (in_message, "commit"), (in_branch_name, "branch"), (in_name_of_this_branch, "branch"), (in_tag_name, "tag name"),
+    (in_tag_message, "tag"), (in_ref_name, "ref"), (in_file_name, "tree"), (in_named_file, "blob"),
+    (in_stash, "blob"), (in_log, "file of git"), (in_begun_message, "file of git"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("plant", "kind"), PLACES, ids=lambda value: getattr(value, "__name__", ""))
+def test_the_commands_told_remove_it_from(
+    repository: Path, secret: Path, plant: Callable[[Path], None], kind: str
+) -> None:
+    plant(repository)
+    told = look(repository)
+    assert kind in {place.kind for place in told.places}
+    assert told.found >= 1
+    assert NEEDLE not in repr(told)
+    run(repository, told.commands, secret)
+    assert look(repository) == GitTraces(objects=look(repository).objects)
+    assert git(repository, "fsck") == ""
+    assert (repository / NOTE).read_text() == "A note.\n"
+
+
+def test_from_everywhere_at_once_and_the_rest_stays(repository: Path, secret: Path) -> None:
+    for plant, _ in PLACES:
+        plant(repository)
+    run(repository, look(repository).commands, secret)
+    assert look(repository).places == ()
+    told = git(repository, "log", "--all", "--format=%B")
+    assert "about [REDACTED:purged] and [REDACTED:purged]\n\nIt was [REDACTED:purged].\nEnd & \\\\ *" in told
+    assert git(repository, "tag") == "kept"
+    assert sorted(git(repository, "branch", "--format=%(refname:short)").splitlines()) == [
+        "main",
+        "purged-branch-1",
+        "purged-branch-2",
+        "purged-branch-3",
+    ]
+
+
+def test_what_the_commands_leave_is_told(repository: Path, secret: Path) -> None:
+    git(repository, "config", "remote.origin.url", f"https://a:{NEEDLE}@example.org/")
+    git(repository, "-c", f"user.name={NEEDLE}", "commit", "-q", "--allow-empty", "-m", "x", f"--author={NEEDLE} <a@b>")
+    told = look(repository)
+    assert {place.path for place in told.places if place.kind == "file of git"} >= {"config"}
+    assert any("config" in text for text in told.stays)
+    assert any("head of commits" in text for text in told.stays)
+    run(repository, told.commands, secret)
+    assert {place.kind for place in look(repository).places} == {"commit", "file of git"}
+
+
+def test_repositories_within_are_told_as_not_searched(repository: Path) -> None:
+    (repository / ".git/modules/inner").mkdir(parents=True)
+    assert [Path(name).name for name in look(repository).unsearched] == ["modules"]
+
+
+def test_a_large_file_of_git_is_told_as_not_searched(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 100)
+    (repository / ".git/large").write_text(NEEDLE * 10)
+    assert "large" in {Path(name).name for name in look(repository).unsearched}
+
+
+@pytest.mark.skipif(shutil.which("git-filter-repo") is None, reason="git-filter-repo is not installed")
+@pytest.mark.parametrize("plant", [in_message, in_file_name, in_named_file, in_branch_name], ids=lambda p: p.__name__)
+def test_with_filter_repo_too(repository: Path, tmp_path: Path, plant: Callable[[Path], None]) -> None:
+    plant(repository)
+    fresh = tmp_path / "fresh"
+    git(tmp_path, "clone", "-q", "--mirror", str(repository), str(fresh / ".git"))
+    git(fresh, "config", "core.bare", "false")
+    git(fresh, "reset", "-q", "--hard")
+    path = tmp_path / "secret"
+    path.write_text(f"{NEEDLE}\n")
+    run(fresh, look(fresh).commands, path)
+    assert look(fresh).places == ()
 
 
 def test_without_a_repository_there_is_nothing_to_tell(tmp_path: Path) -> None:

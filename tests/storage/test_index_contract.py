@@ -225,6 +225,14 @@ FILTERS: list[tuple[Filters, list[str]]] = [
     (Filters(since="2026-02-10"), ["one/b", "one/deep/c", "specs/one/spec"]),
     (Filters(until="2026-02-10"), ["a", "one/b"]),
     (Filters(since="2026-02-01", until="2026-02"), ["one/b", "specs/one/spec"]),
+    (Filters(since="2026-02-10T14:00:00+02:00", until="2026-02-11"), ["one/b", "specs/one/spec"]),
+    (Filters(since="2026-02-10T12:00:00Z", until="2026-02-11"), ["one/b", "specs/one/spec"]),
+    (Filters(since="2026-02-10T14:00:01+02:00", until="2026-02-11"), ["specs/one/spec"]),
+    (Filters(since="2026-02-11T00:00:00Z"), ["one/deep/c", "specs/one/spec"]),
+    (Filters(since="2026-02-11T01:00:00+01:00", until="2026-02-11T01:00:00+01:00"), ["specs/one/spec"]),
+    (Filters(since="2026-02", until="2026-02-10T13:59:59+02:00"), []),
+    (Filters(until="2026-01-10T00:00:00Z"), ["a"]),
+    (Filters(until="2025", include_deprecated=True), ["old"]),
     (Filters(only=("a", "old", "nothing")), ["a"]),
     (Filters(only=()), []),
     (Filters(exclude=("a", "one/b")), ["one/deep/c", "onerous", "specs/one/spec"]),
@@ -241,6 +249,14 @@ def test_every_filter_restricts_every_way_of_asking(index: Index, filters: Filte
     assert index.count(filters) == {"": len(expected)}
     assert sorted(found(index, '"text"', filters)) == expected
     assert sum(index.count(filters, by="tier").values()) == len(expected)
+
+
+@pytest.mark.parametrize("date", ["2026-02-30", "2026-13-01", "2026-00", "0000", "yesterday", "2026-02-01T25:00:00Z"])
+def test_an_impossible_date_is_refused_with_a_sentence(index: Index, date: str) -> None:
+    for filters in (Filters(since=date), Filters(until=date)):
+        with pytest.raises(InvalidRequest, match=f"'{date}' is no ISO date") as refused:
+            index.select(filters, sort="id", limit=1, offset=0)
+        assert "2026-11-21" in refused.value.hint
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tests.storage.contract import (
 )
 
 from scrimshaw.models import Action, Entry, JobState, Redacted
+from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.ports import Journal, Review, Wipe
 
 OVER = -1.0  # a lease that is over as soon as it begins
@@ -176,6 +177,14 @@ def test_prior_contents_are_kept_by_memory_and_hash(journal: Journal) -> None:
     assert journal.prior("nobody", "p1") is None
 
 
+def test_texts_are_kept_beside_the_rows_or_alone(journal: Journal) -> None:
+    journal.record([(entry(prior="p1"), None)], (), [Kept("a", "n1", text("now")), Kept("links.toml", "n2", text("l"))])
+    assert journal.record([], (), [Kept("a", "n1", text("not twice")), Kept("a", "p0", text("alone"))]) == []
+    assert [journal.prior("a", name) for name in ("p1", "n1", "p0")] == [None, "now", "alone"]
+    assert journal.prior("links.toml", "n2") == "l"
+    assert journal.verify() == (1, 0)
+
+
 class Literal:
     """The traces of one text, as it is."""
 
@@ -196,7 +205,7 @@ def purged(memory_id: str = "") -> Entry:
 def test_a_purged_memory_loses_contents_and_review_but_no_ledger_row(journal: Journal) -> None:
     journal.record([(entry(prior="p1"), text("one")), (entry(prior="p2"), text("two"))])
     journal.record([(entry("b", prior="p1"), text("of b"))])
-    journal.review(review("a"))
+    journal.review("a", lambda _: review("a"))
     of_a = Wipe(Literal(), memory_ids=("a",))
     assert journal.traces(of_a) == {"contents": 2, "reviews": 1}
     assert journal.erase(of_a, purged("a")) == {"contents": 2, "reviews": 1}
@@ -268,17 +277,17 @@ def review(memory_id: str, **fields: float) -> Review:
 
 
 def test_review_state_is_stored_and_replaced(journal: Journal) -> None:
-    journal.review(review("a"))
-    journal.review(review("a", reviews=2, useful=1, not_useful=1, confidence=0.55))
-    journal.review(review("b"))
+    journal.review("a", lambda _: review("a"))
+    journal.review("a", lambda _: review("a", reviews=2, useful=1, not_useful=1, confidence=0.55))
+    journal.review("b", lambda _: review("b"))
     assert journal.reviews(["a", "absent"]) == {
         "a": review("a", reviews=2, useful=1, not_useful=1, confidence=0.55),
     }
 
 
 def test_a_rename_carries_the_review_state(journal: Journal) -> None:
-    journal.review(review("old", stability=9.0))
-    journal.review(review("taken", stability=1.0))
+    journal.review("old", lambda _: review("old", stability=9.0))
+    journal.review("taken", lambda _: review("taken", stability=1.0))
     journal.rename("old", "taken")
     assert journal.reviews(["old", "taken"]) == {"taken": review("taken", stability=9.0)}
     journal.rename("unreviewed", "taken")
@@ -377,6 +386,41 @@ def test_a_cancelled_job_stays_cancelled(journal: Journal) -> None:
     assert not journal.cancel(999)
     assert {job.state for job in journal.jobs()} == {JobState.CANCELLED}
     assert journal.claim(["work"], LEASE_S) is None
+
+
+def test_work_that_was_done_later_is_no_failure(journal: Journal) -> None:
+    for key, state in (("k", JobState.FAILED), ("other", JobState.FAILED), ("k", JobState.DONE)):
+        journal.enqueue("work", key, {})
+        claimed = journal.claim(["work"], LEASE_S)
+        assert claimed is not None
+        journal.finish(claimed, state)
+    assert [job.key for job in journal.jobs([JobState.FAILED])] == ["other"]
+
+
+def test_the_same_work_does_not_run_twice_at_once(journal: Journal) -> None:
+    journal.enqueue("work", "k", {})
+    first = journal.claim(["work"], LEASE_S)
+    assert first is not None
+    later = journal.enqueue("work", "k", {})
+    other = journal.enqueue("work", "other", {})
+    second = journal.claim(["work"], LEASE_S)
+    assert second is not None
+    assert (second.id, journal.claim(["work"], LEASE_S)) == (other, None)
+    journal.finish(first, JobState.DONE)
+    third = journal.claim(["work"], LEASE_S)
+    assert third is not None
+    assert third.id == later
+
+
+def test_a_job_that_is_given_back_has_lost_no_attempt(journal: Journal) -> None:
+    number = journal.enqueue("work", "", {})
+    for _ in range(3):
+        claimed = journal.claim(["work"], LEASE_S)
+        assert claimed is not None
+        assert (claimed.id, claimed.attempts) == (number, 1)
+        journal.release(claimed, "stopped")
+    (job,) = journal.jobs()
+    assert (job.state, job.error, job.attempts) == (JobState.QUEUED, "stopped", 0)
 
 
 def test_a_failed_job_can_be_put_aside(journal: Journal) -> None:

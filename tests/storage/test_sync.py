@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
+import apsw
+import numpy as np
 import pytest
+from tests.engine.breaking import tamper
 from tests.samples import digest, document
 from tests.storage.contract import INDEXES
 
@@ -211,7 +215,7 @@ def test_a_shadow_comes_to_light_and_goes_again(project: Project) -> None:
     mine = project.write("a", "mine")
     project.sync()
     assert project.index.bodies(["a"]) == {"a": "mine"}
-    assert project.index.manifest("docs") == {}
+    assert [state.reason[:15] for state in project.index.manifest("docs").values()] == ["a is read from "]
     mine.unlink()
     project.sync()
     assert project.index.bodies(["a"]) == {"a": "theirs"}
@@ -248,3 +252,112 @@ def test_what_another_process_adds_during_the_walk_stays(project: Project, monke
     monkeypatch.setattr("scrimshaw.storage.sync.scan", slow_walk)
     project.sync()
     assert project.ids() == ["added"]
+
+
+# An index that lost what it says it read
+
+LONG = ("One piece. ", "Another piece. ", "The last piece.")
+LOSSES = [
+    "DELETE FROM memories",
+    "DELETE FROM memories WHERE id = 'long'",
+    "DELETE FROM chunks",
+    "DELETE FROM chunks WHERE ordinal = 1",
+    "DELETE FROM chunks WHERE ordinal = 2",
+    "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
+    "DELETE FROM memory_text WHERE rowid & 1",
+    "DELETE FROM memory_text WHERE NOT rowid & 1",
+    "UPDATE memories SET id = 'other' WHERE id = 'long'",
+    "UPDATE files SET memory_id = 'other' WHERE memory_id = 'long'",
+]
+
+
+def pieces(file: SourceFile, raw: bytes) -> Document:
+    """A file of the name `long` has three pieces, any other one."""
+    if file.memory_id != "long":
+        return document(file.memory_id, raw.decode(), file=file, content_hash=digest(raw.decode()))
+    return document("long", *LONG, file=file, content_hash=digest("".join(LONG)))
+
+
+def held(index: Index) -> tuple[list[str], list[str], list[int]]:
+    """What is found by a word, which memories there are, and how many chunks each has."""
+    ids = [memory.id for memory in index.select(Filters(), sort="id", limit=-1, offset=0)]
+    found = sorted(match.id for match in index.match_text('"piece" OR "short"', Filters(), 10))
+    return found, ids, [len(index.chunks([name])[name]) for name in ids]
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_the_index_lost_is_read_again_though_no_file_changed(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, loss: str
+) -> None:
+    monkeypatch.setattr(project, "parse", pieces)
+    project.write("long", "".join(LONG))
+    project.write("short", "A short one.")
+    project.sync()
+    before = held(project.index)
+    assert before == (["long", "short"], ["long", "short"], [3, 1])
+    assert (project.index.torn(), project.index.check()) == ([], [])
+    tamper(tmp_path / "index.db", loss)
+    assert project.index.torn()
+    assert project.index.check()
+    report = project.sync()
+    assert (report.mended > 0, report.unchanged, report.changes) == (True, 2, ())
+    assert held(project.index) == before
+    assert (project.index.torn(), project.index.check()) == ([], [])
+    with closing(apsw.Connection(str(tmp_path / "index.db"))) as connection:
+        assert connection.execute("SELECT count(*) FROM memory_text").get == 1 + len(LONG) + 1
+    assert project.sync().mended == 0
+
+
+def test_a_memory_without_a_file_that_the_index_forgot_is_forgotten_too(project: Project, tmp_path: Path) -> None:
+    path = project.write("a", "one")
+    project.write("b", "two")
+    project.sync()
+    tamper(tmp_path / "index.db", "DELETE FROM files WHERE memory_id = 'a'")
+    path.unlink()
+    project.sync()
+    assert (project.ids(), project.index.torn()) == (["b"], [])
+
+
+def test_vectors_outlive_the_loss_of_their_memory(project: Project, tmp_path: Path) -> None:
+    project.write("a", "one")
+    project.sync()
+    project.index.put_vectors(
+        "words", [(chunk.key, np.ones(4)) for chunk in project.index.pending("words", after=0, limit=9)]
+    )
+    tamper(tmp_path / "index.db", "DELETE FROM memories")
+    project.sync()
+    assert project.index.vector_progress("words") == (1, 1)
+    assert project.index.pending("words", after=0, limit=9) == []
+
+
+def test_the_index_keeps_what_a_scan_passes_over_with_the_reasons(project: Project, tmp_path: Path) -> None:
+    project.write("a", "text")
+    project.write(".hidden", "text")
+    project.write("broken", "broken")
+    project.write("large", "x" * 200)
+    (project.root / "SHOUTED.MD").write_text("text")
+    (project.root / "dangling.md").symlink_to(project.root / "nowhere.md")
+    (project.root / "out.md").symlink_to(tmp_path / "elsewhere.md")
+    (tmp_path / "elsewhere.md").write_text("text")
+    limits = Limits(max_bytes=100)
+    report = project.sync(limits=limits)
+    names = {Path(skip.path).name for skip in report.skipped}
+    assert names == {".hidden.md", "broken.md", "large.md", "SHOUTED.MD", "dangling.md", "out.md"}
+    assert project.index.skips() == list(report.skipped)
+    generation = project.index.generation()
+    assert project.sync(limits=limits).skipped == report.skipped
+    assert (project.index.skips(), project.index.generation()) == (list(report.skipped), generation)
+    # What may be read again is read, what has gone is forgotten.
+    (project.root / "dangling.md").unlink()
+    report = project.sync()
+    assert {change.memory_id for change in report.changes} == {"large"}
+    assert {Path(skip.path).name for skip in project.index.skips()} == names - {"large.md", "dangling.md"}
+
+
+def test_a_memory_whose_file_may_not_be_read_any_more_goes_and_is_told(project: Project) -> None:
+    project.write("a", "text")
+    project.sync()
+    project.write("a", "x" * 200)
+    report = project.sync(limits=Limits(max_bytes=100))
+    assert [(change.memory_id, change.new_hash) for change in report.changes] == [("a", "")]
+    assert (project.ids(), project.index.skips()) == ([], list(report.skipped))

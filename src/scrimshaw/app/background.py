@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -17,16 +18,20 @@ from scrimshaw.models import Degradation
 START_AFTER_S = 1.5
 # An editor writes a file in several steps; one scan answers all of them.
 SETTLE_MS = 300
+# How soon after its begin a watch is trusted to have begun.
+LOOK_MS = 1_000
 # How often the files are looked at where the system will not watch them; a look at 1,000 files takes some 20 ms.
 POLL_S = 10.0
-# Processor time of the canary when a server starts: less than a person notices, enough for a hundred questions.
+# What the canary may take of the first answer's time: less than a person notices, enough for five to twenty questions.
 CANARY_S = 0.2
+# How often everything is looked at although no file changed, and how long nobody has asked anything by then.
+AGAIN_S, IDLE_S = 300.0, 2.0
 
 _log = logging.getLogger(__name__)
 
 
 class Background:
-    """Threads beside a server: one that follows the files, one that runs jobs."""
+    """Threads beside a server: one that follows the files, one that runs jobs, one that looks again now and then."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -34,9 +39,11 @@ class Background:
         self._stop = threading.Event()
         self._fresh = threading.Event()
         self._asked = threading.Event()
+        self._last_question, self._tested = 0.0, -1
         self._threads = (
             threading.Thread(target=self._follow, name="follow-files", daemon=True),
             threading.Thread(target=self._work, name="run-jobs", daemon=True),
+            threading.Thread(target=self._look_again, name="look-again", daemon=True),
         )
 
     def start(self) -> None:
@@ -46,11 +53,12 @@ class Background:
 
     def wait_until_fresh(self, timeout_s: float) -> bool:
         """Whether the first scan is done, after waiting for it at most so long; a question makes it start at once."""
+        self._last_question = time.monotonic()
         self._asked.set()
         return self._fresh.wait(timeout_s)
 
     def stop(self) -> None:
-        """End both threads; a job at hand is finished or given back by its lease."""
+        """End the threads; a job at hand is finished or given back by its lease."""
         self._stop.set()
         self._asked.set()
         self._worker.stop()
@@ -61,23 +69,34 @@ class Background:
         self._asked.wait(START_AFTER_S)
         self._scan()
         self._settle()
-        self._fresh.set()
-        self._test_recall()
+        self._test_before_the_first_answer()
         roots = existing(source.root for source in self._engine.sources)
         for _ in self._changes(roots) if roots else ():
             self._scan()
             self._back_up()
-            if self._engine.degradations.of(RECALL):
-                self._test_recall()
+            self._attempt("canary", self._test_what_changed, untested)
 
     def _changes(self, roots: list[Path]) -> Iterator[None]:
-        """A turn for every change or, where the system will not watch the files, one every POLL_S."""
+        """A turn soon after the watch began, for what changed before it did, and one for every change.
+
+        Where the system will not watch the files, there is one every POLL_S.
+        """
         from watchfiles import watch  # noqa: PLC0415 - native and slow to import; start-up has no use for it
 
-        watched = watch(*roots, stop_event=self._stop, debounce=SETTLE_MS, watch_filter=_is_markdown, recursive=True)
+        watched = watch(
+            *roots,
+            stop_event=self._stop,
+            debounce=SETTLE_MS,
+            watch_filter=_is_markdown,
+            rust_timeout=LOOK_MS,
+            yield_on_timeout=True,
+        )
         try:
-            for _ in watched:
-                yield
+            is_first = True
+            for changes in watched:
+                if changes or is_first:
+                    yield
+                is_first = False
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
             _log.warning("The files cannot be watched: %s", error)
             self._engine.degradations.put(WATCHER, polling(error))
@@ -89,7 +108,8 @@ class Background:
 
     def _read_files(self) -> None:
         indexing.tidy(self._engine)
-        indexing.scan(self._engine)
+        if mended := indexing.scan(self._engine).mended:
+            _log.warning("The index had lost %s memories; their files were read again.", mended)
 
     def _settle(self) -> None:
         """What earlier sessions left to do: drafts nobody was there to make, and what has expired."""
@@ -103,9 +123,36 @@ class Background:
         """The checkpoint of the day, unless there is one."""
         self._attempt("checkpoint", lambda: checkpoints.backup_if_due(self._engine), unsaved)
 
+    def _test_before_the_first_answer(self) -> None:
+        """Test recall, so that the first answer can say what is lost; it waits for CANARY_S and no longer."""
+        patience = threading.Timer(CANARY_S, self._fresh.set)
+        patience.daemon = True
+        patience.start()
+        self._attempt("canary", self._test_recall, untested)
+        patience.cancel()
+        self._fresh.set()
+
     def _test_recall(self) -> None:
         """Whether known questions still bring their answers; what they lost is said with every answer."""
-        self._attempt("canary", lambda: canary.check(self._engine, budget_s=CANARY_S), untested)
+        self._tested = self._engine.index.generation()
+        canary.check(self._engine, budget_s=CANARY_S)
+
+    def _test_what_changed(self) -> None:
+        """Test recall anew where the index is another by now, or something was lost."""
+        if self._engine.degradations.of(RECALL) or self._tested != self._engine.index.generation():
+            self._test_recall()
+
+    def _look_again(self) -> None:
+        """Now and then, while nobody asks: an index may be spoiled without a change of any file."""
+        self._fresh.wait()
+        wait = AGAIN_S
+        while not self._stop.wait(wait):
+            if time.monotonic() - self._last_question < IDLE_S:
+                wait = IDLE_S
+                continue
+            self._scan()
+            self._attempt("canary", self._test_recall, untested)
+            wait = AGAIN_S
 
     def _attempt(self, part: str, work: Callable[[], object], meaning: Callable[[ScrimshawError], Degradation]) -> None:
         """Do a part of the work; while it fails, health says so."""

@@ -62,7 +62,7 @@ def _clients(project: Path) -> dict[str, list[Connection]]:
 
 def _client_probe(item: tuple[str, Sequence[Connection]]) -> Probe:
     name, found = item
-    return replace(CLIENT, name=f"client:{name}", run=partial(_client, found))
+    return replace(CLIENT, name=f"client:{name}", advice=f"Run `scrimshaw setup {name}`.", run=partial(_client, found))
 
 
 def _client(found: Sequence[Connection], _engine: Engine) -> Finding:
@@ -80,6 +80,7 @@ PROCESS: tuple[Probe, ...] = (
         measures="a watch on the folders of memories is started and stopped",
         lost="a change by hand is found later",
         instead=f"a server looks at the files every {POLL_S:g} s",
+        advice="Raise the system's limit on watched files (fs.inotify), then start the server again.",
         run=_watcher,
     ),
     Probe(
@@ -87,6 +88,7 @@ PROCESS: tuple[Probe, ...] = (
         measures="the hook program is looked up beside the server's, and its code imported",
         lost="what happens in sessions is not captured",
         instead="tools of the server, called by the agent itself",
+        advice="Install Scrimshaw again, so that its programs lie beside each other.",
         run=_hook,
         when_off="healthy",
     ),
@@ -96,6 +98,7 @@ CLIENT = Probe(
     measures="the configuration of a client on this machine is compared with what `scrimshaw setup NAME` writes",
     lost="that client neither asks the memory nor feeds it",
     instead="other clients and the command line",
+    advice="Run `scrimshaw setup NAME`.",
     run=partial(_client, ()),
     when_off="healthy",
 )

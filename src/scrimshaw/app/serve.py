@@ -14,15 +14,15 @@ import scrimshaw
 from scrimshaw.app.background import Background
 from scrimshaw.app.capture_calls import callback
 from scrimshaw.app.hooks import inject
-from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, serve_stdio
-from scrimshaw.app.mcp.replies import search_reply
+from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, build_server, serve_stdio
+from scrimshaw.app.mcp.replies import flags, labels, search_reply
 from scrimshaw.app.mcp.schema import PromptSpec, prompt
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, inspecting, open_engine, reading
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, Trust
 from scrimshaw.search.results import SearchRequest
 
 INSTRUCTIONS = (
@@ -48,7 +48,7 @@ def serve(project: Path, toolsets: str) -> None:
         background = Background(engine)
         background.start()
         try:
-            serve_stdio(
+            server = build_server(
                 ServerInfo(name="scrimshaw", version=scrimshaw.__version__, title="Scrimshaw"),
                 tools,
                 engine,
@@ -58,6 +58,7 @@ def serve(project: Path, toolsets: str) -> None:
                 instructions=INSTRUCTIONS,
                 after_tool=(callback(engine, rules),),
             )
+            serve_stdio(server)
         finally:
             background.stop()
 
@@ -76,13 +77,18 @@ class Memories:
         found = inspecting.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
         following = offset + _PAGE
         return ResourcePage(
-            entries=[ResourceEntry(id=memory.id, title=memory.title) for memory in found.memories],
+            entries=[ResourceEntry(id=memory.id, title=labels(memory).title) for memory in found.memories],
             next_cursor=str(following) if following < found.total else "",
         )
 
     def read(self, memory_id: str) -> str:
-        """A memory's text; raises NotFound."""
-        return reading.get(self._engine, memory_id).body
+        """A memory's text, in a fence with its label where no person vouches for it; raises NotFound."""
+        found = reading.get(self._engine, memory_id)
+        trust = found.memory.provenance.trust
+        if trust == Trust.HUMAN:
+            return inject.shown(found.body)
+        warning = ", speaks like an instruction" if flags(found.body, trust) else ""
+        return inject.walled(f"Trust {trust}{warning}.", found.body)
 
 
 class RecallCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 
 from scrimshaw.engine import Engine, drafts, importing, indexing
 from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
 
-# A worker that says nothing for this long is taken for dead; a batch of vectors takes about a second.
+# A worker that says nothing for this long is taken for dead.
 LEASE_S = 60.0
+# So often a worker says that it lives, whatever the work at hand takes.
+BEAT_S = LEASE_S / 4
 IDLE_S = 0.5
 FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
+STOPPED = "its worker was stopped"
 
 _log = logging.getLogger(__name__)
 
@@ -26,6 +31,14 @@ HANDLERS: Mapping[str, Handler] = {
     indexing.EMBED: indexing.run_embed_job,
     importing.INGEST: importing.run_ingest_job,
 }
+
+
+@dataclass
+class _Progress:
+    """How far a job said it is."""
+
+    done: int
+    total: int
 
 
 class Worker:
@@ -68,8 +81,13 @@ class Worker:
         return True
 
     def _run(self, job: Job) -> None:
+        told = _Progress(job.done, job.total)
         try:
-            trouble = HANDLERS[job.kind](self._engine, job, partial(self._keep_going, job))
+            with self._beating(job, told):
+                trouble = HANDLERS[job.kind](self._engine, job, partial(self._keep_going, job, told))
+        except (KeyboardInterrupt, SystemExit):
+            self._engine.journal.release(job, STOPPED)
+            raise
         except ScrimshawError as error:
             self._give_back(job, str(error))
         except Exception as error:  # noqa: BLE001 - a job that fails in a new way must not end the others
@@ -77,13 +95,32 @@ class Worker:
         else:
             self._finish(job, trouble)
 
-    def _keep_going(self, job: Job, done: int, total: int) -> bool:
+    def _keep_going(self, job: Job, told: _Progress, done: int, total: int) -> bool:
         """Report progress; whether the job is still ours and wanted."""
+        told.done, told.total = done, total
         return self._engine.journal.heartbeat(job, done, total, LEASE_S) and not self._stop.is_set()
+
+    @contextmanager
+    def _beating(self, job: Job, told: _Progress) -> Iterator[None]:
+        """Keep the lease while the block runs, however long one step of it takes."""
+        ended = threading.Event()
+
+        def beat() -> None:
+            while not ended.wait(BEAT_S):
+                with suppress(StorageFailure):  # the next beat may get through
+                    self._engine.journal.heartbeat(job, told.done, told.total, LEASE_S)
+
+        beating = threading.Thread(target=beat, name="job-heartbeat", daemon=True)
+        beating.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            beating.join()
 
     def _finish(self, job: Job, trouble: str) -> None:
         if self._stop.is_set():
-            self._engine.journal.finish(job, JobState.QUEUED, "its worker was stopped", retry_in_s=0.0)
+            self._engine.journal.release(job, STOPPED)
         else:
             self._engine.journal.finish(job, JobState.DONE, trouble)
 

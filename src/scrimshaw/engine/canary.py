@@ -9,105 +9,46 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from enum import StrEnum
-from functools import partial
+from collections.abc import Iterable
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.engine.canary_questions import Answer, Good, Question, Unjudged, paper
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import RECALL
-from scrimshaw.engine.golden import golden_queries
-from scrimshaw.engine.indexing import vectors_ready
-from scrimshaw.engine.reading import search
-from scrimshaw.errors import DamagedDatabase, UnreadableFile
-from scrimshaw.models import Channel, Degradation, Filters, Memory
-from scrimshaw.search.results import SearchRequest, SearchResult
-from scrimshaw.search.terms import terms
-from scrimshaw.storage.golden import Golden
+from scrimshaw.engine.degradations import RECALL, Lost
+from scrimshaw.errors import DamagedDatabase
+from scrimshaw.models import Degradation
 
-SAMPLES, WITHIN = 8, 5
-# Words of a title and a first sentence: enough to tell most memories from their neighbours.
-WORDS = 12
-
-_EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
-_WAYS = {Channel.TEXT: "words", Channel.VECTOR: "meaning"}
-
-
-class Outcome(StrEnum):
-    """What became of a question that lost nothing; an outranked sample was found, behind others."""
-
-    FOUND = "found"
-    OUTRANKED = "outranked"
-    UNJUDGED = "unjudged"
-
-
-class Lost(Struct, frozen=True, kw_only=True):
-    """A query that does not bring the ids `missing`; `sentence` says it in words."""
-
-    query: str
-    missing: tuple[str, ...]
-    sentence: str
+NO_TIME = "the time for a quick look was over"
 
 
 class Recall(Struct, frozen=True, kw_only=True):
-    """How recall fares: questions asked, what they lost, how many samples stood behind others.
+    """How recall fares: all questions, those that could be judged and those that could not, what was lost.
 
-    `unjudged` questions wait for a check that has the time, or the model, to answer them.
+    `outranked` samples were found behind others. `notes` say why questions were not judged, or not even asked.
     """
 
     asked: int
-    lost: tuple[Lost, ...]
+    judged: int
+    lost: tuple[Lost, ...] = ()
     outranked: int = 0
     unjudged: int = 0
-
-
-Question = Callable[[], Lost | Outcome]
+    notes: tuple[str, ...] = ()
 
 
 def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     """Ask the golden queries and the samples, and let later answers say so when something is lost.
 
-    With a budget, in seconds of this thread's processor time, it stops when that is spent and asks by words alone,
-    for loading the model takes longer; a golden query that words do not answer is left unjudged.
+    With a budget, in seconds, it stops when that is over and asks by words alone, for loading the model takes longer;
+    what was lost before or never judged is asked first, so that check after check all have their turn.
     """
-    until = None if budget_s is None else time.thread_time() + budget_s
-    outcomes: Counter[Outcome] = Counter()
-    lost: list[Lost] = []
-    for question in _questions(engine, by_meaning=budget_s is None):
-        spent = until is not None and time.thread_time() >= until
-        outcome = Outcome.UNJUDGED if spent else question()
-        if isinstance(outcome, Lost):
-            lost.append(outcome)
-        else:
-            outcomes[outcome] += 1
-    found = Recall(
-        asked=len(lost) + outcomes[Outcome.FOUND] + outcomes[Outcome.OUTRANKED],
-        lost=tuple(lost),
-        outranked=outcomes[Outcome.OUTRANKED],
-        unjudged=outcomes[Outcome.UNJUDGED],
-    )
-    _keep(engine, found)
-    return found
-
-
-def samples(engine: Engine) -> list[Memory]:
-    """The memories that stand for all, at even distances in the order of ids: of one vault always the same."""
-    total = engine.index.count(_EVERY)[""]
-    places = sorted({total * number // SAMPLES for number in range(SAMPLES)}) if total else []
-    return [memory for at in places for memory in engine.index.select(_EVERY, sort="id", limit=1, offset=at)]
-
-
-def own_words(title: str, body: str) -> str:
-    """The words of a title and the first sentence below it; empty where there are none.
-
-    A word that touches a symbol outside ASCII is passed over: where it ends is not for every database the same.
-    """
-    lines = (line.strip() for line in body.splitlines())
-    sentence = next((line for line in lines if line and not line.startswith("#")), "").partition(". ")[0]
-    plain = (word for word in f"{title} {sentence}".split() if all(c.isalnum() or c.isascii() for c in word))
-    return " ".join(terms(" ".join(plain), limit=WORDS))
+    until = None if budget_s is None else time.monotonic() + budget_s
+    today = paper(engine, by_meaning=budget_s is None)
+    answers = {question.key: _answer(question, until) for question in _in_turn(engine, today.questions)}
+    if budget_s is None and (torn := _torn(engine)):
+        answers["torn"] = torn
+    return _kept(engine, answers, today.notes)
 
 
 def degradation(found: Recall) -> Degradation:
@@ -117,77 +58,53 @@ def degradation(found: Recall) -> Degradation:
         failure_mode=f"recall_red: {found.lost[0].sentence}{more}",
         fallback_mode="none",
         confidence_impact="what is not found may be there all the same",
-        retry_recommendation="Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index anew.",
+        retry_recommendation=found.lost[0].advice,
     )
 
 
-def _keep(engine: Engine, found: Recall) -> None:
-    """Remember a loss until a check that judged everything finds none."""
-    if found.lost:
-        engine.degradations.put(RECALL, degradation(found))
-    elif not found.unjudged:
-        engine.degradations.clear(RECALL)
+def summary(found: Recall) -> str:
+    """A check in one sentence, with what it could not measure."""
+    behind = f", {found.outranked} behind others" if found.outranked else ""
+    judged = f"{found.judged} of {found.asked} questions with known answers judged, {len(found.lost)} lost{behind}"
+    return "; ".join((judged, *(note.removesuffix(".") for note in found.notes)))
 
 
-def _questions(engine: Engine, *, by_meaning: bool) -> Iterator[Question]:
+def _in_turn(engine: Engine, questions: Iterable[Question]) -> list[Question]:
+    urgency = engine.degradations.verdicts.urgency()
+    return sorted(questions, key=lambda question: urgency.get(question.key, 1))
+
+
+def _answer(question: Question, until: float | None) -> Answer:
+    return Unjudged(NO_TIME) if until is not None and time.monotonic() >= until else question.ask()
+
+
+def _torn(engine: Engine) -> Lost | None:
+    """What the index says it read and does not hold; a damaged one has other rows to say so."""
     try:
-        for golden in golden_queries(engine):
-            yield partial(_ask_golden, engine, golden, by_meaning)
-    except UnreadableFile as error:
-        unreadable = Lost(query="", missing=(), sentence=f"The golden queries cannot be read: {error.message}")
-        yield lambda: unreadable
-    chosen = samples(engine)
-    bodies = engine.index.bodies([memory.id for memory in chosen])
-    ways = [Channel.TEXT, Channel.VECTOR] if by_meaning and _all_vectors(engine) else [Channel.TEXT]
-    for memory in chosen:
-        if words := own_words(memory.title, bodies[memory.id]):
-            yield from (partial(_ask_sample, engine, memory.id, words, way) for way in ways)
-
-
-def _all_vectors(engine: Engine) -> bool:
-    """Whether every memory could be found by meaning; a damaged table has a row of its own to say so."""
-    try:
-        done, total = vectors_ready(engine)
+        paths = engine.index.torn()
     except DamagedDatabase:
-        return False
-    return 0 < done == total
+        return None
+    if not paths:
+        return None
+    sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
+    return Lost(query="", missing=(), sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
 
 
-def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Lost | Outcome:
-    channels = tuple(channel for channel in Channel if by_meaning or channel != Channel.VECTOR)
-    result = search(engine, SearchRequest(query=golden.text, limit=golden.within, channels=channels))
-    brought = {hit.memory.id for hit in (*result.always_on, *result.hits)}
-    missing = tuple(name for name in golden.expect if name not in brought)
-    gone = [name for name in missing if name not in engine.index.get(missing)]
-    if not missing:
-        return Outcome.FOUND
-    if not (by_meaning or gone or isinstance(engine.embedder, Degradation)):
-        return Outcome.UNJUDGED
-    return Lost(query=golden.text, missing=missing, sentence=_golden_sentence(golden, missing, gone))
-
-
-def _golden_sentence(golden: Golden, missing: tuple[str, ...], gone: list[str]) -> str:
-    there = [name for name in missing if name not in gone]
-    faults = [f"no longer exists: {', '.join(gone)}"] if gone else []
-    faults += [f"not among its first {golden.within} hits: {', '.join(there)}"] if there else []
-    return f"The golden query {golden.text!r} lost {len(missing)} of {len(golden.expect)}; {'; '.join(faults)}."
-
-
-def _ask_sample(engine: Engine, memory_id: str, words: str, way: Channel) -> Lost | Outcome:
-    request = SearchRequest(
-        query=words, filters=_EVERY, limit=WITHIN, channels=(way,), constitutional=False, rerank=False, decay=False
+def _kept(engine: Engine, answers: dict[str, Answer], notes: tuple[str, ...]) -> Recall:
+    """Remember what each question lost until it is judged again."""
+    judged = {key: answer for key, answer in answers.items() if not isinstance(answer, Unjudged)}
+    verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
+    reasons = Counter(answer.reason for answer in answers.values() if isinstance(answer, Unjudged))
+    found = Recall(
+        asked=len(answers),
+        judged=len(judged),
+        lost=tuple(lost for lost in verdicts.values() if lost),
+        outranked=sum(answer == Good.OUTRANKED for answer in judged.values()),
+        unjudged=len(answers) - len(judged),
+        notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
     )
-    first = engine.searcher.search(request)
-    if _holds(first, memory_id):
-        return Outcome.FOUND
-    if way == Channel.VECTOR and first.degradations:
-        return Outcome.UNJUDGED
-    alone = replace(request, filters=replace(_EVERY, only=(memory_id,)))
-    if _holds(engine.searcher.search(alone), memory_id):
-        return Outcome.OUTRANKED
-    sentence = f"The memory {memory_id} is not found by {_WAYS[way]} of its own ({words!r})."
-    return Lost(query=words, missing=(memory_id,), sentence=sentence)
-
-
-def _holds(result: SearchResult, memory_id: str) -> bool:
-    return any(hit.memory.id == memory_id for hit in result.hits)
+    if known := engine.degradations.verdicts.renew(answers.keys(), verdicts):
+        engine.degradations.put(RECALL, degradation(replace(found, lost=known)))
+    else:
+        engine.degradations.clear(RECALL)
+    return found

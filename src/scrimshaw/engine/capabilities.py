@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Literal
 
 from msgspec import Struct
 
 from scrimshaw.engine import canary
-from scrimshaw.engine.core import Engine
-from scrimshaw.engine.indexing import vectors_ready
-from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
+from scrimshaw.engine.core import LOCK_TIMEOUT_S, Engine
+from scrimshaw.engine.indexing import EMBED, links_path, vectors_ready
+from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.phrases import head
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
@@ -23,6 +27,7 @@ from scrimshaw.search.terms import match_expression, terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
 from scrimshaw.storage.git import work_tree
+from scrimshaw.storage.links import read_links
 
 # A write holds the lock for milliseconds.
 LOCK_PATIENCE_S = 0.2
@@ -30,55 +35,78 @@ LOCK_PATIENCE_S = 0.2
 LOOKED_THROUGH = 50
 PROBE_TEXT = "a sentence to test the model with"
 
+REBUILD = "Run `scrimshaw rebuild`."
+
 _EVERY = Filters(include_deprecated=True)
 _BLOCK = b"\0" * 4096
+_log = logging.getLogger(__name__)
+
+
+class Verdict(StrEnum):
+    """What a finding means: nothing, worth knowing, something is missing (degraded), in need of repair (broken)."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    PROBLEM = "problem"
 
 
 class Finding(Struct, frozen=True, kw_only=True):
-    """What a probe found; a `degradation` where the part has words of its own for what is missing."""
+    """What a probe found; a `degradation` where the part has words of its own for what is missing.
+
+    `expected`: it is off by choice, or is being made just now; that is told and is no fault.
+    """
 
     status: Status
     detail: str
     degradation: Degradation | None = None
+    expected: bool = False
 
 
 class Probe(Struct, frozen=True, kw_only=True):
     """How one part is measured, what is lost without it and what happens instead; `run` may raise ScrimshawError.
 
-    `when_off` is what health then says: some parts the memory does without, others it cannot be trusted without.
+    `advice` says what to do where the finding does not. `when_off` is what health then says: some parts the memory
+    does without, others it cannot be trusted or kept without.
     """
 
     name: str
     measures: str
     lost: str
     instead: str
+    advice: str
     run: Callable[[Engine], Finding]
     when_off: Literal["healthy", "degraded", "broken"] = "degraded"
 
 
 class Truth(Struct, frozen=True, kw_only=True):
-    """All parts as they were just measured, what they cannot do, and what of it breaks the memory."""
+    """All parts as they were just measured, what they cannot do, and what of it breaks the memory.
+
+    `verdicts` say by part what its status means, `advice` what to do about each part that is not on.
+    """
 
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
+    verdicts: Mapping[str, Verdict]
+    advice: Mapping[str, str]
     problems: tuple[str, ...] = ()
 
 
 def measured(engine: Engine, probes: Sequence[Probe]) -> Truth:
     """Run the probes, compare with what they found before, and keep what changed."""
     findings = {probe.name: _run(probe, engine) for probe in probes}
-    degradations = [
-        finding.degradation or _degradation(probe, finding.detail, "Run `scrimshaw doctor`, then try again.")
+    verdicts = {probe.name: _verdict(probe, findings[probe.name]) for probe in probes}
+    lost = {
+        probe.name: finding.degradation or _degradation(probe, finding.status, finding.detail, probe.advice)
         for probe in probes
-        if probe.when_off != "healthy" and (finding := findings[probe.name]).status != Status.ON
-    ]
-    broken = [
-        probe.name for probe in probes if probe.when_off == "broken" and findings[probe.name].status == Status.OFF
-    ]
+        if (finding := findings[probe.name]).status != Status.ON
+    }
     return Truth(
         capabilities=_with_history(engine, findings),
-        degradations=tuple(degradations),
-        problems=tuple(f"{name}: {findings[name].detail}" for name in broken),
+        degradations=tuple(lost[probe.name] for probe in probes if probe.name in lost and probe.when_off != "healthy"),
+        verdicts=verdicts,
+        advice={name: degradation.retry_recommendation for name, degradation in lost.items()},
+        problems=tuple(f"{name}: {findings[name].detail}" for name in findings if verdicts[name] == Verdict.PROBLEM),
     )
 
 
@@ -96,13 +124,30 @@ def _run(probe: Probe, engine: Engine) -> Finding:
     try:
         return probe.run(engine)
     except ScrimshawError as error:
-        degradation = _degradation(probe, error.message, error.hint)
+        degradation = _degradation(probe, Status.OFF, error.message, error.hint or probe.advice)
         return Finding(status=Status.OFF, detail=error.message, degradation=degradation)
+    except Exception as error:  # noqa: BLE001 - a bug in one probe must not hide what all others find
+        # Its text may quote anything.
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("The probe %s failed with %s\n%s", probe.name, type(error).__name__, frames)
+        detail = f"a bug in Scrimshaw stopped the probe: {type(error).__name__}; the log on standard error says where"
+        advice = "Report the bug with what the log says."
+        return Finding(status=Status.OFF, detail=detail, degradation=_degradation(probe, Status.OFF, detail, advice))
 
 
-def _degradation(probe: Probe, detail: str, hint: str) -> Degradation:
+def _verdict(probe: Probe, finding: Finding) -> Verdict:
+    """The one rule: broken is a problem, degraded a warning, and what is off by choice a note."""
+    if finding.status == Status.ON:
+        return Verdict.OK
+    if finding.expected or probe.when_off == "healthy":
+        return Verdict.NOTE
+    is_broken = probe.when_off == "broken" and finding.status == Status.OFF
+    return Verdict.PROBLEM if is_broken else Verdict.WARNING
+
+
+def _degradation(probe: Probe, status: Status, detail: str, hint: str) -> Degradation:
     return Degradation(
-        failure_mode=f"{probe.name}_off: {detail}",
+        failure_mode=f"{probe.name}_{status}: {detail}",
         fallback_mode=probe.instead,
         confidence_impact=probe.lost,
         retry_recommendation=hint,
@@ -125,13 +170,20 @@ def _with_history(engine: Engine, findings: dict[str, Finding]) -> tuple[Capabil
     return tuple(rows)
 
 
+def _index(engine: Engine) -> Finding:
+    gone = engine.index.missing()
+    if gone:
+        return off(f"missing in index.db: {', '.join(gone)}")
+    return on("every table is there")
+
+
 def _text(engine: Engine) -> Finding:
     memory, word = _known_word(engine)
     only = None if memory is None else (memory.id,)
     expression = match_expression([word])
     found = engine.index.match_text(expression, Filters(only=only, include_deprecated=True), 1)
     if memory and not found:
-        return off(f"the word {word!r} does not find {memory.id}, which holds it; run `scrimshaw rebuild`")
+        return off(f"the word {word!r} does not find {memory.id}, which holds it")
     told = f"the word {word!r} finds {memory.id}" if memory else "answers, and holds no memory yet"
     return on(f"{engine.index.version()}; {told}")
 
@@ -148,7 +200,8 @@ def _known_word(engine: Engine) -> tuple[Memory | None, str]:
 def _vectors(engine: Engine) -> Finding:
     embedder = engine.embedder
     if isinstance(embedder, Degradation):
-        return Finding(status=Status.OFF, detail=embedder.failure_mode, degradation=embedder)
+        chosen = engine.settings.embedding.provider == "none"
+        return Finding(status=Status.OFF, detail=embedder.failure_mode, degradation=embedder, expected=chosen)
     try:
         vector = embedder.embed([PROBE_TEXT])[0]
     except EmbedderUnavailable as error:
@@ -156,12 +209,22 @@ def _vectors(engine: Engine) -> Finding:
     done, total = vectors_ready(engine)
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
-        return off(f"{done} pieces have a vector, and none is found; run `scrimshaw rebuild`")
+        return off(f"{done} pieces have a vector, and none is found")
     detail = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one"
     if done < total:
         pending = vectors_pending(done, total)
-        return Finding(status=Status.DEGRADED, detail=detail, degradation=pending)
+        return Finding(
+            status=Status.DEGRADED, detail=detail, degradation=pending, expected=_is_under_way(engine, EMBED)
+        )
     return on(detail)
+
+
+def _is_under_way(engine: Engine, kind: str) -> bool:
+    """Whether a job of this kind waits or runs; a journal that cannot tell has a row of its own."""
+    try:
+        return any(job.kind == kind for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+    except StorageFailure:
+        return False
 
 
 def _triggers(engine: Engine) -> Finding:
@@ -169,12 +232,16 @@ def _triggers(engine: Engine) -> Finding:
         for phrase in filter(head, memory.triggers):
             if memory.id in engine.searcher.phrases(phrase):
                 return on(f"{phrase!r} brings {memory.id}")
-            return off(f"{phrase!r} does not bring {memory.id}, which names it; run `scrimshaw rebuild`")
+            return off(f"{phrase!r} does not bring {memory.id}, which names it")
     engine.searcher.phrases(PROBE_TEXT)
     return on("answers, and no memory near the first names a phrase")
 
 
 def _graph(engine: Engine) -> Finding:
+    try:
+        read_links(links_path(engine), str)
+    except UnreadableFile as error:
+        return Finding(status=Status.DEGRADED, detail=error.message, degradation=_unreadable_links(error))
     edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
     if not edges:
         engine.index.neighbors(["memory"], hops=1, direction="both")
@@ -182,8 +249,17 @@ def _graph(engine: Engine) -> Finding:
     source, target = edges[0]
     reached = {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}
     if target not in reached:
-        return off(f"{source} links to {target}, and the walk does not get there; run `scrimshaw rebuild`")
+        return off(f"{source} links to {target}, and the walk does not get there")
     return on(f"{len(edges)} links; {source} leads to {target}")
+
+
+def _unreadable_links(error: UnreadableFile) -> Degradation:
+    return Degradation(
+        failure_mode=f"links_unreadable: {error.message}",
+        fallback_mode="the links of memories, and those of the file as it could be read last",
+        confidence_impact="links from documents are missing or old",
+        retry_recommendation=error.hint,
+    )
 
 
 def _recall(engine: Engine) -> Finding:
@@ -191,8 +267,7 @@ def _recall(engine: Engine) -> Finding:
     if found.lost:
         sentences = " ".join(lost.sentence for lost in found.lost[:3])
         return Finding(status=Status.OFF, detail=sentences, degradation=canary.degradation(found))
-    behind = f", {found.outranked} behind others" if found.outranked else ""
-    return on(f"{found.asked} questions with known answers, all found{behind}")
+    return on(canary.summary(found))
 
 
 def _redaction(engine: Engine) -> Finding:
@@ -233,12 +308,18 @@ def given_up(jobs: Sequence[Job]) -> Degradation:
 def _vault(engine: Engine) -> Finding:
     vault = engine.sources[0]
     if not vault.writable:
-        return off(f"{vault.root} was opened for reading only")
-    with storage_errors("write in", vault.root), TemporaryFile(dir=vault.root) as file:
+        return Finding(status=Status.OFF, detail=f"{vault.root} was opened for reading only", expected=True)
+    return on(takes_a_file(vault.root))
+
+
+def takes_a_file(folder: Path) -> str:
+    """Write 4 KB in a folder, or in the one it would be made in, and remove it; raises StorageFailure."""
+    place = next(each for each in (folder, *folder.parents) if each.exists() or each.is_symlink())
+    with storage_errors("write in", place), TemporaryFile(dir=place) as file:
         file.write(_BLOCK)
         file.flush()
         os.fsync(file.fileno())
-    return on(f"{vault.root} takes a file")
+    return f"{folder} takes a file" if place == folder else f"{folder} is made when it is needed; {place} takes a file"
 
 
 def _lock(engine: Engine) -> Finding:
@@ -256,10 +337,19 @@ def _git(engine: Engine) -> Finding:
 
 PROBES: tuple[Probe, ...] = (
     Probe(
+        name="index",
+        measures="every table of index.db is looked for",
+        lost="what needs the table fails or finds less",
+        instead="what does without it goes on",
+        advice=REBUILD,
+        run=_index,
+    ),
+    Probe(
         name="full_text",
         measures="a word out of a memory's title is searched in the full-text index",
         lost="memories that merely share words with the query are missed",
         instead="search by meaning and by trigger phrases",
+        advice=REBUILD,
         run=_text,
     ),
     Probe(
@@ -267,6 +357,7 @@ PROBES: tuple[Probe, ...] = (
         measures="a sentence is embedded, and its nearest memory looked up",
         lost="memories that say the same in other words are missed",
         instead="keyword search",
+        advice=REBUILD,
         run=_vectors,
     ),
     Probe(
@@ -274,6 +365,7 @@ PROBES: tuple[Probe, ...] = (
         measures="a trigger phrase of a memory is looked for in a text",
         lost="phrases in a prompt no longer bring their memories up",
         instead="search by words and by meaning",
+        advice=REBUILD,
         run=_triggers,
     ),
     Probe(
@@ -281,6 +373,7 @@ PROBES: tuple[Probe, ...] = (
         measures="a link between two memories is walked",
         lost="related memories are missed, and nothing derived is trusted",
         instead="hits without their neighbours",
+        advice=REBUILD,
         run=_graph,
     ),
     Probe(
@@ -288,6 +381,7 @@ PROBES: tuple[Probe, ...] = (
         measures="golden queries, and the first words of eight memories, must bring what is known to answer them",
         lost="what is not found may be there all the same",
         instead="none",
+        advice=REBUILD,
         run=_recall,
         when_off="broken",
     ),
@@ -296,6 +390,7 @@ PROBES: tuple[Probe, ...] = (
         measures="a made-up token is put through the redaction gate",
         lost="secrets may reach the disk",
         instead="none",
+        advice="Save nothing, and report the bug.",
         run=_redaction,
         when_off="broken",
     ),
@@ -304,13 +399,16 @@ PROBES: tuple[Probe, ...] = (
         measures="a row is written to journal.db, read back and undone",
         lost="no save, no session and no undo",
         instead="reading goes on",
+        advice="Check free space and permissions.",
         run=_journal,
+        when_off="broken",
     ),
     Probe(
         name="jobs",
         measures="the jobs that failed as often as they may are counted",
         lost="a draft, an import or vectors are not there",
         instead="everything else goes on",
+        advice="See `scrimshaw jobs list`.",
         run=_jobs,
     ),
     Probe(
@@ -318,13 +416,16 @@ PROBES: tuple[Probe, ...] = (
         measures="a file of 4 KB is written to the vault, forced out and removed",
         lost="no memory can be saved",
         instead="reading and searching go on",
+        advice="Check free space and permissions, or run `scrimshaw init`.",
         run=_vault,
+        when_off="broken",
     ),
     Probe(
         name="lock",
         measures="the vault's writer lock is taken and given back",
-        lost="a save waits up to 10 s, then is refused",
+        lost=f"a save waits up to {LOCK_TIMEOUT_S:g} s, then is refused",
         instead="reading and searching go on",
+        advice="Try again when the other writer has ended.",
         run=_lock,
     ),
     Probe(
@@ -332,6 +433,7 @@ PROBES: tuple[Probe, ...] = (
         measures="git is asked for the project's work tree",
         lost="none on search; decision records that were deleted are not found at the first start",
         instead="everything but the look into history",
+        advice="Install git, or put it on the PATH.",
         run=_git,
     ),
 )

@@ -6,6 +6,7 @@ erases out of those in the project's folder too, never out of a backup elsewhere
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -17,16 +18,23 @@ from msgspec.structs import replace
 
 from scrimshaw.config import CONFIG_FILE
 from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, MEMORIES, Engine
-from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, UnusableArchive
+from scrimshaw.errors import (
+    AlreadyExists,
+    InvalidMemoryId,
+    InvalidRequest,
+    NotFound,
+    StorageFailure,
+    UnusableArchive,
+)
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile
 from scrimshaw.storage import archive
-from scrimshaw.storage.archive import Kept, Manifest, open_archive, write_archive
+from scrimshaw.storage.archive import LATEST, Kept, Manifest, created_in, open_archive, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.links import LINKS_FILE
-from scrimshaw.storage.paths import SUFFIX, check_id, locate
-from scrimshaw.storage.scan import Source, scan
+from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate
+from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
 
 EXTENSION = ".scrim"
 AUTO, DAILY = "auto-", "auto-daily"
@@ -39,13 +47,15 @@ COMPANIONS = ("golden.toml", CONFIG_FILE)
 class Checkpoint(Struct, frozen=True, kw_only=True):
     """A checkpoint: `created` in seconds since 1970, counts of files and of rows by table.
 
-    `left_out` are files that are no UTF-8 text, `dropped` older checkpoints that made room for it, `problem` says why
-    it cannot be used.
+    `name` is that of its file, `made_as` the one it was made under where that is another. `left_out` are files that
+    are no UTF-8 text or have a name that no restore takes, `dropped` older checkpoints that made room for it, `problem`
+    says why it cannot be used; then `created` is the time of the file.
     """
 
     name: str
     path: str
     created: float
+    made_as: str = ""
     bytes: int
     files: int = 0
     rows: Mapping[str, int] = {}
@@ -53,6 +63,14 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     left_out: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     problem: str = ""
+
+
+class _Age(NamedTuple):
+    """What the files of checkpoints are ordered by: when it was made, else the time of the file."""
+
+    created: float
+    modified: float
+    name: str
 
 
 class Place(NamedTuple):
@@ -75,16 +93,17 @@ def create(
         raise InvalidRequest(
             f"Names that begin with {AUTO} are given by Scrimshaw.", "Choose another.", parameter="name"
         )
-    if path.exists():
+    if _is_taken(path):
         raise AlreadyExists(f"There is a checkpoint {name!r} already.", "Choose another name, or delete it.")
-    return _undisturbed(engine, lambda: take(engine, name, metadata=metadata, include_global=include_global))
+    made = _undisturbed(engine, lambda: _write(engine, path, name, metadata or {}, include_global))
+    return _with_room(engine, made)
 
 
 def backup(engine: Engine, file: Path, *, include_global: bool = False) -> Checkpoint:
     """Write the memory to a file anywhere; raises AlreadyExists, VaultBusy, StorageFailure."""
     if file.exists():
         raise AlreadyExists(f"{file} exists.", "Name a new file.")
-    return _undisturbed(engine, lambda: _write(engine, file, file.stem, {}, include_global))
+    return _undisturbed(engine, lambda: _write(engine, file, _name_of(file), {}, include_global))
 
 
 def backup_if_due(engine: Engine) -> Checkpoint | None:
@@ -94,15 +113,17 @@ def backup_if_due(engine: Engine) -> Checkpoint | None:
     """
     name = f"{DAILY}-{_moment(engine):%Y%m%d}"
     is_empty = not engine.journal.history(limit=1) and not engine.sessions.latest()
-    if is_empty or path_of(engine, name).exists():
-        return None
-    return _undisturbed(engine, lambda: take(engine, name))
+    return None if is_empty or _is_taken(path_of(engine, name)) else _automatic(engine, name)
 
 
 def before(engine: Engine, what: str) -> Checkpoint:
     """The automatic checkpoint before something that destroys, such as `delete`; raises VaultBusy, StorageFailure."""
-    name = automatic_name(engine, what)
-    return _undisturbed(engine, lambda: take(engine, name))
+    return _automatic(engine, automatic_name(engine, what))
+
+
+def _automatic(engine: Engine, name: str) -> Checkpoint:
+    path = path_of(engine, name)
+    return _with_room(engine, _undisturbed(engine, lambda: _write(engine, path, name, {}, include_global=False)))
 
 
 def _undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
@@ -115,12 +136,9 @@ def _undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
         return write()
 
 
-def take(
-    engine: Engine, name: str, *, metadata: Mapping[str, str] | None = None, include_global: bool = False
-) -> Checkpoint:
-    """Write a checkpoint and drop those it makes room for."""
-    made = _write(engine, path_of(engine, name), name, metadata or {}, include_global)
-    return replace(made, dropped=tuple(_drop_oldest(engine, name)))
+def take(engine: Engine, name: str, *, include_global: bool = False) -> Checkpoint:
+    """Write a checkpoint while the vault's lock is held, and drop those it makes room for."""
+    return _with_room(engine, _write(engine, path_of(engine, name), name, {}, include_global))
 
 
 def listed(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
@@ -129,58 +147,99 @@ def listed(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 
 def newest_first(engine: Engine) -> list[Path]:
-    """The files of all checkpoints."""
-    found = engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}")
-    return sorted(found, key=lambda path: (path.stat().st_mtime_ns, path.name), reverse=True)
+    """The files of all checkpoints by when they were made; what does not say so stands where its file's time puts it.
+
+    Folders and links to nothing that have such a name are among them.
+    """
+    return sorted(_entries(engine), key=lambda path: _age(path, created_in(path)), reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
     """Delete a checkpoint for good; raises InvalidRequest unless the name is given twice, NotFound."""
-    path = path_of(engine, name)
     if confirm_name != name:
         raise InvalidRequest(
             f"{confirm_name!r} is not {name!r}.", "Repeat the name to delete it.", parameter="confirm_name"
         )
-    if not path.exists():
-        raise NotFound(f"There is no checkpoint {name!r}.", "See checkpoint_list.", name=name)
+    path = existing(engine, name)
     with storage_errors("remove", path):
         remove_file(path, engine.folder)
     return path
 
 
+def existing(engine: Engine, name: str) -> Path:
+    """The file of a checkpoint that is there; raises InvalidRequest, NotFound."""
+    path = path_of(engine, name)
+    if not _is_taken(path):
+        raise NotFound(f"There is no checkpoint {name!r}.", "See checkpoint_list.", name=name)
+    return path
+
+
 def path_of(engine: Engine, name: str) -> Path:
-    """The file of a checkpoint; raises InvalidMemoryId for a name that cannot be a file's."""
-    if check_id(name) != name or "/" in name or redact(name).classes:
-        raise InvalidRequest(f"{name!r} cannot name a checkpoint.", "Use letters, digits and dashes.", parameter="name")
+    """The file of a checkpoint; raises InvalidRequest for a name that cannot be a file's."""
+    rule = _broken_rule(name)
+    if rule:
+        raise InvalidRequest(
+            f"{name!r} cannot name a checkpoint: {rule}.",
+            "Use letters, digits and dashes, such as before-cleanup.",
+            parameter="name",
+            rule=rule,
+        )
     return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
+
+
+def _broken_rule(name: str) -> str:
+    try:
+        is_normal = check_id(name) == name
+    except InvalidMemoryId as error:
+        return str(error.details["rule"])
+    rules = {
+        "it is not in Unicode form NFC": not is_normal,
+        "it holds a slash": "/" in name,
+        "it looks like a secret": bool(redact(name).classes),
+    }
+    return next((rule for rule, is_broken in rules.items() if is_broken), "")
 
 
 def automatic_name(engine: Engine, what: str) -> str:
     """A free name for an automatic checkpoint of a kind."""
     stamp, number = f"{AUTO}{what}-{_moment(engine):%Y%m%dT%H%M%SZ}", 1
     name = stamp
-    while path_of(engine, name).exists():
+    while _is_taken(path_of(engine, name)):
         number += 1
         name = f"{stamp}.{number}"
     return name
 
 
 def place(engine: Engine, name: str) -> Place:
-    """Where a file of an archive belongs; raises UnusableArchive for a name that leads elsewhere, InvalidMemoryId."""
+    """Where a file of an archive belongs.
+
+    Raises UnusableArchive for a name that leads elsewhere or that no memory can have, InvalidMemoryId where a link
+    leads out of the vault, StorageFailure for a path that the system refuses.
+    """
     if name in COMPANIONS:
         return Place(engine.settings.folder / name, engine.settings.folder, "")
     if name == LINKS_FILE:
         return Place(engine.settings.folder / name, engine.settings.folder, LINKS_FILE)
     top, _, inside = name.partition("/")
     source = _vaults(engine, include_global=True).get(top)
-    if source is None or not inside.endswith(SUFFIX):
-        raise UnusableArchive(f"It holds {name!r}, which has no place here.", "Use another one; nothing was changed.")
+    fault = _fault(name) if source and inside.endswith(SUFFIX) else "it is no file of a memory"
+    if source is None or fault:
+        raise UnusableArchive(
+            f"It holds {name!r}, which has no place here: {fault}.", "Use another one; nothing was changed."
+        )
     memory_id = inside.removesuffix(SUFFIX)
-    return Place(locate(source.root, memory_id), source.root.resolve(), f"{source.id_prefix}{memory_id}")
+    path = locate(source.root, memory_id)
+    with storage_errors("write", path), suppress(FileNotFoundError, NotADirectoryError):
+        path.lstat()  # a name too long for the system is refused here
+    return Place(path, source.root.resolve(), f"{source.id_prefix}{memory_id}")
 
 
 def present(engine: Engine, *, include_global: bool) -> Iterator[tuple[str, Path]]:
-    """(name in an archive, path) of the files that a checkpoint would hold now."""
+    """(name in an archive, path) of the files that a checkpoint would hold now, if they are text."""
+    return ((name, path) for name, path in _all_present(engine, include_global) if not _fault(name))
+
+
+def _all_present(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
     for name in (LINKS_FILE, *COMPANIONS):
         if (path := engine.settings.folder / name).is_file():
             yield name, path
@@ -188,6 +247,17 @@ def present(engine: Engine, *, include_global: bool) -> Iterator[tuple[str, Path
         for file in scan(source, engine.limits()):
             if isinstance(file, SourceFile):
                 yield f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}", Path(file.path)
+
+
+def _fault(name: str) -> str:
+    """Why a name in an archive could not be restored as that of a memory; empty for one that can, and for other files.
+
+    What a scan of the vault passes over by its name alone is not kept either, so that both sides agree.
+    """
+    _, slash, inside = name.partition("/")
+    if not IGNORED_FOLDERS.isdisjoint(inside.split("/")[:-1]):
+        return "no memory is looked for in such a folder"
+    return fault_of(inside.removesuffix(SUFFIX)) if slash else ""
 
 
 def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
@@ -209,40 +279,50 @@ def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], i
         metadata=clean,
         parts={},
     )
-    found = present(engine, include_global=include_global)
+    found = _all_present(engine, include_global)
     files = (file for name, path in found if (file := _kept(name, path)))
     return _described(path, write_archive(path, head, files, engine.journal.dump()))
 
 
 def _kept(name: str, path: Path) -> Kept | None:
-    """A file with its text, redacted since a person may have written a secret; None if it is gone by now."""
+    """A file with its text, redacted since a person may have written a secret; None if it is gone by now.
+
+    Without its text if that is none, or if it could not be restored under its name.
+    """
     with storage_errors("read", path):
         try:
             raw = path.read_bytes()
         except FileNotFoundError:
             return None
     try:
-        return Kept(name=name, text=redact(raw.decode()), content_hash=content_hash(raw))
+        text = None if _fault(name) else redact(raw.decode())
     except UnicodeDecodeError:
-        return Kept(name=name, text=None, content_hash=content_hash(raw))
+        text = None
+    return Kept(name=name, text=text, content_hash=content_hash(raw))
 
 
 def _looked_at(engine: Engine, path: Path) -> Checkpoint:
     try:
         with open_archive(path, engine.journal.schema()) as opened:
             return _described(path, opened.manifest)
-    except UnusableArchive as error:
-        info = path.stat()
-        name = path.name.removesuffix(EXTENSION)
-        return Checkpoint(name=name, path=str(path), created=info.st_mtime, bytes=info.st_size, problem=error.message)
+    except (NotFound, UnusableArchive, StorageFailure) as error:
+        return Checkpoint(
+            name=_name_of(path),
+            path=_printable(str(path)),
+            created=_age(path, None).created,
+            bytes=_size(path),
+            problem=_printable(error.message),
+        )
 
 
 def _described(path: Path, manifest: Manifest) -> Checkpoint:
+    name = _name_of(path)
     return Checkpoint(
-        name=manifest.name,
-        path=str(path),
+        name=name,
+        path=_printable(str(path)),
         created=manifest.created,
-        bytes=path.stat().st_size,
+        made_as="" if manifest.name == name else manifest.name,
+        bytes=_size(path),
         files=len(manifest.files),
         rows=manifest.rows,
         metadata=manifest.metadata,
@@ -250,16 +330,60 @@ def _described(path: Path, manifest: Manifest) -> Checkpoint:
     )
 
 
-def _drop_oldest(engine: Engine, name: str) -> list[str]:
-    """Remove the oldest checkpoints of the same kind; the names of those that went."""
-    kind = _kind(name)
-    names = [path.name.removesuffix(EXTENSION) for path in newest_first(engine)]
-    same = [each for each in names if _kind(each) == kind]
-    dropped = same[KEPT_DAILY if kind == DAILY else KEPT :]
-    for each in dropped:
+def _with_room(engine: Engine, made: Checkpoint) -> Checkpoint:
+    """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
+    kind, now, dropped = _kind(made.name), engine.clock(), []
+    others = [path for path in _entries(engine) if path.name != f"{made.name}{EXTENSION}" and path.is_file()]
+    same = [path for path in others if _kind(_name_of(path)) == kind]
+    same.sort(key=lambda path: _worth(path, now), reverse=True)
+    for path in same[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next one drops it
-            path_of(engine, each).unlink()
-    return dropped
+            path.unlink()
+            dropped.append(_name_of(path))
+    return replace(made, dropped=tuple(dropped))
+
+
+def _worth(path: Path, now: float) -> tuple[bool, _Age]:
+    """What is kept longest is largest.
+
+    One that cannot be read, or that a clock dated ahead of now, says nothing true of its age and goes first: else ten
+    of them would push out what an operation that is still going on made to be taken back.
+    """
+    created = created_in(path)
+    return created is not None and created <= now, _age(path, created)
+
+
+def _age(path: Path, created: float | None) -> _Age:
+    try:
+        modified = min(max(path.lstat().st_mtime, 0.0), LATEST)
+    except OSError:  # gone by now
+        modified = 0.0
+    return _Age(modified if created is None else created, modified, path.name)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.lstat().st_size
+    except OSError:  # gone by now
+        return 0
+
+
+def _entries(engine: Engine) -> Iterator[Path]:
+    return engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}")
+
+
+def _is_taken(path: Path) -> bool:
+    """Whether anything has this name, a link to nothing too."""
+    return path.exists() or path.is_symlink()
+
+
+def _name_of(path: Path) -> str:
+    return _printable(path.name.removesuffix(EXTENSION))
+
+
+def _printable(text: str) -> str:
+    """The text with bytes of a file name that are not UTF-8 replaced, so that it can be shown."""
+    return os.fsencode(text).decode(errors="replace")
 
 
 def _kind(name: str) -> str:

@@ -52,7 +52,8 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
     memories = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
     memories.sort(key=lambda memory: (memory.created, memory.id))
-    return [_proposal(engine, name, group) for name, group in _by_topic(memories, topic) if not _is_done(engine, group)]
+    groups = [(name, group) for name, group in _by_topic(memories, topic) if not _is_done(engine, group)]
+    return [proposal for proposal in (_proposal(engine, name, group) for name, group in groups) if proposal]
 
 
 def consolidate(engine: Engine, proposal: Consolidation) -> Consolidated:
@@ -92,8 +93,12 @@ def _is_done(engine: Engine, group: Sequence[Memory]) -> bool:
     return any(count >= len(group) for count in made_of.values())
 
 
-def _proposal(engine: Engine, topic: str, group: Sequence[Memory]) -> Consolidation:
-    bodies = engine.index.bodies([memory.id for memory in group])
+def _proposal(engine: Engine, topic: str, found: Sequence[Memory]) -> Consolidation | None:
+    """The proposal for a group; None where other processes have deleted all but one of it meanwhile."""
+    bodies = engine.index.bodies([memory.id for memory in found])
+    group = [memory for memory in found if memory.id in bodies]
+    if len(group) < 2:
+        return None
     days = [memory.created[:10] for memory in group]
     return Consolidation(
         title=f"{topic}: {len(group)} sessions, {days[0]} to {days[-1]}",

@@ -11,6 +11,7 @@ from types import TracebackType
 
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import Degradations
+from scrimshaw.engine.vouching import settled
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.documents import parse
 from scrimshaw.ingest.redact import redact
@@ -21,6 +22,7 @@ from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import swap
 from scrimshaw.storage.discover import discover
 from scrimshaw.storage.files import Vault, lock
+from scrimshaw.storage.journal_file import JOURNAL, demand_sound, remember
 from scrimshaw.storage.paths import check_id
 from scrimshaw.storage.ports import Conditions, Index, Journal, Sessions
 from scrimshaw.storage.scan import Limits, Source
@@ -69,14 +71,18 @@ class Engine:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
+        """Hold the vault's writer lock; what a killed process left half done is ended first.
+
+        Raises VaultBusy, StorageFailure, and Conflict where a person wrote over what was left half done.
+        """
         with lock(self.lock_path(), LOCK_TIMEOUT_S):
-            swap.recover(self.folder, self.journal.agreed)
+            vaults = (source.root for source in self.sources if source.writable)
+            swap.recover(self.folder, self.journal.agreed, (self.settings.folder, *vaults))
             yield
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:
         """The document in a file's bytes, redacted; raises UnreadableFile."""
-        return parse(file, raw, redact, count_tokens=count_tokens)
+        return settled(parse(file, raw, redact, count_tokens=count_tokens))
 
     def limits(self) -> Limits:
         """Which files are too large to be a memory."""
@@ -113,6 +119,7 @@ class Engine:
 
     def close(self) -> None:
         """Release databases and locks."""
+        remember(self.folder)
         self.index.close()
         self.journal.close()
 
@@ -125,10 +132,13 @@ class Engine:
         self.close()
 
 
-def open_engine(settings: Settings, *, sources: Sequence[Source] | None = None, folder: Path | None = None) -> Engine:
+def open_engine(
+    settings: Settings, *, sources: Sequence[Source] | None = None, folder: Path | None = None, anew: bool = False
+) -> Engine:
     """Open the memory of a project.
 
-    `sources` replaces the project's own vaults and documents, `folder` the place of the databases.
+    `sources` replaces the project's own vaults and documents, `folder` the place of the databases; with `anew` a
+    journal is begun in the place of one that was lost. Raises DamagedDatabase for a journal that is lost or not sound.
     """
     limit_native_threads()
     folder = folder or settings.folder
@@ -139,7 +149,7 @@ def open_engine(settings: Settings, *, sources: Sequence[Source] | None = None, 
     )
     embedder = open_embedder(settings.embedding)
     try:
-        journal = SqliteJournal(folder / "journal.db", busy_timeout_ms=settings.index.busy_timeout_ms)
+        journal = _open_journal(folder / JOURNAL, settings.index.busy_timeout_ms, anew)
     except ScrimshawError:
         index.close()
         raise
@@ -160,6 +170,16 @@ def open_engine(settings: Settings, *, sources: Sequence[Source] | None = None, 
         engine.close()
         raise
     return engine
+
+
+def _open_journal(path: Path, busy_timeout_ms: int, anew: bool) -> SqliteJournal:
+    journal = SqliteJournal(path, busy_timeout_ms=busy_timeout_ms, anew=anew)
+    try:
+        demand_sound(journal.database)
+    except ScrimshawError:
+        journal.close()
+        raise
+    return journal
 
 
 def _recover(engine: Engine) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Collection, Mapping
+
+from msgspec import Struct
 
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
@@ -11,10 +14,46 @@ from scrimshaw.models import Degradation
 INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
 
 
+REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index anew."
+
+
+class Lost(Struct, frozen=True, kw_only=True):
+    """A question that does not bring the ids `missing`; `sentence` says it in words, `advice` what to do."""
+
+    query: str
+    missing: tuple[str, ...]
+    sentence: str
+    advice: str = REBUILD
+
+
+class Verdicts:
+    """What became of each question when it was last judged. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._last: dict[str, Lost | None] = {}
+
+    def renew(self, asked: Collection[str], judged: Mapping[str, Lost | None]) -> tuple[Lost, ...]:
+        """Take over what was judged, None for a good answer; all that is lost by now.
+
+        A question that could not be judged keeps its verdict, one that is not asked any more loses it.
+        """
+        with self._guard:
+            kept = {key: last for key, last in self._last.items() if key in asked and key not in judged}
+            self._last = {**kept, **judged}
+            return tuple(last for last in self._last.values() if last)
+
+    def urgency(self) -> dict[str, int]:
+        """A number for each question that was judged: 0 for one that lost something, else more the later it was."""
+        with self._guard:
+            return {key: 0 if last else place for place, (key, last) in enumerate(self._last.items(), start=2)}
+
+
 class Degradations:
     """Degradations by the part that is affected. Safe to use from several threads."""
 
     def __init__(self) -> None:
+        self.verdicts = Verdicts()
         self._guard = threading.Lock()
         self._found: dict[str, Degradation] = {}
 

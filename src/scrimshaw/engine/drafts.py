@@ -13,12 +13,15 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.engine.checkpoints import before as checkpoint_before
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.indexing import KeepGoing
 from scrimshaw.engine.judging import quality_of
 from scrimshaw.engine.moments import moment
-from scrimshaw.engine.writing import NewText, Saved, composed, delete, rewrite, save, slug
-from scrimshaw.errors import NotFound, ScrimshawError
+from scrimshaw.engine.recording import Change, carry_out
+from scrimshaw.engine.writing import MANY, NewText, Saved, composed, rewrite, save, slug
+from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest import front_matter
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
@@ -29,6 +32,7 @@ from scrimshaw.models import (
     EventKind,
     Filters,
     Job,
+    Memory,
     MemoryType,
     Quality,
     RecordedEvent,
@@ -40,7 +44,7 @@ from scrimshaw.models import (
 from scrimshaw.session.draft import Draft, draft
 from scrimshaw.session.draft_text import body as body_of
 from scrimshaw.session.evidence import Statement
-from scrimshaw.storage.files import Vault
+from scrimshaw.storage.files import Vault, content_hash
 
 DRAFTS = "drafts"
 SESSIONS = "sessions"
@@ -142,6 +146,7 @@ def promote(engine: Engine, name: str) -> Saved:
         topics=document.topics,
         session=document.provenance.session,
         origin=ORIGIN,
+        actor="human",
         trust=document.provenance.trust,
         reason="promoted by hand",
         created=document.created,
@@ -166,20 +171,52 @@ def discard(engine: Engine, names: Sequence[str]) -> None:
 def expire(engine: Engine) -> tuple[list[str], list[str]]:
     """Remove rejected drafts and retire temporary memories whose time is over: (drafts, memory ids).
 
-    A temporary memory that a person wrote stays; what is retired can be brought back by undo.
+    A temporary memory that a person wrote stays, and one whose file is not as the index read it; what is retired can be
+    brought back by undo.
     """
     now = engine.clock()
     drafts = [each.name for each in set_aside(engine) if each.expires <= now]
     discard(engine, drafts)
     before = moment(now - engine.settings.drafts.expire_days * _DAY_S)
-    temporary = Filters(tiers=(Tier.TEMPORARY,), until=before, min_quality_score=0.0)
-    memories = [
-        memory.id
-        for memory in engine.index.select(temporary, sort="id", limit=-1, offset=0)
-        if memory.writable and memory.updated and memory.provenance.trust != Trust.HUMAN
-    ]
-    retired = delete(engine, memories, reason="temporary, and its time is over", actor="retention") if memories else []
-    return drafts, retired
+    temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
+    over = [each for each in temporary if each.writable and each.provenance.trust != Trust.HUMAN]
+    return drafts, _retired(engine, over) if over else []
+
+
+def _retired(engine: Engine, seen: Sequence[Memory]) -> list[str]:
+    """Retire those of the memories whose file is as it was seen; their ids."""
+    if len(seen) >= MANY:
+        checkpoint_before(engine, "delete")
+    with engine.exclusive():
+        same = [memory for memory in seen if _hash_now(engine, memory.id) == memory.content_hash]
+        carry_out(engine, [_retirement(engine, memory) for memory in same])
+        try:
+            engine.index.retire([memory.path for memory in same])
+        except StorageFailure as error:
+            engine.degradations.put(INDEX, index_behind(error))
+    return [memory.id for memory in same]
+
+
+def _retirement(engine: Engine, memory: Memory) -> Change:
+    vault, name = engine.vault_of(memory.id)
+    entry = Entry(
+        action=Action.RETIRE,
+        memory_id=memory.id,
+        reason="temporary, and its time is over",
+        prior_hash="",
+        new_hash="",
+        actor="retention",
+    )
+    return Change(entry, None, lambda current: vault.remove(name, current), memory.content_hash)
+
+
+def _hash_now(engine: Engine, memory_id: str) -> str:
+    """The hash of a memory's file, empty where there is none."""
+    vault, name = engine.vault_of(memory_id)
+    try:
+        return content_hash(vault.read(name))
+    except NotFound:
+        return ""
 
 
 # How a draft is kept

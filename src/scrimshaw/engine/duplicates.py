@@ -32,7 +32,7 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
     found = []
     for name, body in engine.index.bodies(ids).items():
         similarity = jaccard(own, runs(body))
-        if similarity >= settings.related:
+        if similarity >= settings.related and name in memories:  # what is deleted meanwhile has no title any more
             kind = "near_duplicate" if similarity >= settings.near_duplicate else "related"
             found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))
     return tuple(sorted(found, key=lambda item: (-item.similarity, item.id)))

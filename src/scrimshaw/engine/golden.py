@@ -8,7 +8,7 @@ from pathlib import Path
 from scrimshaw.engine.core import Engine
 from scrimshaw.errors import AlreadyExists
 from scrimshaw.ingest.redact import redact_edit
-from scrimshaw.storage.golden import GOLDEN_FILE, Golden, golden_text, read_golden, with_query, write_golden
+from scrimshaw.storage.golden import GOLDEN_FILE, Golden, GoldenFile, golden_text, read_golden, with_query, write_golden
 
 
 def golden_path(engine: Engine) -> Path:
@@ -16,9 +16,9 @@ def golden_path(engine: Engine) -> Path:
     return engine.settings.folder / GOLDEN_FILE
 
 
-def golden_queries(engine: Engine) -> tuple[Golden, ...]:
-    """The project's golden queries; raises UnreadableFile naming what is wrong with the file."""
-    return read_golden(golden_path(engine))
+def golden_file(engine: Engine) -> GoldenFile:
+    """The project's golden queries, and what is wrong with those that cannot be asked; raises UnreadableFile."""
+    return read_golden(golden_path(engine), engine.searcher.validate)
 
 
 def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) -> Golden:
@@ -32,7 +32,8 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
         engine.memory(memory_id)
     path = golden_path(engine)
     with engine.exclusive():
-        if any(known.text == golden.text for known in read_golden(path)):
+        if any(known.text == golden.text for known in golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
         before = golden_text(path)
-        return write_golden(path, redact_edit(before, with_query(before, golden)))[-1]
+        after = redact_edit(before, with_query(before, golden))
+        return write_golden(path, after, engine.searcher.validate).queries[-1]

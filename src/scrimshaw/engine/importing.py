@@ -2,48 +2,52 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Sequence
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import KeepGoing, scan
+from scrimshaw.engine.vouching import notice
 from scrimshaw.engine.writing import NewText, Saved, save
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Job, SourceFile
+from scrimshaw.models import EdgeKind, Job, Relation, SourceFile, Trust
+from scrimshaw.search.lineage import lowest
 from scrimshaw.storage.durable import storage_errors
 
 INGEST = "ingest"
 MOST_PATHS = 50
-_KEPT_ERRORS = 50
+SUFFIXES = (".md", ".markdown")
+_KEPT_LINES = 50
 
 
 def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False) -> Saved:
     """Index a file of a source, or save a copy of any other Markdown file as a memory.
 
-    Raises NotFound for a missing file, UnreadableFile for one that cannot be a memory, and what `save` raises.
+    Raises NotFound for a missing file, InvalidRequest for one that is not Markdown, UnreadableFile for one that cannot
+    be a memory, and what `save` raises.
     """
-    path = path if path.is_absolute() else engine.settings.project / path
-    with storage_errors("read", path):
-        is_there = path.is_file()
-    if not is_there:
-        raise NotFound(f"There is no file {path}.", "Check the path; it is taken from the project's folder.")
-    path = path.resolve()
-    known = _indexed(engine, path) if not dry_run else None
-    return known or _save_copy(engine, path, force=force, dry_run=dry_run)
+    path = _existing(engine, path)
+    if any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
+        scan(engine)
+    return _indexed(engine, path) or _save_copy(engine, path, force=force, dry_run=dry_run)
 
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
-    """Queue the import of files and folders; the id of the job.
+    """Queue the import of files and folders; the id of the job, or of the one that waits for the same paths already.
 
-    Raises InvalidRequest for none or too many paths, and for one with a secret in it, since the queue is written down.
+    Raises InvalidRequest for none, too many or empty paths, and for one with a secret in it: the queue is written down.
     """
     if not 1 <= len(paths) <= MOST_PATHS:
         raise InvalidRequest(f"An import takes 1 to {MOST_PATHS} paths.", "Name fewer, or a folder.", parameter="paths")
+    if not all(path.strip() for path in paths):
+        raise InvalidRequest("A path is empty.", "Name a file or a folder; `.` is the project.", parameter="paths")
     if any(redact(path).spans for path in paths):
         raise InvalidRequest("A path holds a secret.", "Rename it, or name its folder.", parameter="paths")
-    return engine.journal.enqueue(INGEST, uuid.uuid4().hex, {"paths": list(paths)}, total=len(paths))
+    key = hashlib.sha256("\0".join(sorted(paths)).encode()).hexdigest()[:16]
+    return engine.journal.enqueue(INGEST, key, {"paths": list(paths)}, total=len(paths))
 
 
 def ingest_status(engine: Engine, job_id: int) -> Job:
@@ -55,35 +59,70 @@ def ingest_status(engine: Engine, job_id: int) -> Job:
 
 
 def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
-    """The work of an import job: every file is tried; returns what went wrong, one line per file.
+    """The work of an import job: every file is tried; returns what became of those that are no new memory, by line.
 
-    A job that is run again after a crash meets the texts it saved as duplicates and skips them.
+    A job that is run again goes on where it was; files that a crash left uncounted are met as duplicates.
     """
     files = [file for path in job.payload["paths"] for file in _markdown(engine.settings.project / str(path))]
-    errors: list[str] = []
-    for number, file in enumerate(files, start=1):
-        try:
-            save_file(engine, file)
-        except ScrimshawError as error:
-            errors.append(f"{file}: {error.message}")
+    start = job.done if job.total == len(files) else 0
+    scan(engine)
+    counts, lines = Counter[str](), list[str]()
+    for number, file in enumerate(files[start:], start=start + 1):
+        status, trouble = _tried(engine, file)
+        counts[status] += 1
+        lines += [f"{redact(str(file)).text}: {trouble}"] if trouble else []
         if not keep_going(number, len(files)):
             break
+    return "\n".join(_told(files, counts, lines))
+
+
+def _tried(engine: Engine, file: Path) -> tuple[str, str]:
+    """What became of a file, and what is to be said of it."""
+    try:
+        path = _existing(engine, file)
+        saved = _indexed(engine, path) or _save_copy(engine, path, force=False, dry_run=False)
+    except ScrimshawError as error:
+        return "failed", error.message
+    return saved.status, f"rejected: {'; '.join(saved.reasons)}" if saved.reasons else ""
+
+
+def _told(files: Sequence[Path], counts: Counter[str], lines: Sequence[str]) -> Iterable[str]:
     if not files:
-        errors.append("no Markdown file was found at these paths")
-    return "\n".join(errors[:_KEPT_ERRORS])
+        yield "no Markdown file was found at these paths"
+    yield from lines[:_KEPT_LINES]
+    if len(lines) > _KEPT_LINES:
+        yield f"and {len(lines) - _KEPT_LINES} more"
+    if counts["duplicate"]:
+        yield f"{counts['duplicate']} of {counts.total()} files say what a memory says already"
+
+
+def _existing(engine: Engine, path: Path) -> Path:
+    """The file itself; raises NotFound where there is none, InvalidRequest where it is not Markdown."""
+    path = path if path.is_absolute() else engine.settings.project / path
+    with storage_errors("read", path):
+        is_there = path.is_file()
+    if not is_there:
+        raise NotFound(f"There is no file {path}.", "Check the path; it is taken from the project's folder.")
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidRequest(f"{path} is no Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
+    return path.resolve()
 
 
 def _indexed(engine: Engine, path: Path) -> Saved | None:
-    """The memory read from this file, once the index has caught up with it; None if no source holds it."""
-    if not any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
-        return None
-    scan(engine)
+    """The memory that was read from this file; None if no source holds it."""
     for source in engine.sources:
         state = engine.index.manifest(source.name).get(str(path))
         if state and state.reason:
             raise UnreadableFile(f"{path} cannot be a memory: {state.reason}.", "Correct the file.")
         if state:
-            return Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
+            told = notice(engine.memory(state.memory_id))
+            return Saved(
+                id=state.memory_id,
+                status="indexed",
+                content_hash=state.content_hash,
+                path=state.path,
+                notices=(told,) if told else (),
+            )
     return None
 
 
@@ -91,8 +130,9 @@ def _save_copy(engine: Engine, path: Path, *, force: bool, dry_run: bool) -> Sav
     size = path.stat().st_size
     if size > engine.limits().max_bytes:
         raise UnreadableFile(f"{path} has {size} bytes, more than {engine.limits().max_bytes}.", "Split it.")
-    file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0)
+    file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
     document = engine.parse(file, path.read_bytes())
+    sources = [edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM]
     new = NewText(
         content=document.body.text,
         title=document.title,
@@ -101,11 +141,14 @@ def _save_copy(engine: Engine, path: Path, *, force: bool, dry_run: bool) -> Sav
         triggers=document.triggers,
         topics=document.topics,
         origin="import",
-        reason=f"imported from {path.name}",
+        trust=lowest((Trust.AGENT, document.provenance.trust)),
+        relations=tuple(edge for edge in sources if edge.kind == EdgeKind.RELATION),
+        reason=f"imported from {redact(path.name).text}",
     )
     return save(engine, new, force=force, dry_run=dry_run)
 
 
 def _markdown(path: Path) -> list[Path]:
     with storage_errors("read", path):
-        return sorted(path.rglob("*.md")) if path.is_dir() else [path]
+        found = path.rglob("*") if path.is_dir() else [path]
+        return sorted(file for file in found if file == path or file.suffix.lower() in SUFFIXES)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import CHECKPOINTS, Engine
+from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.errors import DamagedDatabase, InvalidMemoryId, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Degradation, Entry, Job, Skip, SourceFile
 from scrimshaw.storage.durable import sweep
 from scrimshaw.storage.files import Vault, content_hash
+from scrimshaw.storage.journal_file import remember
+from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE, read_links
 from scrimshaw.storage.paths import locate
 from scrimshaw.storage.ports import PendingChunk
@@ -22,6 +24,8 @@ from scrimshaw.storage.sync import Progress, Synchronizer, SyncReport
 EMBED = "embed"
 # Texts per commit: small enough that a killed worker loses under a second of work.
 EMBED_BATCH = 16
+# Files seen for the first time per commit, so that their texts fit in memory.
+EXTERNAL_BATCH = 500
 
 KeepGoing = Callable[[int, int], bool]
 
@@ -38,6 +42,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     if _lacks_vectors(engine):
         engine.journal.enqueue(EMBED, "", {})
     engine.degradations.clear(INDEX)
+    remember(engine.folder)
     return replace(report, skipped=(*report.skipped, *skipped))
 
 
@@ -139,10 +144,10 @@ def _follow_links(engine: Engine) -> list[Skip]:
     return []
 
 
-def unrecorded(engine: Engine) -> dict[str, tuple[str, str]]:
+def unrecorded(engine: Engine) -> dict[str, tuple[str | None, str]]:
     """Files of the vaults that are not as the ledger says: (hash it says, hash they have), by memory id.
 
-    The links file goes by its name; an empty hash means that there is no file.
+    The links file goes by its name; an empty hash means that there is no file, None that the ledger never heard of it.
     """
     if not engine.sources[0].writable:
         return {}
@@ -150,8 +155,9 @@ def unrecorded(engine: Engine) -> dict[str, tuple[str, str]]:
     differing = [name for name in said.keys() | found.keys() if name and said.get(name, "") != found.get(name, "")]
     # What the index saw may be some time ago: only the file itself is proof.
     now = {name: _hash_on_disk(engine, name) for name in sorted(differing)}
-    known = {name: (said.get(name, ""), seen) for name, seen in now.items() if seen is not None}
-    return {name: hashes for name, hashes in known.items() if hashes[0] != hashes[1]}
+    return {
+        name: (said.get(name), seen) for name, seen in now.items() if seen is not None and seen != said.get(name, "")
+    }
 
 
 def ledger_file(engine: Engine, name: str) -> tuple[Path, Path]:
@@ -174,10 +180,16 @@ def _hashes(engine: Engine) -> dict[str, str]:
 def _hash_on_disk(engine: Engine, name: str) -> str | None:
     """The hash of a file that is ours, empty where there is none, None where nobody can tell."""
     try:
-        return content_hash(ledger_file(engine, name)[0].read_bytes())
-    except (FileNotFoundError, NotADirectoryError, InvalidMemoryId):
-        return ""
+        return hash_of(_bytes_on_disk(engine, name))
     except OSError:
+        return None
+
+
+def _bytes_on_disk(engine: Engine, name: str) -> bytes | None:
+    """A file that is ours, None where there is none; raises OSError where nobody can tell."""
+    try:
+        return ledger_file(engine, name)[0].read_bytes()
+    except (FileNotFoundError, NotADirectoryError, InvalidMemoryId):
         return None
 
 
@@ -187,19 +199,54 @@ def _record_external(engine: Engine) -> None:
         return
     try:
         with engine.exclusive():
-            rows = [(_external(name, *hashes), None) for name, hashes in unrecorded(engine).items()]
-            engine.journal.record(rows)
+            found = [(name, said) for name, (said, _) in unrecorded(engine).items()]
+            for start in range(0, len(found), EXTERNAL_BATCH):
+                _record_seen(engine, found[start : start + EXTERNAL_BATCH])
     except VaultBusy:
         # Its holder may be writing the very rows; the next scan sees what is missing then.
         return
 
 
-def _external(name: str, prior_hash: str, new_hash: str) -> Entry:
+def _record_seen(engine: Engine, files: Sequence[tuple[str, str | None]]) -> None:
+    """A row and the text of each of these files, given with the hash the ledger has for it."""
+    entries: list[Entry] = []
+    texts: list[Kept] = []
+    for name, said in files:
+        try:
+            data = _bytes_on_disk(engine, name)
+        except OSError:
+            continue
+        entries.append(external(name, said, hash_of(data)))
+        texts += kept(name, data)
+    engine.journal.record([(entry, None) for entry in entries], (), texts)
+
+
+def hash_of(data: bytes | None) -> str:
+    """The hash of a file's bytes as the ledger has it, empty where there is no file."""
+    return "" if data is None else content_hash(data)
+
+
+def kept(name: str, data: bytes | None) -> list[Kept]:
+    """What the journal keeps of a file for undo: its text, redacted; nothing where there is no file."""
+    return [] if data is None else [Kept(name, content_hash(data), redact(data.decode(errors="replace")))]
+
+
+def external(name: str, said: str | None, now: str) -> Entry:
+    """The row of a change that no tool made: `said` is the hash the ledger had, None for a file it never heard of.
+
+    The user's own vault is changed from other projects too, so nobody can tell who did.
+    """
+    if said is None:
+        reason = "first seen"
+    elif not now:
+        reason = "the file was removed outside Scrimshaw"
+    else:
+        reason = f"the file {'changed' if said else 'came back'} outside Scrimshaw"
     return Entry(
         action=Action.EXTERNAL,
         memory_id=name,
-        reason="the file changed outside Scrimshaw" if new_hash else "the file was removed outside Scrimshaw",
-        prior_hash=prior_hash,
-        new_hash=new_hash,
-        actor="human",
+        reason=reason,
+        prior_hash=said or "",
+        new_hash=now,
+        actor="external" if name.startswith(GLOBAL) else "human",
     )

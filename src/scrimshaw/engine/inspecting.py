@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
 
-from scrimshaw.engine.capabilities import PROBES, Probe, measured
+from scrimshaw.engine import reading
+from scrimshaw.engine.capabilities import PROBES, Probe, Verdict, measured
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import vectors_ready
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Capability, Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
+from scrimshaw.search.faults import Faults, Part
 
 LARGEST_PAGE = 100
 
@@ -32,7 +35,7 @@ TIER_WEIGHTS: Mapping[Tier, float] = MappingProxyType(
 
 
 class Page(Struct, frozen=True, kw_only=True):
-    """A page of memories; `total` counts all that satisfy the filters."""
+    """A page of memories, with the trust of their lineage; `total` counts all that satisfy the filters."""
 
     memories: tuple[Memory, ...]
     total: int
@@ -49,7 +52,10 @@ class Folder(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """Exact counts. `vectors` are (embedded, all) chunks, bytes those of the databases on disk."""
+    """Exact counts. `vectors` are (embedded, all) chunks, bytes those of the databases on disk.
+
+    `skipped` are all files that the last scan passed over. `degradations` say what a damaged index could not tell.
+    """
 
     total: int
     by_tier: Mapping[str, int]
@@ -64,12 +70,15 @@ class Stats(Struct, frozen=True, kw_only=True):
     waiting_jobs: int
     index_bytes: int
     journal_bytes: int
+    degradations: tuple[Degradation, ...] = ()
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """`status` is `healthy`, `degraded` (something is off, the rest works) or `broken` (answers may be wrong).
+    """`status` is `healthy`, `degraded` (something is off, the rest works) or `broken`.
 
-    Each capability was measured just now. `problems` say what breaks the memory and what to do about it.
+    Broken is what may answer wrongly or keep nothing. Each capability was measured just now; its verdict says what it
+    means and `advice` what to do where it is not on. What is off by choice, or being made, is among the `degradations`
+    and leaves the memory healthy. `problems` say what breaks the memory.
     """
 
     status: str
@@ -77,6 +86,8 @@ class Health(Struct, frozen=True, kw_only=True):
     vectors: tuple[int, int]
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
+    verdicts: Mapping[str, Verdict]
+    advice: Mapping[str, str]
     problems: tuple[str, ...]
 
 
@@ -102,7 +113,8 @@ def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int
     if not 1 <= limit <= LARGEST_PAGE or offset < 0:
         raise InvalidRequest(f"A page has 1 to {LARGEST_PAGE} memories from offset 0.", "", parameter="limit")
     memories = engine.index.select(filters, sort=sort, limit=limit, offset=offset)
-    return Page(memories=tuple(memories), total=engine.index.count(filters)[""], offset=offset)
+    known = reading.traced(engine, {memory.id: memory for memory in memories})
+    return Page(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)
 
 
 def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> Stats:
@@ -110,6 +122,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     every = engine.index.select(filters, sort="id", limit=-1, offset=0)
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
     dates = sorted(memory.updated for memory in memories if memory.updated)
+    faults = Faults()
     return Stats(
         total=len(memories),
         by_tier=_counted(memory.tier for memory in memories),
@@ -119,11 +132,12 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         folders=_folders(memories),
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
-        skipped=tuple(engine.index.skips()),
-        vectors=vectors_ready(engine),
+        skipped=tuple(faults.borne(Part.FILES, engine.index.skips, [])),
+        vectors=faults.borne(Part.VECTORS, partial(vectors_ready, engine), (0, 0)),
         waiting_jobs=len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
         index_bytes=engine.index.size_bytes(),
         journal_bytes=engine.journal.size_bytes(),
+        degradations=faults.found(),
     )
 
 
@@ -166,7 +180,7 @@ def health(engine: Engine, *, thorough: bool = False, more: Sequence[Probe] = ()
     `thorough` reads every page of both databases and checks the ledger's chain.
     """
     truth = measured(engine, (*PROBES, *more))
-    found = (*truth.degradations, *engine.degradations.of())
+    found = (*truth.degradations, *(own := engine.degradations.of()))
     degradations = tuple({each.failure_mode: each for each in found}.values())
     problems = list(truth.problems)
     memories = 0
@@ -176,11 +190,13 @@ def health(engine: Engine, *, thorough: bool = False, more: Sequence[Probe] = ()
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
     return Health(
-        status="broken" if problems else "degraded" if degradations else "healthy",
+        status="broken" if problems else "degraded" if own or Verdict.WARNING in truth.verdicts.values() else "healthy",
         memories=memories,
         vectors=_progress(engine),
         capabilities=truth.capabilities,
         degradations=degradations,
+        verdicts=truth.verdicts,
+        advice=truth.advice,
         problems=tuple(problems),
     )
 

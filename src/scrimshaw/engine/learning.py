@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.errors import NotFound
@@ -31,15 +32,16 @@ class Progress(Struct, frozen=True, kw_only=True):
 
 def preflight(engine: Engine, row: Learning) -> None:
     """Record the scores before a task."""
-    _record(engine, row)
+    engine.sessions.record_learning(_clean(engine, row))
 
 
 def postflight(engine: Engine, row: Learning) -> Progress:
     """Record the scores after a task and answer what it taught; raises NotFound without a preflight."""
+    row = _clean(engine, row)
     rows = engine.sessions.learnings(row.folder, limit=_ALL)
     if not any(each.task == row.task and each.phase == PRE for each in rows):
         raise NotFound(f"The task {row.task!r} has no preflight.", "Call task_preflight when a task begins.")
-    _record(engine, row)
+    engine.sessions.record_learning(row)
     return next(each for each in history(engine, row.folder) if each.task == row.task)
 
 
@@ -47,7 +49,7 @@ def history(
     engine: Engine, folder: str, *, session: str = "", limit: int = 10, complete: bool = False
 ) -> list[Progress]:
     """What the tasks of a folder taught, newest first; with `complete` only those that ended."""
-    rows = engine.sessions.learnings(folder, session=session, limit=_ALL)
+    rows = engine.sessions.learnings(_redacted(folder), session=_redacted(session), limit=_ALL)
     tasks = list(dict.fromkeys(row.task for row in rows))
     found = [_progress([row for row in rows if row.task == task]) for task in tasks]
     return [each for each in found if each.index is not None or not complete][:limit]
@@ -59,20 +61,20 @@ def mean_index(found: Sequence[Progress]) -> float | None:
     return round(sum(ended) / len(ended), 2) if ended else None
 
 
-def _record(engine: Engine, row: Learning) -> None:
-    names = {"folder": row.folder, "task": row.task, "session": row.session}
-    clean = {name: redact(text).text for name, text in names.items()}
-    engine.sessions.record_learning(
-        Learning(
-            **clean,
-            phase=row.phase,
-            knowledge=row.knowledge,
-            uncertainty=row.uncertainty,
-            context=row.context,
-            gaps=tuple(redact(gap).text for gap in row.gaps),
-            at=engine.clock(),
-        )
+def _clean(engine: Engine, row: Learning) -> Learning:
+    """The row as it is stored, and as it is asked for."""
+    return replace(
+        row,
+        folder=_redacted(row.folder),
+        task=_redacted(row.task),
+        session=_redacted(row.session),
+        gaps=tuple(map(_redacted, row.gaps)),
+        at=engine.clock(),
     )
+
+
+def _redacted(text: str) -> str:
+    return redact(text).text
 
 
 def _progress(rows: Sequence[Learning]) -> Progress:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -73,7 +73,8 @@ def search(
     if session and deduplicate:
         seen = (*request.filters.exclude, *sessions.unseen(engine, session))
         request = replace(request, filters=replace(request.filters, exclude=seen))
-    around = sessions.surroundings(engine, session, request.query, request.limit)
+    limit = request.limit or engine.settings.search.limit
+    around = sessions.surroundings(engine, session, request.query, limit)
     result = engine.searcher.search(request, around)
     if not engine.index.generation():
         result = replace(result, degradations=(*result.degradations, SCAN_PENDING))
@@ -92,7 +93,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     if memory_id.startswith(sessions.ITEM_PREFIX):
         return _item_text(engine, memory_id)
     faults = Faults()
-    memory = _traced(engine, engine.memory(memory_id), faults)
+    memory = traced(engine, {memory_id: engine.memory(memory_id)}, faults)[memory_id]
     raw = _bytes_of(memory)
     document = engine.parse(_file_of(memory, raw), raw)
     body = document.body.text
@@ -127,15 +128,17 @@ def match_triggers(
     least its attention there. With `cognitive` the text follows the attention: whole, a start, or none.
     """
     phrases = engine.searcher.phrases(text)
-    filters = Filters(only=tuple(phrases), folder=folder)
+    filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
     memories = engine.index.select(filters, sort="id", limit=len(phrases), offset=0)
     memories.sort(key=lambda memory: (-sum(map(len, phrases[memory.id])), memory.id))
+    memories = [*traced(engine, {memory.id: memory for memory in memories[:limit]}).values()]
     held = sessions.attention_by_memory(engine, session) if session else {}
     faded = TURN_DECAY ** (turn - 1) if turn else 1.0
-    bodies = engine.index.bodies([memory.id for memory in memories[:limit]])
+    bodies = engine.index.bodies([memory.id for memory in memories])
     return [
         _trigger_match(engine, memory, tuple(phrases[memory.id]), bodies[memory.id], held, faded, cognitive)
-        for memory in memories[:limit]
+        for memory in memories
+        if memory.id in bodies  # another process may have deleted it meanwhile
     ]
 
 
@@ -158,15 +161,39 @@ def _trigger_match(
 
 
 def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
-    """The edges that lead to and from a memory, exactly as the files state them; raises NotFound."""
+    """The edges that lead to and from a memory, exactly as the files state them, even to nowhere; raises NotFound."""
     engine.memory(memory_id)
-    return engine.index.neighbors([memory_id], hops=hops, direction=direction)
+    found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
+    nowhere = [] if direction == "incoming" else _unresolved(engine, memory_id, found, hops)
+    return sorted([*found, *nowhere], key=lambda edge: edge.hop)
 
 
-def _traced(engine: Engine, memory: Memory, faults: Faults) -> Memory:
-    """The memory with the trust of its lineage."""
-    known = {memory.id: memory}
-    return faults.borne(Part.GRAPH, partial(lineage.traced, engine.index, known), lineage.untraced(known))[memory.id]
+def _unresolved(engine: Engine, start: str, found: Sequence[Neighbor], hops: int) -> list[Neighbor]:
+    """The edges of a memory, and of those that the walk reached before its last hop, to what is no memory."""
+    reached = {start: 0}
+    for step in found:
+        reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
+    edges = engine.index.edges(start if hops == 1 else "")
+    return [
+        Neighbor(
+            start=start,
+            hop=reached[edge.source] + 1,
+            source=edge.source,
+            target=edge.target,
+            relation=edge.relation,
+            strength=edge.strength,
+            evidence=edge.evidence,
+            unresolved=True,
+        )
+        for edge, place in edges
+        if not place and reached.get(edge.source, hops) < hops
+    ]
+
+
+def traced(engine: Engine, memories: Mapping[str, Memory], faults: Faults | None = None) -> Mapping[str, Memory]:
+    """The memories, each with the trust of its lineage; the least where that cannot be read."""
+    work = partial(lineage.traced, engine.index, memories)
+    return (faults or Faults()).borne(Part.GRAPH, work, lineage.untraced(memories))
 
 
 def _bytes_of(memory: Memory) -> bytes:

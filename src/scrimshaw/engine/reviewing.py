@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -33,20 +34,18 @@ def touch(engine: Engine, memories: Iterable[Memory]) -> None:
     """Count the reading of memories as reviews of grade good."""
     for memory in memories:
         if memory.source != "session":
-            _review(engine, memory, Grade.GOOD)
+            engine.journal.review(memory.id, partial(_reviewed, engine, memory, Grade.GOOD))
 
 
 def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
     """Record whether a memory helped: a review, and a step of its confidence. Raises NotFound."""
-    state = _review(engine, engine.memory(memory_id), Grade.GOOD if useful else Grade.AGAIN)
-    confidence = min(1.0, max(0.0, state.confidence + (USEFUL if useful else -NOT_USEFUL)))
-    state = replace(
-        state,
-        confidence=round(confidence, 4),
-        useful=state.useful + useful,
-        not_useful=state.not_useful + (not useful),
-    )
-    engine.journal.review(state)
+    memory = engine.memory(memory_id)
+    grade = Grade.GOOD if useful else Grade.AGAIN
+
+    def change(before: Review | None) -> Review:
+        return _judged(_reviewed(engine, memory, grade, before), useful)
+
+    state = engine.journal.review(memory_id, change)
     return Validated(
         id=memory_id,
         confidence=state.confidence,
@@ -55,21 +54,28 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
     )
 
 
-def _review(engine: Engine, memory: Memory, grade: Grade) -> Review:
-    """The stored state after a review of this grade now."""
+def _judged(state: Review, useful: bool) -> Review:
+    confidence = min(1.0, max(0.0, state.confidence + (USEFUL if useful else -NOT_USEFUL)))
+    return replace(
+        state,
+        confidence=round(confidence, 4),
+        useful=state.useful + useful,
+        not_useful=state.not_useful + (not useful),
+    )
+
+
+def _reviewed(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:
+    """The state after a review of this grade now."""
     now, settings = engine.clock(), engine.settings.forgetting
-    before = engine.journal.reviews([memory.id]).get(memory.id)
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
     stability = before.stability if before else min(decay.stability_of(half_life), MOST_STABLE_DAYS)
     difficulty = before.difficulty if before else decay.INITIAL_DIFFICULTY
     present = presence(memory, before, now, settings).retrievability
     stability, difficulty = decay.review(stability, difficulty, present, grade)
-    state = replace(
+    return replace(
         before or Review(memory_id=memory.id, stability=0.0, difficulty=0.0, last_review=0.0),
         stability=min(stability, MOST_STABLE_DAYS),
         difficulty=difficulty,
         last_review=now,
         reviews=(before.reviews if before else 0) + 1,
     )
-    engine.journal.review(state)
-    return state

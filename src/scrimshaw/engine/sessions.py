@@ -120,9 +120,13 @@ def unseen(engine: Engine, session: Session) -> tuple[str, ...]:
 
 def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:
     """Remember what the session is shown now; call it for what was really sent."""
-    shown = {hit.memory.id: hit.memory.content_hash for hit in hits if hit.memory.content_hash}
-    if shown:
-        engine.sessions.show(session.id, shown, now=engine.clock())
+    if found := hashes(hits):
+        engine.sessions.show(session.id, found, now=engine.clock())
+
+
+def hashes(hits: Iterable[Hit]) -> dict[str, str]:
+    """Id -> content hash of the memories among the hits; entries of a session's record have none."""
+    return {hit.memory.id: hit.memory.content_hash for hit in hits if hit.memory.content_hash}
 
 
 def read_item(engine: Engine, item_id: str) -> Item | None:

@@ -1,16 +1,31 @@
-"""Who may make a memory constitutional: a person, and only of what comes from people."""
+"""Who vouches for a memory: a person alone makes one constitutional, and no hand but a person's keeps a person's label.
+
+Files are truth, so a file of a person's vault is believed when it says that it is constitutional; no door of an agent's
+leads there. Whoever can write files can write such a one: the doctor names those that no command made.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from scrimshaw.engine.core import Engine
-from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Document, Tier, Trust
+from msgspec.structs import replace
+
+from scrimshaw.errors import InvalidRequest, UnreadableFile
+from scrimshaw.ingest import front_matter, metadata
+from scrimshaw.ingest.edits import edit
+from scrimshaw.models import Action, Document, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search import lineage
+
+if TYPE_CHECKING:
+    from scrimshaw.engine.core import Engine
 
 # Who acts when a person gave the command.
 HUMAN_ACTORS = frozenset({"human", "cli"})
+# An import that is run again brings what the same source says now, under the label that source has.
+_KEEPERS = HUMAN_ACTORS | {"import"}
 
 
 def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
@@ -24,7 +39,7 @@ def vouched(engine: Engine, memory_id: str, changes: Mapping[str, object], actor
 
     Raises InvalidRequest when somebody else asks for it, or when a source of the memory is not a person's.
     """
-    if changes.get("tier") != Tier.CONSTITUTIONAL:
+    if not asks(changes):
         return changes
     if actor not in HUMAN_ACTORS:
         raise _refusal(memory_id)
@@ -38,18 +53,102 @@ def vouched(engine: Engine, memory_id: str, changes: Mapping[str, object], actor
     return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
 
 
-def demand_unchanged(engine: Engine, document: Document, actor: str) -> None:
-    """Refuse a write by which anybody but a person words a constitutional memory; raises InvalidRequest."""
-    if document.tier != Tier.CONSTITUTIONAL or actor in HUMAN_ACTORS:
+def asks(changes: Mapping[str, object]) -> bool:
+    """Whether these changes make a memory constitutional."""
+    return changes.get("tier") == Tier.CONSTITUTIONAL
+
+
+def demand_changeable(memories: Iterable[Memory], actor: str, command: str = "edit") -> None:
+    """Refuse to change or remove a constitutional memory to all but a person; raises InvalidRequest."""
+    for memory in memories:
+        if memory.tier == Tier.CONSTITUTIONAL and actor not in HUMAN_ACTORS:
+            raise InvalidRequest(
+                f"{memory.id!r} is constitutional: only a person changes or deletes it.",
+                f"Ask the user to run `scrimshaw {command} {memory.id}`.",
+                parameter="id",
+            )
+
+
+def settled(document: Document) -> Document:
+    """The document, important where it claims to be constitutional and stands in no vault of a person's."""
+    if document.tier != Tier.CONSTITUTIONAL or document.file.writable:
+        return document
+    return replace(document, tier=Tier.IMPORTANT)
+
+
+def by_hand(engine: Engine) -> list[Memory]:
+    """The constitutional memories whose files no command of Scrimshaw's left as they are."""
+    every = engine.index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
+    return [memory for memory in every if _is_external(engine.journal.history(memory.id, 1))]
+
+
+def claimants(engine: Engine) -> list[Memory]:
+    """The memories whose files claim to be constitutional and that count as important."""
+    every = engine.index.select(Filters(tiers=(Tier.IMPORTANT,)), sort="id", limit=-1, offset=0)
+    return [memory for memory in every if notice(memory)]
+
+
+def notice(memory: Memory) -> str:
+    """What to tell of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
+    if memory.tier != Tier.IMPORTANT or not _claims(Path(memory.path)):
+        return ""
+    claim = f"{memory.id!r} claims to be constitutional, and counts as important"
+    if not memory.writable:
+        return f"{claim}: {memory.path} is read only, and nothing but a memory of the vault can be constitutional."
+    return f"{claim}, since its trust is {memory.provenance.trust}: `scrimshaw edit {memory.id} --tier constitutional`."
+
+
+def reworded(before: str, after: str, actor: str) -> str:
+    """The text of a file after an edit; where anybody but a person worded it anew, at most an agent vouches for it."""
+    if actor in _KEEPERS or _wording(before) == _wording(after):
+        return after
+    return lowered(after, Trust.AGENT)
+
+
+def unlinked(engine: Engine, memory_id: str, text: str, actor: str) -> str:
+    """A file's text that keeps, when a source is taken from it by anybody but a person, the label it had by it."""
+    if actor in HUMAN_ACTORS:
+        return text
+    return lowered(text, lineage.sources(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN))
+
+
+def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor: str) -> None:
+    """Refuse to anybody but a person to take a source from a document that cannot keep the label it had by it."""
+    if actor in HUMAN_ACTORS or relation != Relation.DERIVED_FROM:
         return
-    memory_id = document.file.memory_id
-    before = engine.index.get([memory_id]).get(memory_id)
-    if (
-        before is None
-        or before.tier != Tier.CONSTITUTIONAL
-        or memory_id not in engine.index.same_text(document.text_hash)
-    ):
-        raise _refusal(memory_id)
+    trust = lineage.sources(engine.index, (memory.id,)).get(memory.id, Trust.HUMAN)
+    if lineage.rank(trust) > lineage.rank(memory.provenance.trust):
+        raise InvalidRequest(
+            f"Without this source {memory.id!r} would be trusted more than {trust}.",
+            "Ask the user to take the relation out of .scrimshaw/links.toml.",
+            parameter="relation",
+        )
+
+
+def lowered(text: str, trust: Trust) -> str:
+    """The text of a file that states this trust at most; raises UnreadableFile where its front matter is broken."""
+    values = front_matter.read(text).values
+    if lineage.rank(metadata.provenance(values, str).trust) >= lineage.rank(trust):
+        return text
+    stated = values.get("provenance")
+    fields = stated if isinstance(stated, Mapping) else {"source": metadata.line(stated) or Provenance().source}
+    return edit(text, {"provenance": {**fields, "trust": trust.value}})
+
+
+def _wording(text: str) -> tuple[Any, ...]:
+    """What a memory is called, what brings it up, and what it says."""
+    parts = front_matter.read(text)
+    return metadata.title(parts.values, str), metadata.phrases(parts.values, "trigger_phrases", str), parts.body
+
+
+def _claims(path: Path) -> bool:
+    with suppress(OSError, UnicodeDecodeError, UnreadableFile):
+        return metadata.stated_tier(front_matter.read(path.read_text(encoding="utf-8")).values) == Tier.CONSTITUTIONAL
+    return False
+
+
+def _is_external(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return not rows or rows[0]["action"] == Action.EXTERNAL
 
 
 def _refusal(memory_id: str) -> InvalidRequest:
@@ -57,7 +156,7 @@ def _refusal(memory_id: str) -> InvalidRequest:
         f"scrimshaw edit {memory_id} --tier constitutional" if memory_id else "scrimshaw save --tier constitutional"
     )
     return InvalidRequest(
-        "Only a person makes or words a constitutional memory.",
+        "Only a person makes a memory constitutional.",
         f"Ask the user to run `{command}`, or save it as critical.",
         parameter="importance_tier",
     )

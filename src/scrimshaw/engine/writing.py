@@ -24,7 +24,8 @@ from scrimshaw.engine.duplicates import Similar, similar_memories
 from scrimshaw.engine.indexing import EMBED
 from scrimshaw.engine.judging import judged, judged_again, quality_of
 from scrimshaw.engine.moments import moment
-from scrimshaw.engine.vouching import demand_human, demand_unchanged, vouched
+from scrimshaw.engine.recording import Change, carry_out
+from scrimshaw.engine.vouching import demand_changeable, demand_human, reworded, vouched
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
 from scrimshaw.ingest.documents import NewMemory, render, text_hash
 from scrimshaw.ingest.edits import edit
@@ -70,7 +71,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     """A memory to be saved; without `id` one is made from the title, without `title` from the first heading or line.
 
     `created` is an ISO time, now when empty. `tool_calls` counts those of the session the text was made of, `facts` are
-    further keys of the front matter.
+    further keys of the front matter. `actor` is who saves it, where that is not its `origin`.
     """
 
     content: str
@@ -82,6 +83,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ()
     session: str = ""
     origin: str = "agent"
+    actor: str = ""
     trust: Trust = Trust.AGENT
     reason: str = "saved"
     created: str = ""
@@ -93,10 +95,11 @@ class NewText(Struct, frozen=True, kw_only=True):
 class Saved(Struct, frozen=True, kw_only=True):
     """What became of a save.
 
-    `status` is `saved`, `updated`, `duplicate` (the same text stands in `id`; nothing was written), `rejected` (by the
-    quality gate, for `reasons`; nothing was written) or `dry_run`. `spans` index the content as it was given.
-    `similar` are near duplicates and related memories, closest first. `proposals` are relations worth stating; nothing
-    was done about them.
+    `status` is `saved`, `updated`, `unchanged`, `duplicate` (the same text stands in `id`; nothing was written),
+    `rejected` (by the quality gate, for `reasons`; nothing was written) or `dry_run`. `spans` index the content as it
+    was given. `similar` are near duplicates and related memories, closest first. `proposals` are relations worth
+    stating; nothing was done about them. `notices` tell what became of a claim to the constitutional tier, or who
+    vouches for one.
     """
 
     id: str
@@ -109,6 +112,7 @@ class Saved(Struct, frozen=True, kw_only=True):
     proposals: tuple[Proposal, ...] = ()
     quality: Quality | None = None
     reasons: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
@@ -185,10 +189,14 @@ def update(
     )
 
     def change(before: str) -> str:
-        return judged_again(engine.settings, edit(before, _stamped(before, changes), content))
+        if edit(before, changes, content) == before:
+            return before
+        after = judged_again(engine.settings, edit(before, _stamped(before, changes), content))
+        return reworded(before, after, actor)
 
+    former = engine.memory(memory_id)
     memory, after = rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
-    return _saved(memory, "updated", after)
+    return _saved(memory, "unchanged" if memory.content_hash == former.content_hash else "updated", after)
 
 
 def rewrite(
@@ -196,10 +204,11 @@ def rewrite(
 ) -> tuple[Memory, Redacted]:
     """Replace the text of a memory's file by what `change` makes of it, under the vault's lock.
 
-    Only what changed is redacted; `entry` is recorded with both hashes, the text before is kept for undo. Raises
-    like `update`, and what `change` raises.
+    Only what changed is redacted; `entry` is recorded with both hashes, the text before is kept for undo. Where
+    nothing changes nothing is written. Raises like `update`, and what `change` raises.
     """
     memory = _writable(engine, memory_id)
+    demand_changeable([memory], entry.actor)
     vault, name = engine.vault_of(memory_id)
     with engine.exclusive():
         raw = vault.read(name)
@@ -207,8 +216,9 @@ def rewrite(
         current = content_hash(raw)
         after = redact_edit(before, change(before))
         expected = current if expected_hash is None else expected_hash
-        entry = replace(entry, prior_hash=current)
-        return _write(engine, memory_id, after, expected_hash=expected, entry=entry, prior=redact(before)), after
+        if after.text == before and expected == current:
+            return replace(memory, content_hash=current), after
+        return _write(engine, memory_id, after, expected_hash=expected, entry=entry), after
 
 
 def delete(
@@ -223,31 +233,28 @@ def delete(
 ) -> list[str]:
     """Retire memories: their files go, their last content stays in the journal for undo.
 
-    With `purge` every copy of them goes, in checkpoints too; see `purging`. All are checked before the first is
-    touched, and before many a checkpoint is made, but none of what is purged or with `backup` off. Raises NotFound,
-    ReadOnly, VaultBusy, StorageFailure, this one also where a purge could not reach a copy.
+    With `purge` every copy of them goes, in checkpoints too; see `purging`. All go or none, and before many a
+    checkpoint is made, but none of what is purged or with `backup` off. Raises NotFound, ReadOnly, VaultBusy,
+    StorageFailure, this one also where a purge could not reach a copy.
     """
     memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
+    demand_changeable(memories, actor, "delete")
     if purge and memories:
         return _purged(engine, memories, reason, actor, session)
     if len(memories) >= MANY and backup:
         before(engine, "delete")
+    entry = Entry(
+        action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor=actor, session=session
+    )
     with engine.exclusive():
-        for memory in memories:
-            vault, name = engine.vault_of(memory.id)
-            raw = vault.remove(name, None)
-            entry = Entry(
-                action=Action.RETIRE,
-                memory_id=memory.id,
-                reason=reason,
-                prior_hash=content_hash(raw),
-                new_hash="",
-                actor=actor,
-                session=session,
-            )
-            engine.journal.record([(entry, redact(raw.decode(errors="replace")))])
-            _unindexed(engine, memory)
+        carry_out(engine, [_removal(engine, replace(entry, memory_id=memory.id)) for memory in memories])
+        _unindexed(engine, memories)
     return [memory.id for memory in memories]
+
+
+def _removal(engine: Engine, entry: Entry) -> Change:
+    vault, name = engine.vault_of(entry.memory_id)
+    return Change(entry, None, lambda current: vault.remove(name, current))
 
 
 def _purged(engine: Engine, memories: Sequence[Memory], reason: str, actor: str, session: str) -> list[str]:
@@ -346,15 +353,16 @@ def _free_id(engine: Engine, title: str) -> str:
 
 def _entry(outcome: Saved, new: NewText) -> Entry:
     """The ledger's row of a new memory; what it may supersede and what is like it stand there to be looked up."""
+    related = [edge.target for edge in new.relations]
     return Entry(
         action=_ACTIONS.get(new.origin, Action.CREATE),
         memory_id=outcome.id,
         reason=new.reason,
         prior_hash="",
         new_hash="",
-        actor=new.origin,
+        actor=new.actor or new.origin,
         session=new.session,
-        linked_memory_ids=(*(edge.target for edge in new.relations), *(each.id for each in outcome.similar)),
+        linked_memory_ids=tuple(dict.fromkeys([*related, *(each.id for each in outcome.similar)])),
         decision_meta={"proposals": [to_builtins(each) for each in outcome.proposals]} if outcome.proposals else {},
     )
 
@@ -366,7 +374,6 @@ def _write(
     *,
     expected_hash: str,
     entry: Entry,
-    prior: Redacted | None = None,
 ) -> Memory:
     """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
     twins = engine.index.twins(memory_id)
@@ -375,9 +382,8 @@ def _write(
     vault, name = engine.vault_of(memory_id)
     path = Path(vault.root).resolve() / f"{name}.md"
     document = engine.parse(_file(vault.name, memory_id, path), text.text.encode(errors="replace"))
-    demand_unchanged(engine, document, entry.actor)
-    digest = vault.write(name, text, expected_hash=expected_hash)
-    engine.journal.record([(replace(entry, new_hash=digest), prior)], _SAVE_JOBS)
+    change = Change(entry, text, lambda _: vault.write(name, text, expected_hash=expected_hash), expected_hash)
+    carry_out(engine, [change], _SAVE_JOBS)
     info = path.stat()
     document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
     return _indexed(engine, document)
@@ -395,9 +401,9 @@ def _indexed(engine: Engine, document: Document) -> Memory:
     return _as_written(document)
 
 
-def _unindexed(engine: Engine, memory: Memory) -> None:
+def _unindexed(engine: Engine, memories: Sequence[Memory]) -> None:
     try:
-        engine.index.retire([memory.path])
+        engine.index.retire([memory.path for memory in memories])
     except StorageFailure as error:
         engine.degradations.put(INDEX, index_behind(error))
 

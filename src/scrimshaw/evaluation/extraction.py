@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
+from scrimshaw.evaluation.metrics import share
 from scrimshaw.ingest.extract import Extraction
 from scrimshaw.ingest.tool_calls import ToolCall
 
@@ -25,7 +26,7 @@ class LabelledCall(NamedTuple):
 
 
 class ExtractionScore(Struct, frozen=True, kw_only=True):
-    """Counts over labelled calls; the rates are 0..1, and 1 where there was nothing to get wrong.
+    """Counts over labelled calls; the rates are 0..1, None where there was nothing to measure.
 
     `kept` and `wrong` are the extracted calls labelled yes and no, `missed` the yes that were not extracted;
     `keys_kept` of `keys` substrings are found in the texts of the kept calls.
@@ -38,19 +39,19 @@ class ExtractionScore(Struct, frozen=True, kw_only=True):
     keys: int = 0
 
     @property
-    def precision(self) -> float:
+    def precision(self) -> float | None:
         """Kept of all that was extracted."""
-        return _share(self.kept, self.kept + self.wrong)
+        return share(self.kept, self.kept + self.wrong)
 
     @property
-    def recall(self) -> float:
+    def recall(self) -> float | None:
         """Kept of all that should have been."""
-        return _share(self.kept, self.kept + self.missed)
+        return share(self.kept, self.kept + self.missed)
 
     @property
-    def key_recall(self) -> float:
+    def key_recall(self) -> float | None:
         """Key substrings kept, of those of the kept calls."""
-        return _share(self.keys_kept, self.keys)
+        return share(self.keys_kept, self.keys)
 
     def __add__(self, other: ExtractionScore) -> ExtractionScore:
         return ExtractionScore(
@@ -92,7 +93,3 @@ def _judge(labelled: LabelledCall, extraction: Extraction | None) -> ExtractionS
         return ExtractionScore(missed=1)
     found = sum(key in extraction.text for key in labelled.keys)
     return ExtractionScore(kept=1, keys_kept=found, keys=len(labelled.keys))
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0

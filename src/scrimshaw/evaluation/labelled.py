@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.evaluation.extraction import LabelledCall
 from scrimshaw.evaluation.redaction import Case
 from scrimshaw.ingest.tool_calls import ToolCall
@@ -63,7 +63,7 @@ def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
                 if line.strip():
                     yield _decoded(decoder, line, f"{path.name}:{number}")
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}.", "Name a .jsonl or .jsonl.gz file.") from error
+        raise InvalidRequest(f"{path} cannot be read: {said(error)}.", "Name a .jsonl or .jsonl.gz file.") from error
 
 
 def redaction_cases(labelled: Iterable[Path], benign: Iterable[Path]) -> list[Case]:

@@ -37,6 +37,11 @@ def answers_among(grades: Mapping[str, int]) -> frozenset[str]:
     return frozenset(name for name, grade in grades.items() if grade >= least)
 
 
+def share(part: int, whole: int) -> float | None:
+    """A part of a whole, 0..1; None where there is nothing to measure."""
+    return part / whole if whole else None
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least this share (0..1) of the values do not exceed; ValueError for no values."""
     if not values:

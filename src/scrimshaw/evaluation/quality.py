@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from scrimshaw.engine.quality_figures import BANDS, band
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.evaluation.labelled import lines_of
+from scrimshaw.evaluation.metrics import share
 from scrimshaw.ingest.quality import Verdict
 
 Judge = Callable[[str, str], Verdict]
@@ -43,14 +44,14 @@ class FlagScore(Struct, frozen=True, kw_only=True):
     missed: int = 0
 
     @property
-    def precision(self) -> float:
+    def precision(self) -> float | None:
         """Rightly found of all found."""
-        return _share(self.found, self.found + self.wrong)
+        return share(self.found, self.found + self.wrong)
 
     @property
-    def recall(self) -> float:
+    def recall(self) -> float | None:
         """Found of all that are there."""
-        return _share(self.found, self.found + self.missed)
+        return share(self.found, self.found + self.missed)
 
 
 class QualityScore(Struct, frozen=True, kw_only=True):
@@ -63,14 +64,14 @@ class QualityScore(Struct, frozen=True, kw_only=True):
     flags: Mapping[str, FlagScore]
 
     @property
-    def agreement(self) -> float:
-        """Files on whose acceptance gate and label agree, 0..1."""
-        return 1.0 - len(self.false_accepts + self.false_rejects) / self.files if self.files else 1.0
+    def agreement(self) -> float | None:
+        """Files on whose acceptance gate and label agree, 0..1; None without a file."""
+        return share(self.files - len(self.false_accepts + self.false_rejects), self.files)
 
     @property
-    def accept_recall(self) -> float:
-        """Accepted of those that should be, 0..1."""
-        return _share(self.kept, self.kept + len(self.false_rejects))
+    def accept_recall(self) -> float | None:
+        """Accepted of those that should be, 0..1; None where none should."""
+        return share(self.kept, self.kept + len(self.false_rejects))
 
 
 class QualityReport(Struct, frozen=True, kw_only=True):
@@ -124,8 +125,4 @@ def _text(folder: Path, name: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{path} cannot be read: {error}.", "Name a folder of UTF-8 text files.") from error
-
-
-def _share(part: int, whole: int) -> float:
-    return part / whole if whole else 1.0
+        raise InvalidRequest(f"{path} cannot be read: {said(error)}.", "Name a folder of UTF-8 text files.") from error

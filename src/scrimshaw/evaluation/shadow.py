@@ -193,7 +193,7 @@ def known_items(engine: Engine, count: int, *, seed: int = 0) -> list[JudgedQuer
 def _shadow(
     engine: Engine, query: JudgedQuery, case: Case, base: Sequence[str], session: Session, request: SearchRequest
 ) -> Shadow:
-    session_ms, around = _timed(lambda: sessions.surroundings(engine, session, query.query, request.limit))
+    session_ms, around = _timed(lambda: sessions.surroundings(engine, session, query.query, DEPTH))
     boosts = around.boosts
     if case == Case.UNBOUNDED:
         boosts = unbounded(sessions.attention_by_memory(engine, session))

@@ -67,7 +67,7 @@ def parse(
     found = headings(page, body.text)
     title = metadata.title(values, clean) or _first_title(found) or clean(_words(file.memory_id))
     triggers = metadata.phrases(values, "trigger_phrases", clean)
-    provenance = metadata.provenance(values, clean)
+    provenance = metadata.provenance(values, clean, file.trust)
     return Document(
         file=file,
         content_hash=content_hash(raw),

@@ -42,9 +42,14 @@ def memory_type(values: Values) -> MemoryType:
 
 
 def tier(values: Values, trust: Trust) -> Tier:
-    """The tier as stated; only what a person vouches for can be constitutional, else it is as if none were stated."""
-    stated = _member(Tier, _value(values, "tier"), Tier.NORMAL)
-    return Tier.NORMAL if stated == Tier.CONSTITUTIONAL and trust != Trust.HUMAN else stated
+    """The tier as stated; only what a person vouches for can be constitutional, else it is important."""
+    stated = stated_tier(values)
+    return Tier.IMPORTANT if stated == Tier.CONSTITUTIONAL and trust != Trust.HUMAN else stated
+
+
+def stated_tier(values: Values) -> Tier:
+    """The tier that the file claims."""
+    return _member(Tier, _value(values, "tier"), Tier.NORMAL)
 
 
 def phrases(values: Values, key: str, clean: Clean) -> tuple[str, ...]:
@@ -55,15 +60,18 @@ def phrases(values: Values, key: str, clean: Clean) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, cleaned)))
 
 
-def provenance(values: Values, clean: Clean) -> Provenance:
-    """Who vouches; a trust that is stated but unknown counts as the lowest, so that no spelling raises it."""
+def provenance(values: Values, clean: Clean, unsaid: Trust = Trust.HUMAN) -> Provenance:
+    """Who vouches, `unsaid` where the file does not say.
+
+    A trust that is stated but unknown counts as the lowest, so that no spelling raises it.
+    """
     stated = values.get("provenance")
     if stated is None:
-        return Provenance()
+        return Provenance(trust=unsaid)
     fields = stated if isinstance(stated, Mapping) else {"source": stated, "trust": stated}
     return Provenance(
         source=clean(line(fields.get("source"))) or Provenance().source,
-        trust=_member(Trust, fields["trust"], Trust.WEB) if "trust" in fields else Trust.HUMAN,
+        trust=_member(Trust, fields["trust"], Trust.WEB) if "trust" in fields else unsaid,
         session=clean(line(fields.get("session"))),
     )
 

@@ -159,16 +159,21 @@ def _inline(line: str, number: int, offset: int) -> Iterator[Reference]:
     for code in _CODE.finditer(line):
         yield from _code(code, number, offset)
     plain = _CODE.sub(lambda match: " " * len(match[0]), line)
-    for link in _LINK.finditer(plain):
+    for link in _untouched(_LINK, plain, line):
         path = _POSITION.sub("", link[1].partition("?")[0])
         if _is_possible(readable_url(path).replace(" ", "_"), rooted=True):
             kind, start = ReferenceKind.LINK, offset + link.start(1)
             yield Reference(path=path, kind=kind, line=number, start=start, certain=not path.startswith("/"))
-    for link in _WIKILINK.finditer(plain):
+    for link in _untouched(_WIKILINK, plain, line):
         path = link[1].strip()
         if path and not _NO_PATH.search(path.replace(" ", "_")):
             start = offset + link.start(1) + link[1].index(path)
             yield Reference(path=path, kind=ReferenceKind.WIKILINK, line=number, start=start)
+
+
+def _untouched(pattern: re.Pattern[str], plain: str, line: str) -> Iterator[re.Match[str]]:
+    """The matches in a line without its code, as far as no code was taken out of them."""
+    return (match for match in pattern.finditer(plain) if line[match.start() : match.end()] == match[0])
 
 
 def _code(code: re.Match[str], number: int, offset: int) -> Iterator[Reference]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import base64
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from scrimshaw.errors import InvalidRequest
@@ -15,55 +16,109 @@ from scrimshaw.models import PURGED
 MIN_CHARACTERS = 6
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _MEMORY_BYTES = 64 * 1024 * 1024
-_WIDE = ("utf-16-le", "utf-16-be")
+_WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
+# The end of a line, with a mark that the text goes on, as it is or written out; the next line may be indented.
+_END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
+_FORMS = (
+    "as it is",
+    "in JSON, once and twice",
+    "in YAML and SQL quotes",
+    "in a URL",
+    "in base64 at any place, of both alphabets",
+    "in hexadecimal",
+    "in UTF-16 and UTF-32",
+    "with the line ends of Windows and Unix",
+    "in the Unicode forms NFC and NFD",
+    "broken over lines, indented or not",
+)
 
 
 class ByteTraces:
     """Finds a text, or what an expression describes, in bytes; linear in their number."""
 
-    def __init__(self, expression: Any, markers: Mapping[bytes, bytes], *, is_literal: bool) -> None:
-        """`expression` is compiled by RE2, None for nothing; `markers` by form, for those that need their own."""
+    def __init__(
+        self,
+        expression: Any,
+        markers: Mapping[bytes, bytes],
+        *,
+        is_literal: bool,
+        forms: Sequence[str] = (),
+        joined: Any = None,
+    ) -> None:
+        """`expression` is compiled by RE2, None for nothing; `markers` by form, for those that need their own.
+
+        `joined` is what to look for where the ends of lines were left out, `forms` says for a person what is found.
+        """
         self._expression = expression
         self._markers = markers
+        self._joined = joined
+        self._ends = _compiled(_END) if joined else None
         self.is_literal = is_literal
+        self.forms = tuple(forms)
 
     def count(self, data: bytes) -> int:
         """How often it stands in some bytes."""
-        return sum(1 for _ in self._expression.finditer(data)) if self._expression else 0
+        return len(self._spans(data))
 
     def found(self, data: bytes) -> set[bytes]:
-        """The different forms in which it stands in some bytes."""
+        """The different forms in which it stands in some bytes, on one line."""
         return {match.group() for match in self._expression.finditer(data)} if self._expression else set()
 
     def erase(self, data: bytes) -> bytes:
         """The bytes with a marker in its place."""
-        if not self._expression or not self._expression.search(data):
-            return data
-        erased: bytes = self._expression.sub(self._marker, data)
-        return erased
+        kept, end = [], 0
+        for start, stop, marker in self._spans(data):
+            kept += [data[end:start], marker]
+            end = stop
+        return b"".join((*kept, data[end:])) if kept else data
 
     def masked(self, text: str) -> str:
         """A text that may be shown."""
         return self.erase(text.encode(errors="replace")).decode(errors="replace")
 
-    def _marker(self, match: Any) -> bytes:
-        return self._markers.get(match.group(), PURGED.encode())
+    def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
+        """(start, end, marker) of all places, in order; no two overlap."""
+        matches = self._expression.finditer(data) if self._expression else ()
+        spans = [(*match.span(), self._markers.get(match.group(), PURGED.encode())) for match in matches]
+        for start, stop in self._over_lines(data):
+            place = bisect_left(spans, (start,))
+            before, after = spans[max(place - 1, 0) : place], spans[place : place + 1]
+            if all(each[1] <= start for each in before) and all(stop <= each[0] for each in after):
+                spans.insert(place, (start, stop, PURGED.encode()))
+        return spans
+
+    def _over_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """(start, end) of the places where the end of a line stands within it."""
+        if not self._ends or not self._joined.search(self._ends.sub(b"", data)):
+            return
+        pieces, at, removed = [], [0], [0]
+        last = 0
+        for end in self._ends.finditer(data):
+            pieces.append(data[last : end.start()])
+            last = end.end()
+            at.append(at[-1] + len(pieces[-1]))
+            removed.append(last - at[-1])
+        for match in self._joined.finditer(b"".join((*pieces, data[last:]))):
+            first, final = bisect_right(at, match.start()) - 1, bisect_left(at, match.end()) - 1
+            if first != final:
+                yield match.start() + removed[first], match.end() + removed[final]
 
 
 def of_secret(secret: str) -> ByteTraces:
-    """The traces of a text as it is, in JSON, YAML, a URL, base64, hexadecimal and UTF-16.
+    """The traces of a text as it is, in JSON, YAML, a URL, base64, hexadecimal, UTF-16 and UTF-32, lines ending within.
 
-    Raises InvalidRequest for one so short that it stands everywhere.
+    Raises InvalidRequest for one so short that it stands everywhere, for one that is too long, or no Unicode.
     """
+    _demand_unicode(secret, "secret")
     if len(secret.strip()) < MIN_CHARACTERS or secret in PURGED:
         raise InvalidRequest(
             f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere.",
             "Describe it and what stands around it by an expression, with --pattern.",
             parameter="secret",
         )
-    forms = {form: PURGED.encode() for text in _spellings(secret) for form in _narrow(text)}
+    narrow = {form: PURGED.encode() for text in _spellings(secret) for form in _narrow(text)}
     wide = {text.encode(code): PURGED.encode(code) for text in _spellings(secret) for code in _WIDE}
-    return _literal({**forms, **wide})
+    return _literal({**narrow, **wide}, forms=_FORMS, joined=narrow)
 
 
 def of_pattern(pattern: str) -> ByteTraces:
@@ -73,6 +128,7 @@ def of_pattern(pattern: str) -> ByteTraces:
     """
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
+    _demand_unicode(pattern, "pattern")
     options = re2.Options()
     options.log_errors = False
     try:
@@ -86,12 +142,13 @@ def of_pattern(pattern: str) -> ByteTraces:
             "Describe the secret more closely.",
             parameter="pattern",
         )
-    return ByteTraces(expression, {}, is_literal=False)
+    return ByteTraces(expression, {}, is_literal=False, forms=("what the expression describes, in UTF-8",))
 
 
 def of_passages(passages: Iterable[str]) -> ByteTraces:
     """The traces of longer texts, as they are and in JSON."""
-    return _literal({form: PURGED.encode() for text in passages for form in passage_forms(text)})
+    forms = ("lines as they are", "in JSON")
+    return _literal({form: PURGED.encode() for text in passages for form in passage_forms(text)}, forms=forms)
 
 
 def passage_forms(text: str) -> set[bytes]:
@@ -99,15 +156,55 @@ def passage_forms(text: str) -> set[bytes]:
     return {text.encode(), *_in_json(text)}
 
 
-def _literal(markers: Mapping[bytes, bytes]) -> ByteTraces:
+def _demand_unicode(text: str, parameter: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"The {parameter} is no text in UTF-8.",
+            "Describe what stands around it, with --pattern.",
+            parameter=parameter,
+        ) from error
+
+
+def _literal(markers: Mapping[bytes, bytes], *, forms: Sequence[str], joined: Collection[bytes] = ()) -> ByteTraces:
+    """Traces of texts as they are, and of the `joined` ones also where lines end within them."""
+    expression = _compiled(b"|".join(map(_escaped, _longest_first(markers)))) if markers else None
+    return ByteTraces(expression, markers, is_literal=True, forms=forms, joined=_joined(joined) if joined else None)
+
+
+def _joined(texts: Collection[bytes]) -> Any:
+    """The expression for texts without the ends of their lines; where one stood, a space may be missing."""
+    ends = _compiled(_END)
+    whole = {ends.sub(b"", text) for text in texts}
+    return _compiled(b"|".join(_escaped(text).replace(b"\\ ", b" ?") for text in _longest_first(whole)))
+
+
+def _longest_first(texts: Iterable[bytes]) -> list[bytes]:
+    return sorted(texts, key=lambda text: (-len(text), text))
+
+
+def _escaped(text: bytes) -> bytes:
+    import re2  # noqa: PLC0415 - native library, needed only where something is purged
+
+    escaped: bytes = re2.escape(text)
+    return escaped
+
+
+def _compiled(expression: bytes) -> Any:
+    """An expression over bytes; raises InvalidRequest for one that is too long."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
     options.max_mem = _MEMORY_BYTES
-    longest_first = sorted(markers, key=lambda form: (-len(form), form))
-    expression = re2.compile(b"|".join(map(re2.escape, longest_first)), options) if markers else None
-    return ByteTraces(expression, markers, is_literal=True)
+    options.log_errors = False  # they would show the secret
+    try:
+        return re2.compile(expression, options)
+    except re2.error as error:
+        raise InvalidRequest(
+            "The text is too long to be looked for.", "Give a part of it that stands in it alone.", parameter="secret"
+        ) from error
 
 
 def _spellings(text: str) -> set[str]:

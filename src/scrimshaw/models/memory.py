@@ -94,7 +94,6 @@ class Channel(StrEnum):
     VECTOR = "vector"
     TRIGGER = "trigger"
     GRAPH = "graph"
-    SESSION = "session"
 
 
 class Stage(StrEnum):
@@ -248,7 +247,10 @@ class Edge(Struct, frozen=True, kw_only=True):
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
-    """A file of a source as the scan found it; `memory_id` is its path under the source without `.md`."""
+    """A file of a source as the scan found it; `memory_id` is its path under the source without `.md`.
+
+    `trust` is who vouches for it where it does not say so itself.
+    """
 
     source: str
     memory_id: str
@@ -257,6 +259,7 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     mtime_ns: int
     writable: bool = False
     artifact: ArtifactClass = ArtifactClass.UNKNOWN
+    trust: Trust = Trust.HUMAN
 
 
 class Skip(Struct, frozen=True, kw_only=True):
@@ -322,7 +325,8 @@ class Memory(Struct, frozen=True, kw_only=True):
 class Filters(Struct, frozen=True, kw_only=True):
     """Exact conditions on memories; an empty field does not restrict.
 
-    `folder` is an id prefix, `since` and `until` are ISO dates compared with `updated`, `only` names the ids allowed.
+    `folder` is an id prefix, `only` names the ids allowed. `since` and `until` are ISO dates compared with `updated`,
+    in UTC where they name no zone: a date alone is the begin of its day for `since`, the end of it for `until`.
     """
 
     tiers: tuple[Tier, ...] = ()

@@ -30,12 +30,12 @@ class Step(Protocol):
     def place(self) -> str: ...
 
 
-def session_boost(attention: float, weight: float = 0.15) -> float:
+def session_boost(attention: float, weight: float) -> float:
     """What attention (0..1, clamped) adds, as a share of the score (000 ADR-002)."""
     return weight * min(max(attention, 0.0), 1.0)
 
 
-def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Step], per_hop: float = 0.05) -> Mapping[str, float]:
+def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Step], per_hop: float) -> Mapping[str, float]:
     """What the causal neighbours of the seeds gain, as shares of their scores (000 ADR-002).
 
     `seeds` are hits with their scores; a weak hit lifts in proportion to the best. A neighbour gains

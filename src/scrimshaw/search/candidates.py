@@ -18,8 +18,8 @@ from scrimshaw.search.terms import match_expression
 from scrimshaw.search.triggers import standing
 from scrimshaw.storage.ports import Index, Match
 
-# How far causal neighbours are looked for (000 ADR-002), and what share of its seed's score a neighbour takes per hop.
-HOPS, HOP_SHARE = 2, 0.5
+# What share of its seed's score a causal neighbour takes per hop.
+HOP_SHARE = 0.5
 
 
 class Candidates(Struct, frozen=True, kw_only=True):
@@ -40,12 +40,13 @@ class Candidates(Struct, frozen=True, kw_only=True):
 
 
 class CandidateFinder:
-    """Asks the channels of one index; `depth` candidates each."""
+    """Asks the channels of one index: `depth` candidates each, and causal neighbours so many `hops` away."""
 
-    def __init__(self, index: Index, embedder: Embedder | Degradation, depth: int) -> None:
+    def __init__(self, index: Index, embedder: Embedder | Degradation, *, depth: int, hops: int) -> None:
         self._index = index
         self._embedder = embedder
         self._depth = depth
+        self._hops = hops
         self._counted = (-1, 0, 0)
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 
@@ -70,7 +71,7 @@ class CandidateFinder:
         if not seeds:
             return []
         scores: dict[str, float] = {}
-        edges = self._index.neighbors(tuple(seeds), hops=HOPS, direction="both", relations=tuple(Relation))
+        edges = self._index.neighbors(tuple(seeds), hops=self._hops, direction="both", relations=tuple(Relation))
         for edge in edges:
             score = seeds[edge.start] * HOP_SHARE**edge.hop * edge.path_strength * edge.strength
             scores[edge.place] = max(score, scores.get(edge.place, 0.0))

@@ -1,7 +1,7 @@
 """How attention fades within a session and memories over days. Pure; nothing here is ever written back.
 
 Attention (000 ADR-003): `base * rate ** elapsed + mention_boost * mentions`, from a stored base and a stored clock.
-Retrievability (FSRS v4, 004 ADR-004): `(1 + factor * days / stability) ** power`.
+Retrievability (FSRS v4, 004 ADR-004): `(1 + FACTOR * days / stability) ** POWER`.
 """
 
 from __future__ import annotations
@@ -99,9 +99,9 @@ def stability_of(half_life_days: float) -> float:
     return half_life_days * FACTOR / 3
 
 
-def retrievability(days: float, stability: float, factor: float = FACTOR, power: float = POWER) -> float:
+def retrievability(days: float, stability: float) -> float:
     """The chance 0..1 that a memory is still present `days` after its last review; `stability` is positive, in days."""
-    recalled: float = (1 + factor * max(0.0, days) / stability) ** power
+    recalled: float = (1 + FACTOR * max(0.0, days) / stability) ** POWER
     return recalled
 
 

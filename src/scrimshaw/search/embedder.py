@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
@@ -64,6 +64,16 @@ def require_package(name: str, requirement: str) -> ModuleSpec:
             f"Install it with `pip install {requirement}`, then start again.",
         )
     return spec
+
+
+def in_batches(
+    texts: Sequence[str], size: int, embed: Callable[[Sequence[str]], NDArray[np.float32]], dimension: int
+) -> NDArray[np.float32]:
+    """The rows that `embed` makes of the texts, `size` of them at a time; shape (0, dimension) without texts."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+    parts = [embed(texts[start : start + size]) for start in range(0, len(texts), size)]
+    return np.concatenate(parts) if parts else np.empty((0, dimension), np.float32)
 
 
 def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32]:

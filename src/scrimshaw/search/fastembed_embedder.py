@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.config import EmbeddingSettings, silence_runtime
-from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedder import EmbedderUnavailable, in_batches, require_package, runtime_errors, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:
@@ -34,11 +34,7 @@ class FastembedEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
-        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
-
-        size = self._settings.batch
-        parts = [self._rows(texts[start : start + size]) for start in range(0, len(texts), size)]
-        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+        return in_batches(texts, self._settings.batch, self._rows, self.dimension)
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         clipped = [clip(text, self._settings.max_tokens) for text in texts]

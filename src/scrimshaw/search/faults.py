@@ -15,7 +15,7 @@ _Found = TypeVar("_Found")
 
 
 class Part(StrEnum):
-    """A part of the index, or of the journal, that a search can do without."""
+    """A part of the index, or of the journal, that an answer can do without."""
 
     TEXT = "full_text"
     VECTORS = "vectors"
@@ -23,6 +23,7 @@ class Part(StrEnum):
     GRAPH = "graph"
     EXCERPTS = "excerpts"
     REVIEWS = "reviews"
+    FILES = "files"
 
 
 # Part -> what is done instead, and what that means for the answer.
@@ -42,6 +43,7 @@ _WITHOUT: Mapping[Part, tuple[str, str]] = MappingProxyType(
             "related memories are missed, and constitutional memories are hits like others",
         ),
         Part.EXCERPTS: ("hits without an excerpt", "none on which memories are found; read them with memory_get"),
+        Part.FILES: ("counts without the files passed over", "which files are no memory is not known"),
         Part.REVIEWS: ("no memory counts as reviewed", "what proved useful or faded is ranked like the rest"),
     }
 )

@@ -6,7 +6,7 @@ What was never reviewed is as old as its last change; what has neither date nor 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from types import MappingProxyType
 
@@ -32,9 +32,6 @@ class Presence(Struct, frozen=True, kw_only=True):
     state: Retention = Retention.HOT
 
 
-Presences = Callable[[Memory, Review | None], Presence]
-
-
 def presence(memory: Memory, review: Review | None, now: float, settings: ForgettingSettings) -> Presence:
     """How present a memory is at `now` (seconds since 1970); constitutional and critical ones never fade."""
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
@@ -44,7 +41,7 @@ def presence(memory: Memory, review: Review | None, now: float, settings: Forget
     stability = decay.stability_of(half_life)
     if review and review.reviews:
         stability = max(stability, review.stability)
-    found = decay.retrievability((now - since) / DAY_S, stability, settings.curve_factor, settings.curve_power)
+    found = decay.retrievability((now - since) / DAY_S, stability)
     return Presence(retrievability=found, state=decay.retention(found, settings.state_thresholds))
 
 

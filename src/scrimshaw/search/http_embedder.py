@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedder import EmbedderUnavailable, unit_rows
+from scrimshaw.search.embedder import EmbedderUnavailable, in_batches, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:
@@ -63,11 +63,7 @@ class HttpEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
-        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
-
-        size = self._settings.batch
-        parts = [self._rows(texts[start : start + size]) for start in range(0, len(texts), size)]
-        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+        return in_batches(texts, self._settings.batch, self._rows, self.dimension)
 
     def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
         rows = _in_order(self._post(texts), len(texts))
@@ -92,8 +88,10 @@ class HttpEmbedder:
 
     def _request(self, texts: Sequence[str]) -> urllib.request.Request:
         settings = self._settings
-        clipped = [clip(text, settings.max_tokens) for text in texts]
-        body = {"model": settings.model, "input": clipped, "encoding_format": "float"}
+        clipped = [_encodable(clip(text, settings.max_tokens)) for text in texts]
+        body: dict[str, object] = {"model": settings.model, "input": clipped, "encoding_format": "float"}
+        if settings.dimension:
+            body["dimensions"] = settings.dimension
         headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
         if settings.api_key:
             headers["Authorization"] = f"Bearer {settings.api_key}"
@@ -106,16 +104,36 @@ class HttpEmbedder:
 
 def _checked_host(settings: EmbeddingSettings) -> str:
     """Host and port for messages, without the user and password a URL may hold."""
-    parts = urlsplit(settings.url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or not settings.model:
-        raise EmbedderUnavailable(
-            "embedder_misconfigured", "The http embedder needs an http(s) `url` and a `model`.", CHECK_MODEL
-        )
+    host = _host(settings.url)
+    if not host or not settings.model:
+        raise _misconfigured("needs an http(s) `url` and a `model`", CHECK_MODEL)
+    if not (settings.url.isascii() and settings.url.isprintable() and " " not in settings.url):
+        raise _misconfigured("needs a `url` in ASCII; write other letters percent-encoded", CHECK_MODEL)
+    if _encodable(settings.model) != settings.model:
+        raise _misconfigured("has a `model` whose name is not UTF-8", CHECK_MODEL)
     if not (settings.api_key.isascii() and settings.api_key.isprintable()):
-        raise EmbedderUnavailable(
-            "embedder_misconfigured", "The key of the http embedder has characters no header can hold.", CHECK_KEY
-        )
-    return parts.netloc.rpartition("@")[2]
+        raise _misconfigured("has a key with characters no header can hold", CHECK_KEY)
+    return host
+
+
+def _host(url: str) -> str:
+    """Host and port of a URL that can be asked; empty for any other."""
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")  # as the resolver will: no empty part, none too long
+        is_usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return ""
+    return parts.netloc.rpartition("@")[2] if is_usable else ""
+
+
+def _misconfigured(what: str, hint: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable("embedder_misconfigured", f"The http embedder {what}.", hint)
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of characters, which JSON cannot hold; a query from a command line may have some."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _read(response: HTTPResponse, deadline: float) -> bytes:

@@ -13,6 +13,7 @@ from scrimshaw.storage.ports import Index
 DEEPEST = 8
 
 _ORDER = tuple(Trust)
+_LEAST = _ORDER[-1]
 
 
 def lowest(trusts: Iterable[Trust]) -> Trust:
@@ -37,17 +38,27 @@ def traced(index: Index, memories: Mapping[str, Memory]) -> dict[str, Memory]:
 def untraced(memories: Mapping[str, Memory]) -> dict[str, Memory]:
     """The memories with the least trust, for a lineage that cannot be read vouches for nothing."""
     return {
-        name: replace(memory, provenance=replace(memory.provenance, trust=_ORDER[-1]))
-        for name, memory in memories.items()
+        name: replace(memory, provenance=replace(memory.provenance, trust=_LEAST)) for name, memory in memories.items()
     }
 
 
 def sources(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
-    """Memory id -> the lowest trust among what it was derived from, for those that were derived from anything."""
-    edges = index.neighbors(ids, hops=DEEPEST, direction="outgoing", relations=(Relation.DERIVED_FROM,)) if ids else ()
-    origins = index.get([edge.place for edge in edges])
-    trusts: dict[str, list[Trust]] = {}
-    for edge in edges:
-        if edge.place in origins:
-            trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust)
+    """Memory id -> the lowest trust among what it was derived from, for those that were derived from anything.
+
+    What is gone, was never there, or is too many steps away to be looked up vouches for nothing.
+    """
+    if not ids:
+        return {}
+    relation = Relation.DERIVED_FROM
+    edges = index.neighbors(ids, hops=DEEPEST + 1, direction="outgoing", relations=(relation,))
+    places = dict.fromkeys([*ids, *(edge.place for edge in edges)])
+    origins = index.get(list({edge.place for edge in edges})) if edges else {}
+    lost = index.dangling(list(places), relation)
+    reached: dict[str, set[str]] = {}
+    trusts: dict[str, list[Trust]] = {start: [_LEAST] for start in ids if start in lost}
+    for edge in edges:  # of each start the nearest come first
+        met = reached.setdefault(edge.start, {edge.start})
+        is_known = edge.place in origins and edge.place not in lost and (edge.hop <= DEEPEST or edge.place in met)
+        met.add(edge.place)
+        trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust if is_known else _LEAST)
     return {start: lowest(each) for start, each in trusts.items()}

@@ -26,21 +26,28 @@ from scrimshaw.search.tokens import clip, count_tokens, head
 from scrimshaw.search.trace import TraceRecorder
 from scrimshaw.storage.ports import Index, Match, Piece, Review
 
-# Factors lower a score by a fifth at most, so what stands far below the last hit cannot become one.
-RERANK_WINDOW = 3
-SMALLEST_WINDOW = 30
 # spec-kit causal boost: at most five seeds.
 SEEDS = 5
 # So many hits out of the session's record stay, however good the memories are.
 RECALLED_STAY = 3
 # A word that only begins like one of the query's says half as much.
 PREFIX = 0.5
+# Of a score as a hit tells it; what is equal there is equal.
+DIGITS = 6
 NOWHERE = Surroundings()
 ALL_OF_LIMIT = 1000
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
+
+
+class _Known(Struct, frozen=True, kw_only=True):
+    """What is known of a candidate: its memory, its reviews, and how present it still is."""
+
+    memory: Memory
+    review: Review | None
+    presence: Presence
 
 
 class Ranked(Struct, frozen=True, kw_only=True):
@@ -54,6 +61,20 @@ class Ranked(Struct, frozen=True, kw_only=True):
     presence: Presence = Presence()
 
 
+class _Asked(Struct, frozen=True, kw_only=True):
+    """One search: what was asked, what follows from it, and what is noted on the way."""
+
+    request: SearchRequest
+    limit: int
+    around: Surroundings
+    terms: Sequence[str]
+    profile: Profile
+    filters: Filters
+    always_on: tuple[Hit, ...]
+    trace: TraceRecorder
+    faults: Faults
+
+
 class Searcher:
     """Searches one index. Safe to use from several threads."""
 
@@ -62,44 +83,21 @@ class Searcher:
         self._settings = settings.search
         self._forgetting = settings.forgetting
         self._fusion = FusionProfile(depth=settings.search.candidates)
-        self._finder = CandidateFinder(index, embedder, settings.search.candidates)
+        self._finder = CandidateFinder(
+            index, embedder, depth=settings.search.candidates, hops=settings.session.causal_hops
+        )
         self._always_on: tuple[int, tuple[Hit, ...]] = (-1, ())
 
     def search(self, request: SearchRequest, around: Surroundings = NOWHERE) -> SearchResult:
         """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
-        query = self.validate(request.query)
-        trace, faults = TraceRecorder(), Faults()
-        profile = route(query, request.intent, request.artifact)
-        terms = words.terms(query)
-        always_on = self._shown_anyway(request, faults)
-        filters = self._visible(request, always_on, faults)
-        found = self._finder.find(query, terms, filters, request.channels, faults)
-        trace.note(Stage.CANDIDATE, 0, len(found.ids()), channels={str(c.channel): len(c.ids) for c in found.lists})
-        trace.note(Stage.FILTER, len(found.ids()), len(found.ids()), conditions=_conditions(filters))
-        fused = fuse(found.lists, _trusted(profile.weights, found.coverage), self._fusion)
-        fused = faults.borne(Part.GRAPH, partial(self._with_neighbours, fused, filters, request), fused)
-        trace.note(Stage.FUSION, len(found.ids()), len(fused), weights=dict(profile.weights))
-        ranked = self._rerank(fused, profile, request, around, faults)
-        trace.note(Stage.RERANK, len(fused), len(ranked), lowered=sum(bool(item.factors) for item in ranked))
-        ranked = self._fallback(ranked, terms, filters, (profile, request, around), trace, faults)
-        ranked = faults.borne(Part.GRAPH, partial(_boosted, ranked, around.boosts), ranked)
-        end = request.offset + request.limit
-        hits = self._hits(ranked[request.offset : end], found, terms, request, faults)
-        hits = with_recalled(hits, around.recalled, request)
-        kept, tokens = fit(hits, request.token_budget)
-        trace.note(Stage.FINAL_RANK, len(ranked), len(kept), boosted=sum(bool(item.boosts) for item in ranked))
-        return SearchResult(
-            hits=kept,
-            always_on=always_on,
-            intent=profile.intent,
-            confidence=round(profile.confidence, 3),
-            artifact=profile.artifact,
-            tokens=tokens + sum(hit.tokens for hit in always_on),
-            omitted=len(hits) - len(kept),
-            more=len(ranked) > end,
-            trace=trace.stages(),
-            degradations=faults.found(),
-        )
+        asked = self._asked(request, around)
+        found = self._candidates(asked)
+        known = self._filtered(asked, found)
+        fused = self._fused(asked, found, known)
+        ranked = self._reranked(asked, fused)
+        ranked = self._fallback(asked, ranked)
+        ranked = asked.faults.borne(Part.GRAPH, partial(_boosted, ranked, around.boosts), ranked)
+        return self._answer(asked, found, ranked)
 
     def validate(self, query: str) -> str:
         """The query without surrounding space; raises InvalidRequest when it cannot be searched."""
@@ -133,14 +131,26 @@ class Searcher:
             memories = [memory for memory in memories if tainted.get(memory.id, Trust.HUMAN) == Trust.HUMAN]
             bodies = self._index.bodies([memory.id for memory in memories])
             hits = [_always_on(memory, bodies[memory.id]) for memory in memories]
-            self._always_on = (generation, fit(hits, self._settings.constitutional_tokens)[0])
+            self._always_on = (generation, fit(hits, self._settings.constitutional_tokens).hits)
         return self._always_on[1]
 
-    def _shown_anyway(self, request: SearchRequest, faults: Faults) -> tuple[Hit, ...]:
-        if not request.constitutional:
-            return ()
-        hits: tuple[Hit, ...] = faults.borne(Part.GRAPH, self.always_on, ())
-        return hits
+    def _asked(self, request: SearchRequest, around: Surroundings) -> _Asked:
+        trace, faults = TraceRecorder(), Faults()
+        query = self.validate(request.query)
+        always_on: tuple[Hit, ...] = ()
+        if request.constitutional:
+            always_on = faults.borne(Part.GRAPH, self.always_on, ())
+        return _Asked(
+            request=msgspec.structs.replace(request, query=query),
+            limit=request.limit or self._settings.limit,
+            around=around,
+            terms=words.terms(query),
+            profile=route(query, request.intent, request.artifact),
+            filters=self._visible(request, always_on, faults),
+            always_on=always_on,
+            trace=trace,
+            faults=faults,
+        )
 
     def _visible(self, request: SearchRequest, always_on: Iterable[Hit], faults: Faults) -> Filters:
         """The filters as asked, without what is shown anyway and what the quality gate keeps back."""
@@ -167,90 +177,126 @@ class Searcher:
         found = self._index.match_text(expression, filters, ALL_OF_LIMIT) if expression else []
         return tuple(match.id for match in found)
 
-    def _with_neighbours(self, fused: list[Fused], filters: Filters, request: SearchRequest) -> list[Fused]:
+    def _candidates(self, asked: _Asked) -> Candidates:
+        request = asked.request
+        found = self._finder.find(request.query, asked.terms, asked.filters, request.channels, asked.faults)
+        counts = {str(each.channel): len(each.ids) for each in found.lists}
+        asked.trace.note(Stage.CANDIDATE, 0, len(found.ids()), channels=counts)
+        return found
+
+    def _filtered(self, asked: _Asked, found: Candidates) -> Mapping[str, _Known]:
+        """The candidates in a state that is wanted; the channels asked the index for the other conditions already."""
+        ids = found.ids()
+        known = self._known(asked, ids)
+        asked.trace.note(Stage.FILTER, len(ids), len(known), conditions=_conditions(asked.filters))
+        return known
+
+    def _known(self, asked: _Asked, names: Iterable[str]) -> Mapping[str, _Known]:
+        """What is known of these memories, without those in a state that is not wanted."""
+        around, ids = asked.around, list(names)
+        look = partial(around.reviews, ids) if around.reviews else dict[str, Review]
+        reviews: Mapping[str, Review] = asked.faults.borne(Part.REVIEWS, look, {})
+        known = {}
+        for name, memory in self._index.get(ids).items():
+            review = reviews.get(name)
+            present = presence(memory, review, around.now, self._forgetting) if around.now else Presence()
+            if _is_wanted(present.state, asked.request):
+                known[name] = _Known(memory=memory, review=review, presence=present)
+        return known
+
+    def _fused(self, asked: _Asked, found: Candidates, known: Mapping[str, _Known]) -> list[tuple[Fused, _Known]]:
         """The candidates and, behind the hit that leads to each, causal neighbours that no channel found."""
-        if Channel.GRAPH not in request.channels:
-            return fused
-        neighbours = self._finder.neighbours({item.id: item.score for item in fused[:SEEDS]}, filters)
+        weights = _trusted(asked.profile.weights, found.coverage)
+        fused = [item for item in fuse(found.lists, weights, self._fusion) if item.id in known]
+        near: list[Fused] = asked.faults.borne(Part.GRAPH, partial(self._neighbours, asked, fused), [])
+        every = {**known, **self._known(asked, [item.id for item in near])} if near else known
+        joined = sorted((*fused, *near), key=lambda item: (-item.score, item.id))
+        placed = [(item, every[item.id]) for item in joined if item.id in every]
+        used = {str(each.channel): weights[each.channel] for each in found.lists}
+        asked.trace.note(Stage.FUSION, len(known), len(placed), weights=used)
+        return placed
+
+    def _neighbours(self, asked: _Asked, fused: Sequence[Fused]) -> list[Fused]:
+        if Channel.GRAPH not in asked.request.channels:
+            return []
+        found = self._finder.neighbours({item.id: item.score for item in fused[:SEEDS]}, asked.filters)
         known = {item.id for item in fused}
-        new = [
+        return [
             Fused(id=match.id, score=match.score, ranks={Channel.GRAPH: rank}, raw={Channel.GRAPH: match.score})
-            for rank, match in enumerate(neighbours, start=1)
+            for rank, match in enumerate(found, start=1)
             if match.id not in known
         ]
-        return sorted((*fused, *new), key=lambda item: (-item.score, item.id)) if new else fused
 
-    def _rerank(
-        self, fused: Sequence[Fused], profile: Profile, request: SearchRequest, around: Surroundings, faults: Faults
-    ) -> list[Ranked]:
-        window = fused[: max(SMALLEST_WINDOW, RERANK_WINDOW * (request.offset + request.limit))]
-        ids = [item.id for item in window]
-        found = self._index.get(ids)
-        memories = faults.borne(Part.GRAPH, partial(lineage.traced, self._index, found), lineage.untraced(found))
-        look = partial(around.reviews, ids) if around.reviews else dict[str, Review]
-        reviews: Mapping[str, Review] = faults.borne(Part.REVIEWS, look, {})
-        ranked = [
-            self._ranked(memories[item.id], item, reviews.get(item.id), profile, request, around.now)
-            for item in window
-            if item.id in memories
-        ]
-        present = [item for item in ranked if _is_present(item.presence.state, request)]
-        present.sort(key=_order)
-        return _limited_by_state(present) if request.state_limits else present
+    def _reranked(self, asked: _Asked, fused: Sequence[tuple[Fused, _Known]]) -> list[Ranked]:
+        ranked = self._ranked(asked, fused)
+        lowered = sum(bool(item.factors) for item in ranked)
+        asked.trace.note(Stage.RERANK, len(fused), len(ranked), lowered=lowered)
+        return ranked
 
-    def _ranked(
-        self,
-        memory: Memory,
-        fused: Fused,
-        review: Review | None,
-        profile: Profile,
-        request: SearchRequest,
-        now: float,
-    ) -> Ranked:
-        present = presence(memory, review, now, self._forgetting) if request.decay and now else Presence()
-        factors = rerank.factors(
-            memory,
-            artifact=profile.artifact,
-            confidence=review.confidence if review else 0.5,
-            retrievability=present.retrievability,
-            length_penalty=request.length_penalty,
-        )
-        factors = factors if request.rerank else {}
-        score = rerank.apply(fused.score, memory, factors)
-        return Ranked(memory=memory, fused=fused, score=score, factors=factors, presence=present)
+    def _ranked(self, asked: _Asked, fused: Sequence[tuple[Fused, _Known]]) -> list[Ranked]:
+        """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
+        found = {known.memory.id: known.memory for _, known in fused}
+        work = partial(lineage.traced, self._index, found)
+        traced: dict[str, Memory] = asked.faults.borne(Part.GRAPH, work, {})
+        memories = traced or lineage.untraced(found)
+        ranked = [_lowered(asked, item, known, memories[item.id]) for item, known in fused]
+        ranked.sort(key=_order)
+        return _limited_by_state(ranked) if asked.request.state_limits else ranked
 
-    def _fallback(
-        self,
-        ranked: list[Ranked],
-        terms: Sequence[str],
-        filters: Filters,
-        search: tuple[Profile, SearchRequest, Surroundings],
-        trace: TraceRecorder,
-        faults: Faults,
-    ) -> list[Ranked]:
+    def _fallback(self, asked: _Asked, ranked: list[Ranked]) -> list[Ranked]:
         """Where nothing was found, words that begin like those of the query."""
-        profile, request, around = search
-        expression = words.prefix_expression(terms)
-        if ranked or not expression or Channel.TEXT not in request.channels:
-            trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
+        expression = words.prefix_expression(asked.terms)
+        if ranked or not expression or Channel.TEXT not in asked.request.channels:
+            asked.trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
-        most = request.offset + request.limit + 1
-        found: list[Match] = faults.borne(Part.TEXT, partial(self._index.match_text, expression, filters, most), [])
+        work = partial(self._index.match_text, expression, asked.filters, self._fusion.depth)
+        found: list[Match] = asked.faults.borne(Part.TEXT, work, [])
         part = ChannelList(channel=Channel.TEXT, ids=[m.id for m in found], scores=[m.score for m in found])
-        likely = self._rerank(fuse((part,), {Channel.TEXT: 1.0}, self._fusion), profile, request, around, faults)
+        fused = fuse((part,), {Channel.TEXT: 1.0}, self._fusion)
+        known = self._known(asked, part.ids)
+        likely = self._ranked(asked, [(item, known[item.id]) for item in fused if item.id in known])
         ranked = [
             msgspec.structs.replace(item, score=item.score * PREFIX, factors={**item.factors, "prefix": PREFIX})
             for item in likely
         ]
-        trace.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
+        asked.trace.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
-    def _hits(
-        self, ranked: Sequence[Ranked], found: Candidates, terms: Sequence[str], request: SearchRequest, faults: Faults
-    ) -> list[Hit]:
+    def _answer(self, asked: _Asked, found: Candidates, ranked: Sequence[Ranked]) -> SearchResult:
+        """One page: of the memories from the offset on, and of the session's record, what fits the budget."""
+        request, profile = asked.request, asked.profile
+        page = ranked[request.offset : request.offset + asked.limit]
+        recalled = asked.around.recalled if request.recall else ()
+        hits = with_recalled(self._hits(asked, page, found), recalled, asked.limit)
+        fitted = fit(hits, request.token_budget)
+        entries = {hit.memory.id for hit in recalled}
+        following = request.offset + sum(hit.memory.id not in entries for hit in hits[: fitted.taken])
+        kept = sum(hit.memory.id not in entries for hit in fitted.hits)
+        asked.trace.note(
+            Stage.FINAL_RANK,
+            len(ranked),
+            kept,
+            boosted=sum(bool(item.boosts) for item in ranked),
+            recalled=len(fitted.hits) - kept,
+        )
+        return SearchResult(
+            hits=fitted.hits,
+            always_on=asked.always_on,
+            intent=profile.intent,
+            confidence=round(profile.confidence, 3),
+            artifact=profile.artifact,
+            tokens=fitted.tokens + sum(hit.tokens for hit in asked.always_on),
+            omitted=len(hits) - len(fitted.hits),
+            next_offset=following if following < len(ranked) else None,
+            trace=asked.trace.stages(),
+            degradations=asked.faults.found(),
+        )
+
+    def _hits(self, asked: _Asked, ranked: Sequence[Ranked], found: Candidates) -> list[Hit]:
+        request = asked.request
         ids = [item.memory.id for item in ranked]
         wanted = [(name, found.chunks.get(name, 0)) for name in ids]
-        pieces: dict[str, Piece] = faults.borne(Part.EXCERPTS, partial(self._index.pieces, wanted), {})
+        pieces: dict[str, Piece] = asked.faults.borne(Part.EXCERPTS, partial(self._index.pieces, wanted), {})
         bodies = self._index.bodies(ids) if request.include_content else {}
         room = request.excerpt_tokens or self._settings.snippet_tokens
         hits = []
@@ -259,11 +305,11 @@ class Searcher:
             if name in bodies:
                 text, tokens = bodies[name], item.memory.tokens
             else:
-                text, tokens = excerpt(piece.text, terms, room, head)
+                text, tokens = excerpt(piece.text, asked.terms, room, head)
             hits.append(
                 Hit(
                     memory=item.memory,
-                    score=round(item.score, 6),
+                    score=round(item.score, DIGITS),
                     anchor=piece.anchor,
                     heading=piece.heading,
                     text=text,
@@ -275,32 +321,40 @@ class Searcher:
         return hits
 
 
-def with_recalled(hits: Sequence[Hit], recalled: Sequence[Hit], request: SearchRequest) -> list[Hit]:
+class Fitted(Struct, frozen=True, kw_only=True):
+    """What fits a token budget: the hits, their tokens, and how many were `taken` from the front for it."""
+
+    hits: tuple[Hit, ...]
+    tokens: int
+    taken: int
+
+
+def with_recalled(hits: Sequence[Hit], recalled: Sequence[Hit], limit: int) -> list[Hit]:
     """Hits and entries of the session's record, best first; some entries stay however good the memories are."""
-    if not recalled or request.offset:
+    if not recalled:
         return list(hits)
-    room = max(request.limit - min(len(recalled), RECALLED_STAY), 0)
-    kept = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: request.limit]
+    room = max(limit - min(len(recalled), RECALLED_STAY), 0)
+    kept = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][:limit]
     return sorted(kept, key=lambda hit: (-hit.score, lineage.rank(hit.memory.provenance.trust), hit.memory.id))
 
 
-def fit(hits: Sequence[Hit], budget: int | None) -> tuple[tuple[Hit, ...], int]:
-    """The first hits that fit the budget in tokens, and their tokens; None fits all.
+def fit(hits: Sequence[Hit], budget: int | None) -> Fitted:
+    """The first hits that fit the budget in tokens; None fits all.
 
-    The first hit is cut to the budget rather than left out, where its name and title fit.
+    The first is cut to the budget rather than left out. One whose name and title alone are more than the whole budget
+    is passed over: no page of that budget can hold it.
     """
     kept: list[Hit] = []
-    used = 0
-    for hit in hits:
-        if budget is not None and used + hit.tokens > budget:
-            clipped = _clipped(hit, budget)
-            if not kept and clipped.tokens <= budget:
-                kept.append(clipped)
-                used = clipped.tokens
-            break
-        kept.append(hit)
-        used += hit.tokens
-    return tuple(kept), used
+    used = taken = 0
+    for taken, hit in enumerate(hits, start=1):
+        if budget is None or used + hit.tokens <= budget:
+            kept.append(hit)
+            used += hit.tokens
+        elif kept and hit.memory.label_tokens <= budget:
+            return Fitted(hits=tuple(kept), tokens=used, taken=taken - 1)
+        elif (clipped := _clipped(hit, budget)).tokens <= budget:
+            return Fitted(hits=(clipped,), tokens=clipped.tokens, taken=taken)
+    return Fitted(hits=tuple(kept), tokens=used, taken=taken)
 
 
 def _clipped(hit: Hit, budget: int) -> Hit:
@@ -325,12 +379,27 @@ def _explanation(item: Ranked, phrases: tuple[str, ...]) -> Explanation:
     )
 
 
-def _is_present(state: Retention, request: SearchRequest) -> bool:
-    """Whether a memory in this state is wanted."""
+def _is_wanted(state: Retention, request: SearchRequest) -> bool:
+    """Whether a memory in this state is asked for."""
     order = list(Retention)
     if request.min_state and order.index(state) > order.index(request.min_state):
         return False
-    return state != Retention.ARCHIVED or request.include_archived
+    return state != Retention.ARCHIVED or request.include_archived or not request.decay
+
+
+def _lowered(asked: _Asked, fused: Fused, known: _Known, memory: Memory) -> Ranked:
+    """A candidate with its factors; `memory` is the known one with the trust of its lineage."""
+    request = asked.request
+    factors = rerank.factors(
+        memory,
+        artifact=asked.profile.artifact,
+        confidence=known.review.confidence if known.review else 0.5,
+        retrievability=known.presence.retrievability if request.decay else 1.0,
+        length_penalty=request.length_penalty,
+    )
+    factors = factors if request.rerank else {}
+    score = rerank.apply(fused.score, memory, factors)
+    return Ranked(memory=memory, fused=fused, score=score, factors=factors, presence=known.presence)
 
 
 def _limited_by_state(ranked: list[Ranked]) -> list[Ranked]:
@@ -367,8 +436,8 @@ def _seeds(ranked: Sequence[Ranked]) -> dict[str, float]:
 
 
 def _order(item: Ranked) -> tuple[float, int, str]:
-    """Best first; of equals the better vouched for."""
-    return -item.score, lineage.rank(item.memory.provenance.trust), item.memory.id
+    """Best first; of equals, as far as a hit tells its score, the better vouched for."""
+    return -round(item.score, DIGITS), lineage.rank(item.memory.provenance.trust), item.memory.id
 
 
 def _always_on(memory: Memory, body: str) -> Hit:

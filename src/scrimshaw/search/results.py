@@ -13,19 +13,22 @@ from scrimshaw.storage.ports import Review
 class SearchRequest(Struct, frozen=True, kw_only=True):
     """A search as asked, already validated in its types.
 
-    `limit` counts hits from `offset` on, `token_budget` the tokens of all; `all_of` are concepts that must each stand
-    in a memory. With `decay` what has faded sinks, and what is archived is left out unless asked for.
+    `limit` counts hits from `offset` on (that of the settings without one), `token_budget` the tokens of all; `all_of`
+    are concepts that must each stand in a memory. With `decay` what has faded sinks, and what is archived is left out
+    unless asked for; `min_state` holds without it too. `recall` brings entries of the session's record: of a search in
+    pages the first has them.
     """
 
     query: str
     all_of: tuple[str, ...] = ()
     filters: Filters = Filters()
-    limit: int = 10
+    limit: int | None = None
     offset: int = 0
     channels: tuple[Channel, ...] = tuple(Channel)
     intent: Intent | None = None
     artifact: ArtifactClass | None = None
     constitutional: bool = True
+    recall: bool = True
     rerank: bool = True
     length_penalty: bool = True
     include_content: bool = False
@@ -98,7 +101,8 @@ class StageTrace(Struct, frozen=True, kw_only=True):
 class SearchResult(Struct, frozen=True, kw_only=True):
     """The answer to a search, best hit first; always-on memories stand before the hits.
 
-    `omitted` hits did not fit the token budget; `more` says that further hits stand behind the last one.
+    `omitted` hits did not fit the token budget. The next page begins at `next_offset`, None where there is none: what
+    did not fit here stands there, but for a hit whose name and title alone are more than the budget.
     """
 
     hits: tuple[Hit, ...]
@@ -108,6 +112,6 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     artifact: ArtifactClass | None
     tokens: int
     omitted: int
-    more: bool
+    next_offset: int | None
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]

@@ -9,7 +9,7 @@ A word outside the vocabulary (emoji, rare scripts) costs one token per characte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,11 +33,6 @@ EXCERPT_CHARACTERS = 5
 def count_tokens(text: str) -> int:
     """How many tokens `text` has; 0 for white space only."""
     return sum(_cost(encoding) for _, encoding in _encoded(text))
-
-
-def count_many(texts: Iterable[str]) -> list[int]:
-    """The token count of each text, in order."""
-    return [count_tokens(text) for text in texts]
 
 
 def clip(text: str, limit: int) -> str:

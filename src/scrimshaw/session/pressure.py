@@ -56,10 +56,10 @@ def narrowed(mode: Mode, pressure: Pressure) -> Mode:
     return widest
 
 
-def budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float = 0.0, high: float = 0.8) -> int:
-    """The tokens that an answer in a chosen mode (not auto) may have under pressure.
+def budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
+    """The tokens that an answer in a chosen mode (not auto) may have under pressure; `share` of the context is in use.
 
-    Above the high threshold it shrinks with the room that is left, so that an answer never is what fills the context.
+    Above the threshold `high` it shrinks with the room that is left, so that an answer never is what fills the context.
     """
     tokens = {
         Mode.QUICK: settings.quick_tokens,

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Annotated, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted
@@ -28,6 +28,7 @@ from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.private import PRIVATE_FOLDER, make_private
 
 FORMAT = 1
+LATEST = 253_402_300_799.0  # the last second of the year 9999, where `datetime` ends
 
 _MANIFEST = "manifest.json"
 _FILES, _TABLES, _JSONL = "files/", "tables/", ".jsonl"
@@ -61,7 +62,7 @@ class Manifest(Struct, frozen=True, kw_only=True):
     format: int
     schema: int
     name: str
-    created: float
+    created: Annotated[float, Meta(ge=0, le=LATEST)]
     metadata: Mapping[str, str]
     parts: Mapping[str, Part]
     left_out: tuple[str, ...] = ()
@@ -85,8 +86,14 @@ class _Make(Struct, frozen=True):
     schema: int
 
 
+class _Dated(Struct, frozen=True):
+    """The day of a manifest of any version."""
+
+    created: Annotated[float, Meta(ge=0, le=LATEST)]
+
+
 class Kept(Struct, frozen=True, kw_only=True):
-    """A file for an archive: its name, its text (None: it has none and is left out), and the hash it has on disk."""
+    """A file for an archive: its name, its text (None: it is only named, as left out), and the hash it has on disk."""
 
     name: str
     text: Redacted | None
@@ -128,7 +135,7 @@ class Archive:
         with _refusals(self.path), self.zip.open(_FILES + name) as stream:
             data = stream.read(part.size + 1)
             if content_hash(data) != part.sha256:
-                raise _unusable(self.path, f"{name} is not what was written")
+                raise _unusable(self.path, f"{name!r} is not what was written")
             return data.decode()
 
     def rows(self) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -151,12 +158,29 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
 
     Raises NotFound, UnusableArchive for one that is damaged, cut off or of a newer make, StorageFailure.
     """
+    with _opened(path) as opened:
+        yield Archive(path, _manifest(opened, path, schema), opened)
+
+
+def created_in(path: Path) -> float | None:
+    """When an archive of any version was made, in seconds since 1970; None where none can be read."""
+    try:
+        with _opened(path) as opened, _refusals(path):
+            return msgspec.json.decode(_head(opened, path), type=_Dated).created
+    except (NotFound, UnusableArchive, StorageFailure):
+        return None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
     if not path.is_file():
+        if path.exists() or path.is_symlink():
+            raise _unusable(path, "it is no file")
         raise NotFound(f"There is no {path}.", "See `scrimshaw checkpoint list`.", path=str(path))
     with _refusals(path):
         opened = zipfile.ZipFile(path)
     with opened:
-        yield Archive(path, _manifest(opened, path, schema), opened)
+        yield opened
 
 
 def _write(
@@ -198,13 +222,18 @@ def _put_rows(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> Part:
     return Part(sha256=digest.hexdigest(), size=size, rows=count)
 
 
+def _head(opened: zipfile.ZipFile, path: Path) -> bytes:
+    if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
+        raise _unusable(path, "its manifest is far too large")
+    data = opened.read(_MANIFEST)
+    if content_hash(data).encode() != opened.comment:
+        raise _unusable(path, "its manifest does not have the checksum it was written with")
+    return data
+
+
 def _manifest(opened: zipfile.ZipFile, path: Path, schema: int) -> Manifest:
     with _refusals(path):
-        if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
-            raise _unusable(path, "its manifest is far too large")
-        data = opened.read(_MANIFEST)
-        if content_hash(data).encode() != opened.comment:
-            raise _unusable(path, "its manifest does not have the checksum it was written with")
+        data = _head(opened, path)
         made = msgspec.json.decode(data, type=_Make)
         if made.format > FORMAT or made.schema > schema:
             raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")

@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from scrimshaw.models import ArtifactClass
+from scrimshaw.models import ArtifactClass, Trust
 from scrimshaw.storage.scan import Source
 from scrimshaw.storage.serena import serena_rules
 
@@ -65,6 +65,7 @@ def _serena(project: Path, home: Path | None) -> list[Source]:
         artifact=ArtifactClass.MEMORY,
         ignored=rules.ignored,
         read_only=rules.read_only,
+        trust=Trust.AGENT,  # Serena's tools let agents write them
     )
     if home is None or not (home / "memories/global").is_dir():
         return [own]

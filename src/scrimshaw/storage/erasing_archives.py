@@ -3,33 +3,44 @@
 from __future__ import annotations
 
 import base64
+import lzma
 import os
 import secrets
+import struct
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from msgspec.structs import replace
 
+from scrimshaw.errors import StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted
 from scrimshaw.storage import sqlite_erasing, sqlite_tables
 from scrimshaw.storage.archive import Archive, Kept, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, storage_errors, sync_folder
 from scrimshaw.storage.ports import Traces, Wipe
 
+# What zipfile and the database say of bytes that nobody wrote on purpose.
+_ODD = (lzma.LZMAError, struct.error, OverflowError, UnicodeError)
+
 
 def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str] = ()) -> int:
     """How many rows, files and notes of an archive hold it; files of these `names` do. Raises UnusableArchive."""
-    with open_archive(path, schema) as archive:
-        files = sum(name in names or wipe.traces.count(_file(archive, name)) > 0 for name in archive.manifest.files)
-        notes = sum(wipe.traces.count(text.encode()) > 0 for text in _notes(archive))
-        return files + notes + sum(_holds(table, row, wipe) for table, row in archive.rows())
+    with _opened(path, schema) as archive:
+        return sum(_finds(archive, wipe, names))
+
+
+def is_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str] = ()) -> bool:
+    """Whether any does, read as far as the first of them. Raises UnusableArchive."""
+    with _opened(path, schema) as archive:
+        return any(name in names for name in archive.manifest.files) or any(_finds(archive, wipe, names))
 
 
 def texts_in_archive(path: Path, schema: int, names: Collection[str]) -> list[str]:
     """The files of these names in an archive; raises UnusableArchive."""
-    with open_archive(path, schema) as archive:
+    with _opened(path, schema) as archive:
         return [archive.text(name) for name in archive.manifest.files if name in names]
 
 
@@ -43,7 +54,7 @@ def erase_in_archive(
     info = path.stat()
     new = path.with_name(f"{TEMP_PREFIX}{secrets.token_hex(8)}")
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch:
-        with open_archive(path, schema) as archive:
+        with _opened(path, schema) as archive:
             rows = sqlite_tables.stage(Path(scratch) / "rows.db", archive.manifest.schema, archive.rows())
             try:
                 with rows.write() as write:
@@ -59,6 +70,31 @@ def erase_in_archive(
             os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
             new.replace(path)
             sync_folder(path.parent)
+
+
+@contextmanager
+def _opened(path: Path, schema: int) -> Iterator[Archive]:
+    """Open an archive; what its odd bytes raise is UnusableArchive."""
+    try:
+        with open_archive(path, schema) as archive:
+            yield archive
+    except _ODD as error:
+        why = type(error).__name__
+        raise UnusableArchive(f"{path.name} cannot be used: it is damaged ({why}).", path=str(path)) from error
+    except StorageFailure as error:
+        if error.details.get("errno", 0) is None:  # no word of the disk's: bz2 says so of damaged bytes
+            raise UnusableArchive(f"{path.name} cannot be used: it is damaged.", path=str(path)) from error
+        raise
+
+
+def _finds(archive: Archive, wipe: Wipe, names: Collection[str]) -> Iterator[bool]:
+    """Of every file, note and row whether it holds it."""
+    for name in archive.manifest.files:
+        yield name in names or wipe.traces.count(_file(archive, name)) > 0
+    for text in _notes(archive):
+        yield wipe.traces.count(text.encode()) > 0
+    for table, row in archive.rows():
+        yield _holds(table, row, wipe)
 
 
 def _files(archive: Archive, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]) -> Iterator[Kept]:

@@ -3,63 +3,89 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
 from scrimshaw.models import PURGED
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, replace_file, storage_errors, sync_folder
+from scrimshaw.storage.packed import MOST_BYTES, Closed, is_packed, is_squeezed, unpacked
 from scrimshaw.storage.ports import Traces
 
 ARCHIVE_SUFFIX = ".scrim"
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
 _DERIVED = "index.db."
-# SQLite, ZIP, gzip: a text cannot be cut out of them without breaking them.
-_SEALED = (b"SQLite format 3\0", b"PK\x03\x04", b"\x1f\x8b")
-# The first bytes of a write-ahead log of SQLite, whichever end its numbers begin with.
-_LOG = b"7\x7f\x06"
+_GIT = ".git"
 _NAME = "redacted-purged"
-_BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError, ValueError)
+# Behind links that lead elsewhere no more is searched: somebody may have linked a whole disk.
+MOST_LINKED = 2_000
 
 
 class Kind(StrEnum):
-    """How a text is taken out of a file: out of rows, parts or bytes, or with the file."""
+    """How a text is taken out of a file: out of rows, parts or bytes, with the file, out of its name, or by nobody."""
 
     DATABASE = "database"
     ARCHIVE = "archive"
     TEXT = "text"
     SCRATCH = "scratch"
     SEALED = "sealed"
+    LINK = "link"
+    NAME = "name"
+    FOREIGN = "foreign"
 
 
 class Searched(NamedTuple):
-    """A file that was searched: how large it is in bytes, and how often the text stands in it, its name included."""
+    """A file that was searched: its size in bytes, how often the text stands in its name and inside, packed or not.
+
+    `closed` says why it could not be looked into, empty where it was.
+    """
 
     path: Path
     size: int
-    traces: int
+    named: int
+    inside: int
+    closed: str = ""
+
+    @property
+    def traces(self) -> int:
+        """In its name and inside."""
+        return self.named + self.inside
 
 
 def files_below(root: Path) -> Iterator[Path]:
-    """Every file below a folder, links to files as well; folders behind links are not entered."""
-    for folder, inside, names in os.walk(root):
-        inside.sort()
-        yield from (Path(folder) / name for name in sorted(names))
+    """Every file below a folder, every link, which is not followed, and every empty folder. Raises StorageFailure."""
+    with storage_errors("look into", root):
+        for folder, inside, names in os.walk(root, onerror=_refused):
+            inside.sort()
+            links = [name for name in inside if Path(folder, name).is_symlink()]
+            yield from (Path(folder) / name for name in sorted([*names, *links]))
+            if not inside and not names and Path(folder) != root:
+                yield Path(folder)
+
+
+def _refused(error: OSError) -> None:
+    """A folder that has gone holds nothing; one that cannot be read may."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
 
 
 def kind_of(path: Path, root: Path) -> Kind:
     """How a text is taken out of a file. Raises StorageFailure."""
+    parts = path.relative_to(root).parts
     if path.parent == root and path.name in _DATABASES:
         return Kind.DATABASE
-    if path.name.startswith(_DERIVED) or any(part.startswith(TEMP_PREFIX) for part in path.relative_to(root).parts):
+    if _GIT in parts:
+        return Kind.FOREIGN
+    if path.is_symlink():
+        return Kind.LINK
+    if not path.is_file():
+        return Kind.NAME
+    if path.name.startswith(_DERIVED) or any(part.startswith(TEMP_PREFIX) for part in parts):
         return Kind.SCRATCH
     if path.suffix == ARCHIVE_SUFFIX:
         return Kind.ARCHIVE
-    is_sealed = path.is_symlink() or contents(path).startswith(_SEALED)
-    return Kind.SEALED if is_sealed else Kind.TEXT
+    return Kind.SEALED if is_packed(contents(path)) else Kind.TEXT
 
 
 def contents(path: Path) -> bytes:
@@ -71,21 +97,74 @@ def contents(path: Path) -> bytes:
             return b""
 
 
-def is_packed(path: Path) -> bool:
-    """Whether a text may stand in a file and not be found in its bytes: squeezed, or cut over its pages."""
-    return contents(path).startswith((*_SEALED, _LOG))
-
-
 def search(path: Path, root: Path, traces: Traces, kind: Kind, *, is_literal: bool = True) -> Searched:
-    """Look through a file: its name, its bytes as they are, and those of the parts of a ZIP.
+    """Look through a file: its name, its bytes as they are, and what is packed in it, unless it is an archive of ours.
 
-    What an expression describes is not looked for in an archive, where squeezed bytes look like anything.
+    Of a link this is the path it leads to. What an expression describes is not looked for in squeezed bytes, which look
+    like anything. Raises StorageFailure.
     """
-    data = contents(path)
-    count = traces.count(path.relative_to(root).as_posix().encode(errors="replace"))
-    if is_literal or kind is not Kind.ARCHIVE:
-        count += traces.count(data) + (_in_parts(path, traces) if data.startswith(b"PK") else 0)
-    return Searched(path, len(data), count)
+    named = traces.count(os.fsencode(path.relative_to(root)))
+    if kind is Kind.LINK:
+        leads = _leads(path)
+        return Searched(path, len(leads), named, traces.count(leads))
+    if kind is Kind.NAME:
+        return Searched(path, 0, named, 0)
+    return _searched(path, contents(path), named, traces, kind, is_literal=is_literal)
+
+
+def search_outside(link: Path, roots: Sequence[Path], traces: Traces, *, is_literal: bool = True) -> Iterator[Searched]:
+    """Look through what a link leads to outside of these folders, following further links; nothing where that is clean.
+
+    What cannot be read, is too large, or comes after the first MOST_LINKED is told as closed.
+    """
+    waiting, seen = [Path(os.path.realpath(link))], set[Path]()
+    while waiting:
+        path = waiting.pop()
+        if path in seen or any(path.is_relative_to(root) for root in roots):
+            continue
+        if len(seen) == MOST_LINKED:
+            yield Searched(
+                path, 0, 0, 0, f"more than {MOST_LINKED} files are linked: this and others were not searched"
+            )
+            return
+        seen.add(path)
+        found = _outside(path, traces, waiting, is_literal=is_literal)
+        if found.traces or found.closed:
+            yield found
+
+
+def _outside(path: Path, traces: Traces, waiting: list[Path], *, is_literal: bool) -> Searched:
+    named = traces.count(os.fsencode(path))
+    try:
+        if path.is_dir():
+            waiting += (Path(os.path.realpath(each)) for each in sorted(path.iterdir(), reverse=True))
+            return Searched(path, 0, named, 0)
+        if not path.is_file():
+            return Searched(path, 0, named if path.exists() else 0, 0)
+        if path.stat().st_size > MOST_BYTES:
+            return Searched(path, 0, named, 0, f"it has more than {MOST_BYTES} bytes")
+        return _searched(path, path.read_bytes(), named, traces, Kind.FOREIGN, is_literal=is_literal)
+    except OSError as error:
+        return Searched(path, 0, named, 0, f"it cannot be read: {error.strerror}")
+
+
+def _searched(path: Path, data: bytes, named: int, traces: Traces, kind: Kind, *, is_literal: bool) -> Searched:
+    inside, closed = 0, ""
+    if is_literal or not (kind is Kind.ARCHIVE or is_squeezed(data)):
+        inside += traces.count(data)
+    if kind in (Kind.SEALED, Kind.FOREIGN, Kind.SCRATCH):
+        try:
+            for part in unpacked(data):
+                inside += traces.count(part)
+        except Closed as error:
+            closed = str(error)
+    return Searched(path, len(data), named, inside, closed)
+
+
+def _leads(link: Path) -> bytes:
+    """The path that a link leads to, as it is written."""
+    with storage_errors("read", link):
+        return os.fsencode(link.readlink())
 
 
 def erase_in_file(path: Path, traces: Traces) -> None:
@@ -108,22 +187,13 @@ def rename_away(path: Path, root: Path, traces: Traces) -> Path:
 
 def free_name(path: Path, root: Path, traces: Traces) -> Path:
     """The path without the text, and with a number where that is taken; the same path where it is clean."""
-    name = path.relative_to(root).as_posix()
-    clean = traces.erase(name.encode(errors="replace")).decode(errors="replace")
+    name = os.fsencode(path.relative_to(root))
+    clean = traces.erase(name)
     if clean == name:
         return path
-    new = root / clean.replace(PURGED, _NAME)
+    new = root / os.fsdecode(clean.replace(PURGED.encode(), _NAME.encode()))
     taken, number = new, 1
-    while new.exists():
+    while os.path.lexists(new):
         number += 1
         new = taken.with_name(f"{taken.stem}-{number}{taken.suffix}")
     return new
-
-
-def _in_parts(path: Path, traces: Traces) -> int:
-    """In the parts of a ZIP; what is none, or broken, has no parts."""
-    try:
-        with zipfile.ZipFile(path) as opened:
-            return sum(traces.count(name.encode()) + traces.count(opened.read(name)) for name in opened.namelist())
-    except (*_BROKEN, OSError):
-        return 0

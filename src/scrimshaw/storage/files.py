@@ -82,7 +82,7 @@ class Vault:
         path = locate(self.root, memory_id)
         data = _encode(content)
         with storage_errors("write", path):
-            _demand(memory_id, _content(path), expected_hash)
+            demand_hash(memory_id, _content(path), expected_hash)
             replace_file(path, data, private=self.private)
         return content_hash(data)
 
@@ -97,7 +97,7 @@ class Vault:
         path = locate(self.root, memory_id)
         with storage_errors("remove", path):
             data = _existing(self.name, memory_id, path)
-            _demand(memory_id, data, expected_hash)
+            demand_hash(memory_id, data, expected_hash)
             remove_file(path, self.root.resolve())
         return data
 
@@ -136,7 +136,8 @@ def _existing(vault: str, memory_id: str, path: Path) -> bytes:
     return data
 
 
-def _demand(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
+def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
+    """Refuse a file that is not the expected one: "" stands for no file, None for any. Raises Conflict."""
     current_hash = "" if current is None else content_hash(current)
     if expected_hash is None or expected_hash == current_hash:
         return

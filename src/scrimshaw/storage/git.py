@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Collection
 from pathlib import Path
 
-from scrimshaw.errors import StorageFailure
+from scrimshaw.errors import StorageFailure, said
 
 TIMEOUT_S = 30.0
 # A question that reads no history: nothing that waits for an answer may hang on it.
@@ -22,8 +22,10 @@ def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), pati
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, timeout=patience_s or TIMEOUT_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise _refused(str(error)) from error
+    except subprocess.TimeoutExpired as error:
+        raise _refused(f"it timed out after {error.timeout:g} s") from error
+    except OSError as error:
+        raise _refused(said(error)) from error
     if done.returncode not in answers:
         raise _refused(done.stderr.decode(errors="replace").strip().partition("\n")[0])
     return done.stdout.decode(errors="replace")

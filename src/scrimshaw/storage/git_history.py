@@ -27,9 +27,9 @@ def deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
 
     A renamed file is not deleted. Where there is no git or no repository, a Degradation says so.
     """
-    log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", f"--format={_MARK}%H %cI", "--", f"*{suffix}")
+    log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", f"--format={_MARK}%H %cI")
     try:
-        told = ask_git(project, *log)
+        told = ask_git(project, *log, "--", f"*{suffix}")
     except StorageFailure as error:
         return _without(error)
     found: dict[str, Deleted] = {}

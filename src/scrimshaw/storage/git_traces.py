@@ -1,12 +1,12 @@
-"""What git remembers of a text or a file, in all objects it has; looked for, never changed.
+"""What git remembers of a text or a file: its objects, the names of branches and tags, its logs and settings.
 
-The text is never an argument of git's, where every user of the machine could read it: git hands out its objects, and
-they are searched here.
+They are looked for, never changed. The text is never an argument of git's, where every user of the machine could read
+it: git hands out what it has, and that is searched here. No command that is told shows it either.
 """
 
 from __future__ import annotations
 
-import shlex
+import os
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -16,18 +16,28 @@ from typing import IO
 from msgspec import Struct
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import PURGED, Degradation
+from scrimshaw.models import Degradation
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import ask_git, work_tree
+from scrimshaw.storage.git_commands import Found, told
 from scrimshaw.storage.ports import Traces
 
 TIMEOUT_S = 60.0
 MOST_PLACES = 50
-_KEPT = "../purged-today.tar"
+# A larger file of git's own, beside its objects, was put there by something else.
+MOST_BYTES = 64 * 1024 * 1024
+_BRANCH, _TAG = "refs/heads/", "refs/tags/"
+# Searched by git itself, as objects and as names.
+_SEARCHED = frozenset({"objects", "refs", "packed-refs"})
+# Repositories and stores of their own.
+_OTHERS = frozenset({"modules", "lfs", "annex"})
 
 
 class GitPlace(Struct, frozen=True, kw_only=True):
-    """An object of git that holds it: the last commit that brought it or took it away ("" for none), and its path."""
+    """What of git holds it: an object, the last commit that brought it or took it away ("" for none), and its path.
+
+    Names of branches, tags and other refs, and files of git's own, have a path alone.
+    """
 
     object: str
     kind: str
@@ -36,12 +46,17 @@ class GitPlace(Struct, frozen=True, kw_only=True):
 
 
 class GitTraces(Struct, frozen=True, kw_only=True):
-    """What was found in so many objects, at most MOST_PLACES of them by place; `commands` would rewrite history."""
+    """What was found in so many objects and other places, at most MOST_PLACES of the objects by place.
+
+    `commands` would rewrite history; `stays` says what these leave, `unsearched` what nobody looked into.
+    """
 
     objects: int = 0
     found: int = 0
     places: tuple[GitPlace, ...] = ()
     commands: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
+    unsearched: tuple[str, ...] = ()
     degradation: Degradation | None = None
 
 
@@ -51,23 +66,113 @@ def git_traces(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
         top = work_tree(project)
         if not top:
             return GitTraces()
-        objects, found = _search(Path(top), traces)
-        places = [place for name, kind in found[:MOST_PLACES] if (place := _placed(Path(top), name, kind))]
-        places += _of_files(Path(top), paths)
-        return GitTraces(
-            objects=objects,
-            found=len(found) + len(places) - min(len(found), MOST_PLACES),
-            places=tuple(_masked(place, traces) for place in places),
-            commands=_commands(Path(top), places) if places else (),
-        )
+        return _traces(Path(top), traces, paths)
     except StorageFailure as error:
         return GitTraces(degradation=_without(error))
 
 
-def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
-    """(objects read, name and kind of those that hold it)."""
+def _traces(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
+    objects, found = _search(top, traces)
+    names = [name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if _in(name, traces)]
+    files, unsearched = _files(Path(ask_git(top, "rev-parse", "--git-common-dir").strip()), top, traces)
+    places = [place for name, kind, _ in found[:MOST_PLACES] if (place := _placed(top, name, kind))]
+    places += _of_files(top, paths)
+    others = [GitPlace(object="", kind=_kind(name), path=name) for name in names]
+    others += [GitPlace(object="", kind="file of git", path=name) for name in files]
+    commands, stays = told(_found(top, traces, found, places, names, files)) if places or others else ((), ())
+    return GitTraces(
+        objects=objects,
+        found=len(found) + len(places) - min(len(found), MOST_PLACES) + len(others),
+        places=tuple(_masked(place, traces) for place in (*places, *others)),
+        commands=commands,
+        stays=stays,
+        unsearched=tuple(unsearched),
+    )
+
+
+def _found(
+    top: Path,
+    traces: Traces,
+    objects: Sequence[tuple[str, str, bool]],
+    places: Sequence[GitPlace],
+    names: Sequence[str],
+    files: Sequence[str],
+) -> Found:
+    """What the commands depend on; nothing in it holds the text."""
+    paths = {place.path for place in places if place.path and place.kind != "tree"}
+    clean = sorted(path for path in paths if not _in(path, traces))
+    kinds = {kind for _, kind, _ in objects}
+    return Found(
+        files=tuple(sorted({place.path for place in places if place.kind == "file"})),
+        paths=tuple(clean),
+        today=tuple(path for path in clean if (top / path).is_file()),
+        is_in_names=bool("tree" in kinds or len(clean) < len(paths)),
+        is_in_messages=any(kind == "commit" and in_message for _, kind, in_message in objects),
+        is_in_people=any(kind == "commit" and not in_message for _, kind, in_message in objects),
+        tags=tuple(_tags(top, traces, {name for name, kind, _ in objects if kind == "tag"})),
+        refs=frozenset(_kind(name) for name in names),
+        own=tuple(name for name in files if not _in(name, traces)),
+        is_in_own_names=any(_in(name, traces) for name in files),
+        has_more=len(objects) > MOST_PLACES,
+        has_stash="refs/stash" in ask_git(top, "for-each-ref", "--format=%(refname)", "refs/stash"),
+        has_filter_repo=_has_filter_repo(top),
+    )
+
+
+def _in(name: str, traces: Traces) -> bool:
+    return traces.count(name.encode(errors="replace")) > 0
+
+
+def _kind(ref: str) -> str:
+    if ref.startswith(_BRANCH):
+        return "branch"
+    return "tag name" if ref.startswith(_TAG) else "ref"
+
+
+def _tags(top: Path, traces: Traces, objects: set[str]) -> Iterator[str]:
+    """The tags whose message holds it, but for those whose name does."""
+    for line in ask_git(top, "for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags").splitlines():
+        name, _, tag = line.partition(" ")
+        if name in objects and not _in(tag, traces):
+            yield tag
+
+
+def _files(folder: Path, top: Path, traces: Traces) -> tuple[list[str], list[str]]:
+    """(files of git's own that hold it: logs, settings, messages that were begun; what was not searched), by path."""
+    holding, unsearched = [], []
+    folder = top / folder
+    with storage_errors("look into", folder):
+        for where, inside, names in os.walk(folder, onerror=_refused):
+            if Path(where) == folder:
+                unsearched += [str(folder / name) for name in inside if name in _OTHERS]
+                inside[:] = [name for name in inside if name not in (*_SEARCHED, *_OTHERS)]
+            for path in sorted(Path(where, name) for name in names if name not in _SEARCHED):
+                data = _contents(path)
+                if data is None:
+                    unsearched.append(str(path))
+                elif _in(path.relative_to(folder).as_posix(), traces) or traces.count(data):
+                    holding.append(path.relative_to(folder).as_posix())
+    return holding, unsearched
+
+
+def _refused(error: OSError) -> None:
+    raise error
+
+
+def _contents(path: Path) -> bytes | None:
+    """The bytes of a file, None of one that is too large."""
+    try:
+        if not path.is_file():
+            return b""
+        return path.read_bytes() if path.stat().st_size <= MOST_BYTES else None
+    except FileNotFoundError:  # a lock, or a message that was sent off
+        return b""
+
+
+def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str, bool]]]:
+    """(objects read, name and kind of those that hold it, and whether it stands in the message)."""
     command = ["git", "-C", str(top), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
-    objects, found = 0, []
+    objects, found = 0, list[tuple[str, str, bool]]()
     with (
         storage_errors("ask git in", top),
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
@@ -78,7 +183,7 @@ def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
             for name, kind, data in _objects(process.stdout):
                 objects += 1
                 if traces.count(data):
-                    found.append((name, kind))
+                    found.append((name, kind, traces.count(data.partition(b"\n\n")[2]) > 0))
         finally:
             clock.cancel()
     if process.returncode:
@@ -117,52 +222,12 @@ def _masked(place: GitPlace, traces: Traces) -> GitPlace:
     return GitPlace(object=place.object, kind=place.kind, commit=place.commit, path=path)
 
 
-def _commands(top: Path, places: Sequence[GitPlace]) -> tuple[str, ...]:
-    """What rewrites history, to be run by the user: with git filter-repo where it is installed."""
-    files = sorted({place.path for place in places if place.kind == "file"})
-    paths = sorted({place.path for place in places if place.path and place.kind != "tree"})
-    steps = _filter_repo(files) if _has_filter_repo(top) else _filter_branch(top, paths)
-    return (
-        *steps,
-        "git reflog expire --expire=now --expire-unreachable=now --all",
-        "git gc --prune=now --aggressive",
-        "git push --force --all && git push --force --tags",
-    )
-
-
 def _has_filter_repo(top: Path) -> bool:
     try:
         ask_git(top, "filter-repo", "--version")
     except StorageFailure:
         return False
     return True
-
-
-def _filter_repo(files: Sequence[str]) -> tuple[str, ...]:
-    """Out of all files by a list of texts that only its owner may read, or whole files."""
-    if files:
-        return (f"git filter-repo --invert-paths {' '.join(f'--path {shlex.quote(name)}' for name in files)}",)
-    return (
-        f"(umask 077; printf 'literal:%s==>{PURGED}\\n' \"$(cat FILE_WITH_THE_SECRET)\" > replacements.txt)",
-        "git filter-repo --replace-text replacements.txt --replace-message replacements.txt && rm replacements.txt",
-    )
-
-
-def _filter_branch(top: Path, paths: Sequence[str]) -> tuple[str, ...]:
-    """Whole files out of all commits, those of today put back: the text itself would stand in the shell's history."""
-    if not paths:
-        return ()
-    names = " ".join(map(shlex.quote, paths))
-    remove = shlex.quote(f"git rm -r -q --cached --ignore-unmatch -- {names}")
-    today = " ".join(shlex.quote(path) for path in paths if (top / path).is_file())
-    keep = (f"tar -cf {_KEPT} {today}",) if today else ()
-    back = (f"tar -xf {_KEPT} && git add {today} && git commit -m 'Without what was purged'",) if today else ()
-    return (
-        *keep,
-        f"git filter-branch --force --index-filter {remove} --tag-name-filter cat -- --all",
-        "git for-each-ref --format='delete %(refname)' refs/original | git update-ref --stdin",
-        *back,
-    )
 
 
 def _without(error: StorageFailure) -> Degradation:

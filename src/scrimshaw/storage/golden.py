@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import UnreadableFile
+from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.models import Redacted
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml
@@ -29,13 +30,32 @@ class Golden(Struct, frozen=True, forbid_unknown_fields=True):
     within: Annotated[int, Meta(ge=1, le=100)] = 5
 
 
+class GoldenFile(Struct, frozen=True):
+    """The queries of a file that can be asked, and a sentence on each that cannot: file, line and what is wrong."""
+
+    queries: tuple[Golden, ...]
+    flaws: tuple[str, ...]
+
+
+# Raises InvalidRequest for a text that cannot be searched.
+Accept = Callable[[str], object]
+
+
 class _File(Struct, frozen=True, forbid_unknown_fields=True):
-    query: tuple[Golden, ...] = ()
+    query: tuple[dict[str, Any], ...] = ()
 
 
-def read_golden(path: Path) -> tuple[Golden, ...]:
-    """The golden queries of a file, none where there is no file; raises UnreadableFile and StorageFailure."""
-    return _parsed(path, golden_text(path))
+_TABLE = re.compile(r"""\s*\[\[\s*["']?query["']?\s*\]\]""")
+_FIX = "Correct the file."
+_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+
+
+def read_golden(path: Path, accept: Accept) -> GoldenFile:
+    """The golden queries of a file, none where there is no file; raises StorageFailure.
+
+    Raises UnreadableFile where the file as a whole is not what it should be.
+    """
+    return _parsed(path, golden_text(path), accept)
 
 
 def golden_text(path: Path) -> str:
@@ -63,19 +83,38 @@ def with_query(before: str, golden: Golden) -> str:
     return (head if head.endswith("\n") else head + "\n") + "\n".join(block)
 
 
-def write_golden(path: Path, text: Redacted) -> Sequence[Golden]:
+def write_golden(path: Path, text: Redacted, accept: Accept) -> GoldenFile:
     """Replace the file durably, hold the vault's lock; its queries. Raises UnreadableFile for a text that is none."""
-    found = _parsed(path, text.text)
+    found = _parsed(path, text.text, accept)
     with storage_errors("write", path):
         replace_file(path, text.text.encode())
     return found
 
 
-def _parsed(path: Path, text: str) -> tuple[Golden, ...]:
+def _parsed(path: Path, text: str, accept: Accept) -> GoldenFile:
     try:
-        return msgspec.convert(parse_toml(text), _File).query
+        tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _File).query
     except (ValueError, msgspec.ValidationError) as error:
-        raise UnreadableFile(f"{path}: {error}.", "Correct the file.", path=str(path)) from error
+        raise UnreadableFile(f"{path}: {error}.", _FIX, path=str(path)) from error
+    good: list[Golden] = []
+    flaws: list[str] = []
+    for place, table in zip(_places(text, len(tables)), tables, strict=True):
+        try:
+            golden = msgspec.convert(table, Golden)
+            accept(golden.text)
+        except (InvalidRequest, msgspec.ValidationError) as error:
+            said = error.message if isinstance(error, InvalidRequest) else f"{error}."
+            flaws.append(f"{path}, {place}: {said} {_FIX}")
+        else:
+            good.append(golden)
+    return GoldenFile(tuple(good), tuple(flaws))
+
+
+def _places(text: str, count: int) -> Iterator[str]:
+    """Where each query stands: its line, or its number where lines do not tell, as in an inline list."""
+    lines = [number for number, line in enumerate(text.split("\n"), start=1) if _TABLE.match(line)]
+    known = len(lines) == count
+    return (f"line {lines[number]}" if known else f"query {number + 1}" for number in range(count))
 
 
 def _toml(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import UnreadableFile
+from scrimshaw.errors import UnreadableFile, said
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml
@@ -18,6 +19,7 @@ from scrimshaw.toml_text import parse_toml
 LINKS_FILE = "links.toml"
 
 _HEAD = "# Relations from documents that Scrimshaw reads but never writes.\n"
+_PLACE, _BEGIN = re.compile(r"\$\.link\[(\d+)\]"), re.compile(r"\s*\[\[\s*link\s*\]\]")
 _Name = Annotated[str, Meta(min_length=1)]
 
 
@@ -39,12 +41,15 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
     Raises UnreadableFile, naming what is wrong, and StorageFailure.
     """
     with storage_errors("read", path):
+        text = ""
         try:
-            found = msgspec.convert(parse_toml(path.read_text(encoding="utf-8")), _Links).link
+            text = path.read_text(encoding="utf-8")
+            found = msgspec.convert(parse_toml(text), _Links).link
         except FileNotFoundError:
             return ()
         except (ValueError, msgspec.ValidationError) as error:
-            raise UnreadableFile(f"{path}: {error}.", "Correct the file.", path=str(path)) from error
+            told = f"{path}: {said(error)}{_line(text, str(error))}."
+            raise UnreadableFile(told, "Correct the file.", path=str(path)) from error
     return tuple(_edge(link, clean) for link in found)
 
 
@@ -58,6 +63,14 @@ def write_links(path: Path, text: Redacted) -> None:
     """Replace a links file durably; hold the vault's lock. Raises StorageFailure."""
     with storage_errors("write", path):
         replace_file(path, text.text.encode(errors="replace"))
+
+
+def _line(text: str, fault: str) -> str:
+    """Where the link begins that a fault is in; the fault of a file that is no TOML says so itself."""
+    place = _PLACE.search(fault)
+    begins = [number for number, line in enumerate(text.splitlines(), start=1) if _BEGIN.match(line)]
+    found = begins[int(place[1]) :] if place else []
+    return f" (the link at line {found[0]})" if found else ""
 
 
 def _edge(link: _Link, clean: Callable[[str], str]) -> Edge:

@@ -39,23 +39,36 @@ _CONTAINMENT_RULES: tuple[Rule, ...] = (
     ('it has a "." or ".." segment', lambda name: not {".", ".."}.isdisjoint(name.split("/"))),
 )
 
+_NO_BACKSLASH: Rule = ("it holds a backslash", lambda name: "\\" in name)
+_NO_CONTROL: Rule = ("it holds a control character", _has_control)
+
 _ID_RULES: tuple[Rule, ...] = (
     ("it is an absolute path of Windows", lambda name: _WINDOWS_ROOT.match(name) is not None),
-    ("it holds a backslash", lambda name: "\\" in name),
-    ("it holds a control character", _has_control),
+    _NO_BACKSLASH,
+    _NO_CONTROL,
     (f"it is longer than {MAX_ID_CHARS} characters", lambda name: len(name) > MAX_ID_CHARS),
     (f'it ends in "{SUFFIX}"', lambda name: name.lower().endswith(SUFFIX)),
 )
 
-_SEGMENT_RULES: tuple[Rule, ...] = (
+_WINDOWS_RULES: tuple[Rule, ...] = (
     ("a segment starts or ends with a space", lambda part: part != part.strip()),
     ("a segment starts or ends with a dot", lambda part: part != part.strip(".")),
     ("a segment is a name that Windows reserves", _is_reserved),
     ('a segment holds one of < > : " | ? *', lambda part: not _RESERVED_CHARACTERS.isdisjoint(part)),
+)
+
+_SEGMENT_RULES: tuple[Rule, ...] = (
+    *_WINDOWS_RULES,
     (
         f"a segment is longer than {MAX_SEGMENT_BYTES} bytes",
         lambda part: len(part.encode()) > MAX_SEGMENT_BYTES,
     ),
+)
+
+_FILE_RULES: tuple[Rule, ...] = (
+    *_CONTAINMENT_RULES,
+    _NO_CONTROL,
+    ("it is hidden", lambda name: any(part.startswith(".") for part in name.split("/"))),
 )
 
 
@@ -80,6 +93,18 @@ def check_id(memory_id: str) -> str:
     for segment in name.split("/"):
         _refuse(memory_id, segment, _SEGMENT_RULES)
     return name
+
+
+def fault_of(memory_id: str, *, on_windows: bool = os.name == "nt") -> str:
+    """Why no file of a vault should have this id on this system, empty if one may.
+
+    Less strict than `check_id`, which is for new names: files that people named `what?` or `con` are there and read.
+    """
+    broken = [rule for rule, is_broken in _FILE_RULES if is_broken(memory_id)]
+    if on_windows:
+        parts = memory_id.split("/")
+        broken += [rule for rule, is_broken in (_NO_BACKSLASH, *_WINDOWS_RULES) if any(map(is_broken, parts))]
+    return broken[0] if broken else ""
 
 
 def locate(root: Path, memory_id: str) -> Path:

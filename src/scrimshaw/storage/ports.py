@@ -27,12 +27,12 @@ from scrimshaw.models import (
     NewItem,
     Observation,
     RecordedEvent,
-    Redacted,
     Session,
     SessionState,
     Skip,
     SourceFile,
 )
+from scrimshaw.storage.kept import Kept, Recorded
 
 
 class Match(Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An edge met on a walk from a start: `hop` counts from 1; `start` is the memory the walk began at.
 
     `outward` says that the walk went from source to target, `path_strength` is the product of the strengths of the
-    edges walked before this one, on the strongest of the shortest ways.
+    edges walked before this one, on the strongest of the shortest ways. `unresolved`: no memory is meant by the target.
     """
 
     start: str
@@ -73,6 +73,7 @@ class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
     evidence: str
     path_strength: float = 1.0
     outward: bool = True
+    unresolved: bool = False
 
     @property
     def place(self) -> str:
@@ -164,8 +165,8 @@ class Index(Protocol):
     def clear(self) -> None:
         """Forget everything."""
 
-    def reread(self) -> None:
-        """Forget all words, and that any file was read: the next scan reads them again. Vectors of a text stay."""
+    def merge_text(self) -> None:
+        """Write the full-text index anew, without the words of rows that went."""
 
     def traces(self, wipe: Wipe) -> dict[str, int]:
         """How many rows hold what a purge is to erase, by table."""
@@ -181,6 +182,12 @@ class Index(Protocol):
 
     def manifest(self, source: str) -> Mapping[str, FileState]:
         """What is known of the files of a source, by path."""
+
+    def torn(self) -> list[str]:
+        """Paths of files whose memory is not held whole, and of memories of which no file is known."""
+
+    def sweep(self) -> None:
+        """Forget what belongs to no memory."""
 
     def skips(self) -> list[Skip]:
         """The files that were passed over, by path."""
@@ -201,10 +208,7 @@ class Index(Protocol):
         """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
 
     def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
-        """Exact counts of memories, grouped by `tier`, `type`, `artifact`, `source`, `folder` or `topic`.
-
-        Without `by` the only key is `""`.
-        """
+        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; else the only key is `""`."""
 
     def at_paths(self, paths: Sequence[str]) -> dict[str, str]:
         """Path -> the id of the memory read from that file; a path that holds none is absent."""
@@ -238,6 +242,9 @@ class Index(Protocol):
     def edges(self, source: str = "") -> list[tuple[Edge, str]]:
         """Edges as they are written, of one memory or of all, each with the id it means; empty while it dangles."""
 
+    def dangling(self, ids: Sequence[str], relation: str) -> set[str]:
+        """Those of the memories that state this relation to what is no memory."""
+
     def put_links(self, links: Sequence[Edge]) -> None:
         """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
 
@@ -258,6 +265,9 @@ class Index(Protocol):
 
     def version(self) -> str:
         """The database behind the index, by name and version."""
+
+    def missing(self) -> list[str]:
+        """Tables that are gone."""
 
     def check(self) -> list[str]:
         """Faults found by the database's own integrity check; empty when sound."""
@@ -370,7 +380,7 @@ class Sessions(Protocol):
 class Staged(Protocol):
     """Rows that were found sound, ready to be taken over."""
 
-    def commit(self, entries: Sequence[tuple[Entry, Redacted | None]], *, clear: bool) -> dict[str, int]:
+    def commit(self, entries: Sequence[Recorded], *, clear: bool) -> dict[str, int]:
         """Take over rows that are missing and append entries, in one transaction; rows taken per table.
 
         With `clear` the tables hold these rows and no others. The ledger is taken only where there is none and
@@ -385,9 +395,9 @@ class Journal(Protocol):
     """Durable: ledger, prior contents, review state and jobs."""
 
     def record(
-        self, entries: Sequence[tuple[Entry, Redacted | None]], jobs: Sequence[tuple[str, str]] = ()
+        self, entries: Sequence[Recorded], jobs: Sequence[tuple[str, str]] = (), kept: Sequence[Kept] = ()
     ) -> list[int]:
-        """Append ledger entries, each with the content it replaced, and enqueue (kind, key) jobs.
+        """Append ledger entries, each with the content it replaced, enqueue (kind, key) jobs, and keep texts for undo.
 
         One transaction; the numbers of the entries are returned in order.
         """
@@ -402,7 +412,7 @@ class Journal(Protocol):
         """
 
     def prior(self, memory_id: str, content_hash: str) -> str | None:
-        """A content of this memory that was replaced or removed, by the hash the file had; redacted."""
+        """A content that a file of this name has or had, by the hash of its bytes; redacted."""
 
     def traces(self, wipe: Wipe) -> dict[str, int]:
         """How many rows hold what a purge is to erase, by table, sessions included."""
@@ -438,8 +448,8 @@ class Journal(Protocol):
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         """Review states of these memories; an unreviewed one is absent."""
 
-    def review(self, state: Review) -> None:
-        """Store a review state."""
+    def review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
+        """Store what `change` makes of a memory's review state, None where there is none, in one transaction."""
 
     def rename(self, old: str, new: str) -> None:
         """Carry the review state of a memory to its new id."""
@@ -448,7 +458,10 @@ class Journal(Protocol):
         """Add a job and return its id; while one of the same kind and key waits, that one's id."""
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
-        """Take the oldest job that is due, or None. A job whose lease ran out is due again."""
+        """Take the oldest job that is due, or None. A job whose lease ran out is due again.
+
+        While one of the same kind and key runs, its like waits.
+        """
 
     def heartbeat(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
@@ -456,8 +469,11 @@ class Journal(Protocol):
     def finish(self, job: Job, state: str, error: str = "", retry_in_s: float | None = None) -> None:
         """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now.
 
-        A done one is forgotten after 30 days.
+        A done one is forgotten after 30 days, and puts its like aside that failed before.
         """
+
+    def release(self, job: Job, why: str) -> None:
+        """Queue a claimed job again at once; the attempt does not count. Nothing if another worker has it now."""
 
     def job(self, job: int) -> Job | None:
         """A job by id."""

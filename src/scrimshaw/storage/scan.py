@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from scrimshaw.errors import ConfigError
-from scrimshaw.models import ArtifactClass, Skip, SourceFile
+from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
 from scrimshaw.storage.artifacts import artifact_class
 from scrimshaw.storage.globs import compile_globs, folder_depth, literal_folder
 from scrimshaw.storage.paths import SUFFIX
@@ -32,7 +32,7 @@ class Source:
     `include` and `exclude` are patterns of `scrimshaw.storage.globs`, relative to `root`. Hidden folders are
     entered only where a pattern names them in front of its first wildcard. `artifact` overrides the class told
     by the path; `id_prefix` goes in front of every id. `ignored` and `read_only` are regular expressions (RE2)
-    over whole ids.
+    over whole ids. `trust` is who vouches for a file that does not say so itself.
     """
 
     name: str
@@ -44,6 +44,7 @@ class Source:
     id_prefix: str = ""
     ignored: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    trust: Trust = Trust.HUMAN
 
 
 @dataclass(frozen=True)
@@ -202,6 +203,7 @@ class _Judge:
                 mtime_ns=info.st_mtime_ns,
                 writable=self.source.writable and not self.read_only(memory_id),
                 artifact=self.source.artifact or artifact_class(PurePosixPath(found.name)),
+                trust=self.source.trust,
             )
 
     def _objection(self, found: _Found, path: str, info: os.stat_result) -> str:

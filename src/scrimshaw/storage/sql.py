@@ -17,6 +17,7 @@ from scrimshaw.models import (
     Tier,
     Trust,
 )
+from scrimshaw.storage.dates import COMPARED, earliest, latest
 
 MEMORY_COLUMNS = (
     "m.id, m.source, m.path, m.title, m.type, m.tier, m.artifact, m.triggers, m.topics, m.origin, m.trust, "
@@ -43,7 +44,10 @@ GROUPS = {
 
 
 def conditions(filters: Filters) -> tuple[str, list[Any]]:
-    """The filters as a condition on `memories m`, with its arguments; `1` when nothing restricts."""
+    """The filters as a condition on `memories m`, with its arguments; `1` when nothing restricts.
+
+    Raises InvalidRequest for an impossible date.
+    """
     parts: list[str] = []
     arguments: list[Any] = []
 
@@ -73,10 +77,10 @@ def _add_ranges(filters: Filters, add: Any) -> None:
     if filters.source:
         add("m.source = ?", filters.source)
     if filters.since:
-        add("m.updated >= ?", filters.since)
+        add(f"{COMPARED} >= ?", earliest(filters.since))
     if filters.until:
         # What bears no date is not known to be old.
-        add("m.updated <> '' AND substr(m.updated, 1, ?) <= ?", len(filters.until), filters.until)
+        add(f"m.updated <> '' AND {COMPARED} <= ?", latest(filters.until))
     if filters.min_quality_score is not None:
         # A file written by hand is never hidden, whatever it scores.
         add("(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)", filters.min_quality_score)

@@ -9,6 +9,7 @@ import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -99,8 +100,12 @@ class Database:
     def check(self) -> list[str]:
         """Faults that SQLite's integrity check reports, and tables that are gone, of which it knows nothing."""
         found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
+        return found + [f"the table {name} is missing" for name in self.missing()]
+
+    def missing(self) -> list[str]:
+        """Tables of the schema that are gone."""
         there = {row[0] for row in self.rows(_TABLES)}
-        return found + [f"the table {name} is missing" for name in _tables(self._schema) if name not in there]
+        return [name for name in _tables(self._schema) if name not in there]
 
     def size_bytes(self) -> int:
         """Bytes of the database and its write-ahead log."""
@@ -213,8 +218,14 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
 
 
 def _demand_known(database: Database, schema: str, known: int) -> None:
-    """Raise NewerDatabase where a migration is recorded that this version does not know."""
-    recorded = database.value("SELECT max(number) FROM migrations") or 0
+    """Raise NewerDatabase where a migration is recorded that this version does not know.
+
+    A number that is not that of its file is none that any version wrote: DamagedDatabase.
+    """
+    newest = database.rows("SELECT number, name FROM migrations ORDER BY number DESC LIMIT 1")
+    recorded, name = newest[0] if newest else (0, "")
+    if recorded > known and not str(name).startswith(f"{recorded:04d}_"):
+        raise _damaged(database.path, ValueError(f"its migration {recorded} has no such name"))
     if recorded > known:
         remedy = ", or run `scrimshaw rebuild` to make it anew from the files." if schema == "index" else "."
         raise NewerDatabase(
@@ -225,6 +236,7 @@ def _demand_known(database: Database, schema: str, known: int) -> None:
         )
 
 
+@cache
 def _tables(schema: str) -> list[str]:
     """The tables that all migrations of a schema leave."""
     scratch = apsw.Connection(":memory:")

@@ -74,6 +74,14 @@ def edges(database: Database, source: str) -> list[tuple[Edge, str]]:
     return [(_edge(row), row[6]) for row in rows]
 
 
+def dangling(database: Database, ids: Sequence[str], relation: str) -> set[str]:
+    """See Index."""
+    sql = f"""
+    SELECT DISTINCT a.id FROM memories a CROSS JOIN edges e ON e.source = a.row
+    WHERE a.id IN (SELECT value FROM json_each(?)) AND e.relation = ? AND {_TARGET} IS NULL"""
+    return {str(row[0]) for row in database.rows(sql, [json.dumps(list(ids)), relation])}
+
+
 def put_links(write: apsw.Connection, links: Sequence[Edge]) -> bool:
     """Replace the external edges; whether any changed. What a file states itself stands."""
     before = set(write.execute(_EXTERNAL))

@@ -13,12 +13,13 @@ import apsw
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Chunk, Document, Edge, Filters, Memory, Skip, SourceFile
-from scrimshaw.storage import sqlite_erasing, sqlite_graph
+from scrimshaw.storage import sqlite_erasing, sqlite_graph, sqlite_torn
 from scrimshaw.storage.graph import walk
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, Match, Neighbor, PendingChunk, Piece, Wipe
 from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory
 from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.text_rows import whole_and_best_chunk
 from scrimshaw.storage.vectors import DiskScan, RamScan, VectorScan
 
 # How much a word counts in name, title, triggers and body; measured on judged queries (docs/evaluation).
@@ -72,11 +73,10 @@ class SqliteIndex:
             write.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
             _changed(write)
 
-    def reread(self) -> None:
+    def merge_text(self) -> None:
         """See Index."""
         with self._database.write() as write:
-            write.execute("UPDATE files SET size = -1, content_hash = ''")
-            write.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
+            write.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
             _changed(write)
 
     def traces(self, wipe: Wipe) -> dict[str, int]:
@@ -86,6 +86,12 @@ class SqliteIndex:
     def compact(self) -> list[Path]:
         """See Index."""
         return sqlite_erasing.compact(self._database)
+
+    def sweep(self) -> None:
+        """See Index."""
+        with self._database.write() as write:
+            sqlite_torn.sweep(write)
+            _changed(write)
 
     def touch(self, file: SourceFile, content_hash: str) -> None:
         """See Index."""
@@ -136,6 +142,10 @@ class SqliteIndex:
         rows = self._database.rows(f"SELECT {columns} FROM files WHERE source = ?", (source,))
         names = columns.split(", ")
         return {row[0]: FileState(**dict(zip(names, row, strict=True))) for row in rows}
+
+    def torn(self) -> list[str]:
+        """See Index."""
+        return sqlite_torn.torn(self._database)
 
     def skips(self) -> list[Skip]:
         """See Index."""
@@ -220,7 +230,7 @@ class SqliteIndex:
         wanted = limit * ROWS_PER_MEMORY
         while True:
             rows = self._database.rows(_TEXT.format(where), [expression, *arguments, wanted])
-            matches = _whole_and_best_chunk(rows)
+            matches = whole_and_best_chunk(rows)
             if len(matches) >= limit or len(rows) < wanted:
                 return matches[:limit]
             wanted *= ROWS_PER_MEMORY
@@ -289,6 +299,10 @@ class SqliteIndex:
         """See Index."""
         return sqlite_graph.edges(self._database, source)
 
+    def dangling(self, ids: Sequence[str], relation: str) -> set[str]:
+        """See Index."""
+        return sqlite_graph.dangling(self._database, ids, relation)
+
     def put_links(self, links: Sequence[Edge]) -> None:
         """See Index."""
         if not links and not self._database.value(sqlite_graph.ANY_EXTERNAL):
@@ -328,6 +342,10 @@ class SqliteIndex:
         """See Index."""
         return f"SQLite {apsw.sqlite_lib_version()}"
 
+    def missing(self) -> list[str]:
+        """See Index."""
+        return self._database.missing()
+
     def check(self) -> list[str]:
         """See Index."""
         faults = self._database.check()
@@ -336,7 +354,7 @@ class SqliteIndex:
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 faults.append(f"full text: {error}")
-        return faults
+        return faults or sqlite_torn.faults(self._database)
 
     def size_bytes(self) -> int:
         """See Index."""
@@ -345,25 +363,6 @@ class SqliteIndex:
     def close(self) -> None:
         """See Index."""
         self._database.close()
-
-
-def _whole_and_best_chunk(rows: Iterable[tuple[Any, ...]]) -> list[Match]:
-    """Rows of (id, ordinal or None for the whole, score), best first, as one match per memory.
-
-    The score is the mean of the whole's and of the best chunk's; a memory of a single chunk has no row for the whole.
-    """
-    whole: dict[str, float] = {}
-    best: dict[str, tuple[float, int]] = {}
-    for name, ordinal, score in rows:
-        if ordinal is None:
-            whole[name] = score
-        else:
-            best.setdefault(name, (score, ordinal))
-    matches = []
-    for name in whole.keys() | best.keys():
-        chunk, ordinal = best.get(name, (0.0, -1))
-        matches.append(Match(id=name, score=(whole.get(name, chunk) + chunk) / 2, chunk=ordinal))
-    return sorted(matches, key=lambda match: (-match.score, match.id))
 
 
 def _put(write: apsw.Connection, document: Document) -> None:

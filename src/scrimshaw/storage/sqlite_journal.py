@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,8 @@ from msgspec.structs import replace
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Job, JobState, Redacted
 from scrimshaw.storage import sqlite_erasing, sqlite_ledger, sqlite_tables
+from scrimshaw.storage.journal_file import open_journal
+from scrimshaw.storage.kept import Kept, Recorded
 from scrimshaw.storage.ports import Review, Wipe
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite import Database, newest_migration
@@ -31,11 +33,18 @@ _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
 
 
+_DUE = (
+    "(state = 'running' AND lease_until < ?) OR (state = 'queued' AND due <= ? AND NOT EXISTS ("
+    "SELECT 1 FROM jobs AS other WHERE other.state = 'running' AND other.lease_until >= ?"
+    " AND other.kind = jobs.kind AND other.key = jobs.key))"
+)
+
+
 class SqliteJournal:
     """The Journal port over one file."""
 
-    def __init__(self, path: Path, *, busy_timeout_ms: int) -> None:
-        self._database = Database(path, "journal", durable=True, busy_timeout_ms=busy_timeout_ms)
+    def __init__(self, path: Path, *, busy_timeout_ms: int, anew: bool = False) -> None:
+        self._database = open_journal(path, busy_timeout_ms=busy_timeout_ms, anew=anew)
 
     @property
     def database(self) -> Database:
@@ -45,12 +54,14 @@ class SqliteJournal:
     # Ledger
 
     def record(
-        self, entries: Sequence[tuple[Entry, Redacted | None]], jobs: Sequence[tuple[str, str]] = ()
+        self, entries: Sequence[Recorded], jobs: Sequence[tuple[str, str]] = (), kept: Sequence[Kept] = ()
     ) -> list[int]:
         """See Journal."""
         now = time.time()
         with self._database.write() as write:
             numbers = _record(write, entries, now)
+            for text in kept:
+                _keep(write, text, now)
             for kind, key in jobs:
                 enqueue(write, kind, key, now=now)
         return numbers
@@ -61,7 +72,7 @@ class SqliteJournal:
         wanted = {column: value for column, value in given.items() if value}
         where = " AND ".join([f"{column} = ?" for column in wanted]) or "1"
         sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
-        return [_ledger_row(row) for row in self._database.rows(sql, (*wanted.values(), limit))]
+        return self._database.read(sql, (*wanted.values(), limit), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
         """See Journal."""
@@ -125,12 +136,16 @@ class SqliteJournal:
         sql = f"SELECT {', '.join(names)} FROM reviews WHERE memory_id IN ({marks(ids)})"
         return {row[0]: Review(**dict(zip(names, row, strict=True))) for row in self._database.rows(sql, ids)}
 
-    def review(self, state: Review) -> None:
-        """See Journal."""
+    def review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
+        """See Journal. `change` runs while other writers wait: it may compute, and must not come back here."""
         names = Review.__struct_fields__
-        values = tuple(getattr(state, name) for name in names)
         with self._database.write() as write:
+            sql = f"SELECT {', '.join(names)} FROM reviews WHERE memory_id = ?"
+            found = write.execute(sql, (memory_id,)).fetchone()
+            state = change(Review(**dict(zip(names, found, strict=True))) if found else None)
+            values = tuple(getattr(state, name) for name in names)
             write.execute(f"INSERT OR REPLACE INTO reviews ({', '.join(names)}) VALUES ({marks(names)})", values)
+        return state
 
     def rename(self, old: str, new: str) -> None:
         """See Journal."""
@@ -146,13 +161,12 @@ class SqliteJournal:
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
         """See Journal."""
-        due = "(state = 'queued' AND due <= ?) OR (state = 'running' AND lease_until < ?)"
-        find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({due}) ORDER BY due, id LIMIT 1"
+        find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({_DUE}) ORDER BY due, id LIMIT 1"
         now = time.time()
-        if self._database.value(find, (*kinds, now, now)) is None:
+        if self._database.value(find, (*kinds, now, now, now)) is None:
             return None
         with self._database.write() as write:
-            number = write.execute(find, (*kinds, now, now)).get
+            number = write.execute(find, (*kinds, now, now, now)).get
             if number is None:
                 return None
             write.execute(
@@ -180,16 +194,30 @@ class SqliteJournal:
                 (JobState.QUEUED if again else state, error, due, job.id, job.attempts),
             )
             write.execute("DELETE FROM jobs WHERE state = 'done' AND due < ?", (time.time() - KEPT_DONE_S,))
+            if state == JobState.DONE:
+                write.execute(
+                    "UPDATE jobs SET state = 'cancelled' WHERE state = 'failed' AND kind = ? AND key = ? AND id < ?",
+                    (job.kind, job.key, job.id),
+                )
+
+    def release(self, job: Job, why: str) -> None:
+        """See Journal."""
+        with self._database.write() as write:
+            write.execute(
+                "UPDATE OR REPLACE jobs SET state = 'queued', attempts = attempts - 1, error = ?, due = ?"
+                f" WHERE {_CLAIMED}",
+                (why, time.time(), job.id, job.attempts),
+            )
 
     def job(self, job: int) -> Job | None:
         """See Journal."""
-        rows = self._database.rows(f"SELECT {_JOB} FROM jobs WHERE id = ?", (job,))
-        return _job(rows[0]) if rows else None
+        found = self._database.read(f"SELECT {_JOB} FROM jobs WHERE id = ?", (job,), _job)
+        return found[0] if found else None
 
     def jobs(self, states: Sequence[str] = ()) -> list[Job]:
         """See Journal."""
         where = f"WHERE state IN ({marks(states)})" if states else ""
-        return [_job(row) for row in self._database.rows(f"SELECT {_JOB} FROM jobs {where} ORDER BY id DESC", states)]
+        return self._database.read(f"SELECT {_JOB} FROM jobs {where} ORDER BY id DESC", states, _job)
 
     def cancel(self, job: int) -> bool:
         """See Journal."""
@@ -253,7 +281,7 @@ def _record(write: apsw.Connection, entries: Sequence[tuple[Entry, Redacted | No
         chain = _append(write, entry, now, chain)
         numbers.append(int(write.last_insert_rowid()))
         if prior is not None:
-            _keep(write, entry, prior, now)
+            _keep(write, Kept(entry.memory_id, entry.prior_hash, prior), now)
     return numbers
 
 
@@ -276,10 +304,10 @@ def _append(write: apsw.Connection, entry: Entry, now: float, chain: str) -> str
     return chain
 
 
-def _keep(write: apsw.Connection, entry: Entry, prior: Redacted, now: float) -> None:
+def _keep(write: apsw.Connection, kept: Kept, now: float) -> None:
     write.execute(
         "INSERT OR IGNORE INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?)",
-        (entry.prior_hash, entry.memory_id, prior.text.encode(), now),
+        (kept.content_hash, kept.memory_id, kept.text.text.encode(), now),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,18 +20,27 @@ _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_
 
 def chain(before: str, values: Sequence[Any]) -> str:
     """The hash that ties a row, given without its number and its own hash, to the hash of the one before it."""
-    return hashlib.sha256(json.dumps([before, *values]).encode()).hexdigest()
+    # A value of no type that was ever written comes from damage; then the hash is another one.
+    return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
+
+
+def first_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int, int]:
+    """(rows checked, number of the last sound one, number of the first that breaks the chain, 0 when none does)."""
+    last, checked, newest = "", 0, 0
+    for row in rows:
+        last = chain(last, row[1:-1])
+        checked += 1
+        if last != row[-1]:
+            return checked, newest, int(row[0])
+        newest = int(row[0])
+    return checked, newest, 0
 
 
 def verify(connection: apsw.Connection) -> tuple[int, int]:
     """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
-    last, checked, newest = "", 0, 0
-    for row in connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"):
-        last = chain(last, row[1:-1])
-        checked += 1
-        if last != row[-1]:
-            return checked, int(row[0])
-        newest = int(row[0])
+    checked, newest, broken = first_break(connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"))
+    if broken:
+        return checked, broken
     given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
     return checked, newest + 1 if newest < given else 0
 

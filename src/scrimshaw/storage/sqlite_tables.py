@@ -35,8 +35,8 @@ def dump(database: Database) -> Iterator[tuple[str, Row]]:
     with database.lend() as connection:
         connection.execute("BEGIN")
         try:
-            for table, columns in _tables(connection).items():
-                for row in connection.execute(f'SELECT {_names(columns)} FROM "{table}"'):
+            for table, columns in columns_by_table(connection).items():
+                for row in connection.execute(f'SELECT {quoted(columns)} FROM "{table}"'):
                     yield table, dict(zip(columns, row, strict=True))
         finally:
             connection.execute("ROLLBACK")
@@ -64,7 +64,7 @@ def rewind(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
     database = Database(path, SCHEMA, durable=True, busy_timeout_ms=_BUSY_MS, through=schema)
     with database.write() as write:
         write.execute("PRAGMA defer_foreign_keys = ON")
-        known = _tables(write)
+        known = columns_by_table(write)
         older = ((table, {name: row[name] for name in known[table]}) for table, row in rows if table in known)
         _load(write, older)
     database.close()
@@ -79,22 +79,22 @@ def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[
     has_ledger = write.execute("SELECT 1 FROM ledger").get is not None
     purged = {row[0] for row in write.execute(_PURGED)}
     taken: dict[str, int] = {}
-    for table, columns in _tables(write).items():
+    for table, columns in columns_by_table(write).items():
         if clear and table not in (_LEDGER, _CONTENTS):
             write.execute(f'DELETE FROM "{table}"')
         if table == _LEDGER and has_ledger:
             continue
-        rows = staged.rows(f'SELECT {_names(columns)} FROM "{table}"')
+        rows = staged.rows(f'SELECT {quoted(columns)} FROM "{table}"')
         if table == _CONTENTS:
             place = list(columns).index("memory_id")
             rows = [row for row in rows if row[place] not in purged]
         before = write.total_changes()
-        write.executemany(f'INSERT OR IGNORE INTO "{table}" ({_names(columns)}) VALUES ({marks(columns)})', rows)
+        write.executemany(f'INSERT OR IGNORE INTO "{table}" ({quoted(columns)}) VALUES ({marks(columns)})', rows)
         taken[table] = write.total_changes() - before
     return taken
 
 
-def _tables(connection: apsw.Connection) -> dict[str, dict[str, str]]:
+def columns_by_table(connection: apsw.Connection) -> dict[str, dict[str, str]]:
     """The columns of every durable table, with their declared types."""
     names = [str(row[0]) for row in connection.execute(_TABLES)]
     return {
@@ -103,18 +103,19 @@ def _tables(connection: apsw.Connection) -> dict[str, dict[str, str]]:
     }
 
 
-def _names(columns: Iterable[str]) -> str:
+def quoted(columns: Iterable[str]) -> str:
+    """The names of columns as SQL takes them, whatever they are."""
     return ", ".join(f'"{name}"' for name in columns)
 
 
 def _load(write: apsw.Connection, rows: Iterable[tuple[str, Row]]) -> None:
-    known = _tables(write)
+    known = columns_by_table(write)
     for table, row in rows:
         columns = known.get(table)
         if columns is None or set(row) != set(columns):
             raise UnusableArchive(f"Its table {table!r} has not the columns of this schema.", "Use another checkpoint.")
         values = [_checked(table, name, declared, row[name]) for name, declared in columns.items()]
-        write.execute(f'INSERT INTO "{table}" ({_names(columns)}) VALUES ({marks(values)})', values)
+        write.execute(f'INSERT INTO "{table}" ({quoted(columns)}) VALUES ({marks(values)})', values)
 
 
 def _checked(table: str, column: str, declared: str, value: Any) -> Any:

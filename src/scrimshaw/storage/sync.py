@@ -1,17 +1,18 @@
 """Keeping the index in step with the files.
 
-A file is looked at again only when its size or time changed, and parsed again only when its bytes did. What the index
-knows of a file is written after the file was read, so that a failure is met again at the next scan.
+A file is looked at again only when its size or time changed, and parsed again only when its bytes did, or when the
+index does not hold whole what it says it read. What the index knows of a file is written after the file was read, so
+that a failure is met again at the next scan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
-from scrimshaw.errors import UnreadableFile
+from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.models import Document, Skip, SourceFile
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.ports import FileState, Index
@@ -19,6 +20,8 @@ from scrimshaw.storage.scan import Limits, Source, scan
 
 # A commit costs about as much as indexing a few files.
 BATCH = 100
+# The size of what was passed over unread: that of no file, so that it is read once it may be.
+_UNREAD = -1
 
 Parse = Callable[[SourceFile, bytes], Document]
 Progress = Callable[[int, int], None]
@@ -35,12 +38,16 @@ class Change(Struct, frozen=True, kw_only=True):
 
 
 class SyncReport(Struct, frozen=True, kw_only=True):
-    """What a scan did. `changes` are those of memories, `skipped` the files that cannot be one, with reasons."""
+    """What a scan did. `changes` are those of memories, `skipped` the files that cannot be one, with reasons.
+
+    `mended` counts the unchanged files that were read again all the same, since the index did not hold them whole.
+    """
 
     files: int
     unchanged: int
     changes: tuple[Change, ...]
     skipped: tuple[Skip, ...]
+    mended: int = 0
 
     @property
     def added(self) -> int:
@@ -77,16 +84,21 @@ class Synchronizer:
         """Scan all sources; with `force` every file is read again."""
         # Before the files: what another process adds meanwhile is not taken for gone.
         known = {path: state for source in sources for path, state in self._index.manifest(source.name).items()}
-        files, skips = self._scan(sources)
+        torn = self._torn()
+        files, passed = self._scan(sources)
+        skips = [skip for _, skip in passed]
         changes: list[Change] = []
         batch: list[Document] = []
-        unread = 0
+        unread = mended = 0
         for number, file in enumerate(files, start=1):
             state = known.pop(file.path, None)
-            result = self._look(file, state, force)
+            result = self._look(file, state, force or file.path in torn)
             if isinstance(result, Document):
                 batch.append(result)
-                changes.append(_change(file, state, result.content_hash))
+                if file.path in torn and state and state.content_hash == result.content_hash:
+                    mended += 1
+                else:
+                    changes.append(_change(file, state, result.content_hash))
             elif result:
                 skips.append(result)
                 unread += 1
@@ -96,24 +108,61 @@ class Synchronizer:
             if progress:
                 progress(number, len(files))
         unchanged = len(files) - len(changes) - unread
-        changes += self._retire(known)
-        skipped = tuple(sorted(skips, key=lambda skip: skip.path))
-        return SyncReport(files=len(files), unchanged=unchanged, changes=tuple(changes), skipped=skipped)
+        changes += self._pass_over(passed, known, {file.path for file in files})
+        if torn:
+            self._forget(torn.difference(file.path for file in files))
+        return SyncReport(
+            files=len(files),
+            unchanged=unchanged,
+            changes=tuple(changes),
+            skipped=tuple(sorted(skips, key=lambda skip: skip.path)),
+            mended=mended,
+        )
 
-    def _scan(self, sources: Sequence[Source]) -> tuple[list[SourceFile], list[Skip]]:
+    def _torn(self) -> set[str]:
+        """Paths of what the index does not hold whole; in a damaged one nobody can tell, and its searches say so."""
+        try:
+            return set(self._index.torn())
+        except DamagedDatabase:
+            return set()
+
+    def _forget(self, gone: set[str]) -> None:
+        """Remove the memories of files that are no more, and what belongs to none."""
+        if gone:
+            self._index.retire(sorted(gone))
+        self._index.sweep()
+
+    def _scan(self, sources: Sequence[Source]) -> tuple[list[SourceFile], list[tuple[str, Skip]]]:
+        """The files to read, and those that are none, each with the name of its source."""
         files: dict[str, SourceFile] = {}
-        skips: list[Skip] = []
+        skips: list[tuple[str, Skip]] = []
         for source in sources:
             for found in scan(source, self._limits):
                 if isinstance(found, Skip):
-                    skips.append(found)
+                    skips.append((source.name, found))
                 elif found.memory_id in files:
                     other = files[found.memory_id].path
                     if other != found.path:
-                        skips.append(Skip(path=found.path, reason=f"{found.memory_id} is read from {other}"))
+                        reason = f"{found.memory_id} is read from {other}"
+                        skips.append((source.name, Skip(path=found.path, reason=reason)))
                 else:
                     files[found.memory_id] = found
         return list(files.values()), skips
+
+    def _pass_over(
+        self, passed: Sequence[tuple[str, Skip]], left: dict[str, FileState], read: Collection[str]
+    ) -> list[Change]:
+        """Forget the files that are gone of those `left`, and remember why the others are passed over."""
+        told = {skip.path: (source, skip.reason) for source, skip in passed if skip.path not in read}
+        known = {path for path, (_, reason) in told.items() if path in left and left[path].reason == reason}
+        for path in known:
+            del left[path]
+        changes = self._retire(left)
+        for path, (source, reason) in told.items():
+            if path not in known:
+                nothing = SourceFile(source=source, memory_id="", path=path, size=_UNREAD, mtime_ns=0)
+                self._index.skip(nothing, "", reason)
+        return changes
 
     def _look(self, file: SourceFile, state: FileState | None, force: bool) -> Document | Skip | None:
         """The parsed file, why it cannot be parsed, or None when its content did not change."""

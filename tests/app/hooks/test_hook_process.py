@@ -115,6 +115,37 @@ def test_garbage_never_stops_a_client(engine: Engine, project: Path, payload: by
     assert engine.sessions.latest() == []
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252"])
+def test_what_the_terminal_cannot_write_reaches_the_client(
+    engine: Engine, project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    write_memory(vault, "wal", "# Why \u2603\n\nThe log is lost.", "trigger_phrases: [wal reset]")
+    scan(engine)
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    assert "\u2603" in context_of(report(project, "UserPromptSubmit", prompt="is the wal reset fixed?"))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="closes a pipe as POSIX does")
+def test_a_client_that_does_not_listen_is_not_disturbed(engine: Engine, project: Path, vault: Path) -> None:
+    write_memory(vault, "wal", "# Why apsw\n\nThe log is lost.", "trigger_phrases: [wal reset]")
+    scan(engine)
+    payload = {
+        "session_id": "S1",
+        "cwd": str(project),
+        "hook_event_name": "UserPromptSubmit",
+        "prompt": "the wal reset",
+    }
+    reading, writing = os.pipe()
+    os.close(reading)
+    environment = {**os.environ, "SCRIMSHAW_HOME": str(project / "home")}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "claude"], input=json.dumps(payload).encode(), stdout=writing,
+        stderr=subprocess.PIPE, cwd=project, env=environment, check=False,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_project_without_a_memory_is_left_alone(tmp_path: Path) -> None:
     report(tmp_path, "SessionStart", source="startup")
     assert list(tmp_path.iterdir()) == []

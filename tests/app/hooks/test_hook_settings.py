@@ -80,7 +80,7 @@ def test_any_value_comes_back(
     lines = (
         f"search.limit = {limit}",
         f"session.decay_rate = {decay!r}",
-        f"forgetting.state_thresholds = {hot!r}",
+        f"forgetting.state_thresholds = {sorted(hot, reverse=True)!r}",
         f"features.session_boost = {str(boost).lower()}",
         f"embedding.model = {json.dumps(model, ensure_ascii=False)}",
     )

@@ -46,6 +46,33 @@ def test_a_memory_counts_as_shown_where_the_client_shows_it(
     assert engine.sessions.events(session.id)[0].text == ASKED
 
 
+@pytest.mark.parametrize("hidden", ["tier: deprecated", "quality: {score: 0.05, flags: [sparse]}"])
+def test_a_prompt_brings_up_only_what_a_search_shows(engine: Engine, project: Path, vault: Path, hidden: str) -> None:
+    head = "trigger_phrases: [wal reset]\nprovenance: {source: session, trust: agent}"
+    write_memory(vault, "old", "# An old way\n\nThe wal reset bug is fixed.", f"{head}\n{hidden}")
+    scan(engine)
+    assert handle(["claude"], json.dumps(prompt_of("claude", project)).encode()) == ""
+
+
+def test_a_second_compaction_is_answered_as_the_first(engine: Engine, project: Path) -> None:
+    done: list[dict[str, Any]] = [
+        payloads.claude("UserPromptSubmit", prompt="mend the harbour lights"),
+        payloads.claude(
+            "PostToolUse",
+            tool_name="Bash",
+            tool_use_id="t1",
+            tool_input={"command": "git commit -m 'x: y'"},
+            tool_response={"stdout": "[main 1a2b3c4] x: y\n 1 file changed", "stderr": ""},
+        ),
+    ]
+    for each in done:
+        handle(["claude"], json.dumps(each | {"cwd": str(project), "transcript_path": ""}).encode())
+    again = payloads.claude("SessionStart", source="compact") | {"cwd": str(project), "transcript_path": ""}
+    told = [handle(["claude"], json.dumps(again).encode()) for _ in range(2)]
+    assert "mend the harbour lights" in told[0]
+    assert told[0] == told[1]
+
+
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("event", ["start", "prompt", "tool", "stop", "compact", "end", "PostToolUseFailure"])
 def test_a_client_takes_a_text_where_one_is_printed(client: str, event: str) -> None:

@@ -9,14 +9,16 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw import config
 from scrimshaw.app.cli import options, render
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import content_of, example
-from scrimshaw.app.cli.output import confirm, show
-from scrimshaw.engine import Engine, indexing, writing
-from scrimshaw.errors import InvalidRequest, ReadOnly
+from scrimshaw.app.cli.output import confirm, plain, show
+from scrimshaw.engine import Engine, indexing, reading, vouching, writing
+from scrimshaw.errors import InvalidRequest, ReadOnly, said
+from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Memory, MemoryType, Tier, Trust
 
 app = typer.Typer()
@@ -60,6 +62,7 @@ def save(
         triggers=tuple(trigger or ()),
         topics=tuple(topic or ()),
         origin="cli",
+        actor="human",
         trust=Trust.HUMAN,
     )
     if not dry_run:
@@ -91,9 +94,10 @@ def edit(
 ) -> None:
     """Change a memory; without options in your $EDITOR."""
     changes: dict[str, object] = {"title": title, "tier": tier, "type": type_}
-    _demand_will(tier, yes)
     with open_memory(project) as engine:
         memory = engine.memory(memory_id)
+        doubts = _doubts(engine, memory_id) if tier == Tier.CONSTITUTIONAL else ()
+        _demand_will(tier, yes, doubts)
         changes |= {
             "trigger_phrases": _changed(memory.triggers, add_trigger, remove_trigger),
             "topics": _changed(memory.topics, add_topic, remove_topic),
@@ -103,8 +107,9 @@ def edit(
             text = None if content is None else content_of(content)
             expected = expect or memory.content_hash
             saved = writing.update(engine, memory_id, stated, content=text, expected_hash=expected, actor="human")
+            saved = replace(saved, notices=doubts)
         else:
-            saved = _edited_by_hand(engine, memory)
+            saved = _edited_by_hand(engine, memory, yes)
     show(saved, as_json, render.saved)
 
 
@@ -128,10 +133,22 @@ def delete(
     show(Deleted(ids=ids, purged=purge, dry_run=dry_run), as_json, render.deleted)
 
 
-def _demand_will(tier: Tier | None, yes: bool) -> None:
-    """A constitutional memory stands above every answer, so a person says so twice."""
+def _demand_will(tier: Tier | None, yes: bool, doubts: tuple[str, ...] = ()) -> None:
+    """A constitutional memory stands above every answer, so a person says so twice, and knows whose words it holds."""
     if tier == Tier.CONSTITUTIONAL:
-        confirm("Show this memory before every answer from now on, to every agent?", yes)
+        confirm(" ".join((*doubts, "Show this memory before every answer from now on, to every agent?")), yes)
+
+
+def _doubts(engine: Engine, memory_id: str) -> tuple[str, ...]:
+    """What a person should know of a memory's words before vouching for them."""
+    found = reading.get(engine, memory_id)
+    memory, words = found.memory, found.memory.provenance
+    text = "\n".join((memory.title, *memory.triggers, found.body))
+    whose = f"{plain(memory_id)} comes from {plain(words.source)}, trust {words.trust}."
+    flagged = f"It is flagged as {FLAG}: it speaks to an agent."
+    return tuple(
+        sentence for sentence, holds in ((whose, words.trust != Trust.HUMAN), (flagged, is_suspicious(text))) if holds
+    )
 
 
 def _changed(present: tuple[str, ...], add: list[str] | None, remove: list[str] | None) -> list[str] | None:
@@ -147,17 +164,24 @@ def _demand_writable(memories: list[Memory]) -> None:
             raise ReadOnly(f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes.")
 
 
-def _edited_by_hand(engine: Engine, memory: Memory) -> writing.Saved:
-    """What the file says after the user's editor has closed."""
+def _edited_by_hand(engine: Engine, memory: Memory, yes: bool) -> writing.Saved:
+    """What the file says after the user's editor has closed; what a person wrote into a constitutional one stands."""
     _demand_writable([memory])
     editor = config.editor()
     if not editor:
         raise InvalidRequest("There is nothing to change.", "Name a change such as --title, or set EDITOR.")
+    hint = "Set EDITOR to one that works."
     try:
-        subprocess.run([*shlex.split(editor), memory.path], check=True)
-    except (OSError, ValueError, subprocess.CalledProcessError) as error:
-        raise InvalidRequest(f"The editor {editor!r} failed: {error}.", "Set EDITOR to one that works.") from error
+        code = subprocess.run([*shlex.split(editor), memory.path], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"The editor {editor!r} failed: {said(error)}.", hint) from error
+    if code:
+        raise InvalidRequest(f"The editor {editor!r} failed: it ended with exit code {code}.", hint)
     indexing.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
+    if status == "updated" and vouching.notice(after):
+        if memory.tier != Tier.CONSTITUTIONAL:
+            _demand_will(Tier.CONSTITUTIONAL, yes, _doubts(engine, after.id))
+        return writing.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")
     return writing.Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)

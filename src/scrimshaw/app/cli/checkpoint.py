@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
 
-from scrimshaw.app.cli import options
+from scrimshaw.app.cli import options, recovery
 from scrimshaw.app.cli.memory import existing, open_memory
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import confirm, line, note, show
-from scrimshaw.engine import Engine, checkpoints, open_engine, restoring
+from scrimshaw.app.cli.output import confirm, line, note, plain, show
+from scrimshaw.engine import Engine, checkpoints, indexing, open_engine, recovering, restoring
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.restoring import Restored
 
@@ -32,7 +32,14 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, 
 Global = Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")]
 
 
-@app.callback()
+class _How(NamedTuple):
+    clear: bool
+    overwrite: bool
+    dry_run: bool
+    yes: bool
+
+
+@app.callback(epilog=example("scrimshaw checkpoint create before-the-move"))
 def group() -> None:
     """The whole memory, kept and brought back."""
 
@@ -77,10 +84,8 @@ def restore_checkpoint(
     as_json: options.AsJson = False,
 ) -> None:
     """Bring a checkpoint back; one of the present state is made before."""
-    with open_memory(project) as engine:
-        path = checkpoints.path_of(engine, name)
-        restored = _asked(engine, path, clear_existing, overwrite_edits, dry_run, yes)
-    show(restored, as_json, _restored)
+    how = _How(clear_existing, overwrite_edits, dry_run, yes)
+    show(_brought_back(project, lambda engine: checkpoints.path_of(engine, name), how), as_json, _restored)
 
 
 @app.command("delete", epilog=example("scrimshaw checkpoint delete before-cleanup --yes"))
@@ -93,7 +98,7 @@ def delete(
 ) -> None:
     """Delete a checkpoint for good."""
     with open_memory(project, fresh=False) as engine:
-        path = checkpoints.path_of(engine, name)
+        path = checkpoints.existing(engine, name)
         if not dry_run:
             confirm(f"Delete the checkpoint {name} for good?", yes)
             checkpoints.delete(engine, name, name)
@@ -108,7 +113,8 @@ def backup(
     as_json: options.AsJson = False,
 ) -> None:
     """Write the whole memory to a file, with checksums."""
-    with open_memory(project) as engine:
+    with open_memory(project, fresh=False) as engine:
+        indexing.catch_up(engine)  # on a disk that cannot be written a backup is wanted most
         made = checkpoints.backup(engine, file, include_global=include_global)
     show(made, as_json, _made)
 
@@ -116,7 +122,9 @@ def backup(
 @files.command(epilog=example("scrimshaw restore ~/memory.scrim", "scrimshaw restore --newest"))
 def restore(
     file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="A backup.")] = None,
-    newest: Annotated[bool, typer.Option("--newest", help="The newest checkpoint; a damaged journal goes.")] = False,
+    newest: Annotated[
+        bool, typer.Option("--newest", help="Newest checkpoint; a damaged journal is set aside.")
+    ] = False,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
     dry_run: DryRun = False,
@@ -130,53 +138,63 @@ def restore(
     if newest and (clear_existing or overwrite_edits or dry_run):
         raise typer.BadParameter("--newest brings back what is missing and nothing else.")
     if file:
-        with open_memory(project, fresh=False) as engine:  # so that an empty ledger is filled from the backup
-            restored = _asked(engine, file, clear_existing, overwrite_edits, dry_run, yes)
+        how = _How(clear_existing, overwrite_edits, dry_run, yes)
+        restored = _brought_back(project, lambda _: file, how, fresh=False)  # the backup fills an empty ledger
     else:
         restored = _newest(project, yes)
-    show(restored, as_json, _restored)
+    show(restored, as_json, _told)
 
 
-def _asked(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_run: bool, yes: bool) -> Restored:
-    planned = restoring.restore(engine, path, clear_existing=clear, overwrite_edits=overwrite, dry_run=True)
-    if dry_run:
-        return planned
-    if clear and (planned.written or planned.removed):
-        confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", yes)
-    return restoring.restore(engine, path, clear_existing=clear, overwrite_edits=overwrite)
+def _brought_back(project: Path | None, find: Callable[[Engine], Path], how: _How, *, fresh: bool = True) -> Restored:
+    with open_memory(project, fresh=fresh) as engine:
+        path = find(engine)
+        planned = restoring.restore(engine, path, clear_existing=how.clear, overwrite_edits=how.overwrite, dry_run=True)
+        if how.dry_run:
+            return planned
+        if how.clear and (planned.written or planned.removed):
+            confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", how.yes)
+        return restoring.restore(engine, path, clear_existing=how.clear, overwrite_edits=how.overwrite)
 
 
 def _newest(project: Path | None, yes: bool) -> Restored:
     """What is missing from the newest checkpoint; only the journal's rows after a damaged one was moved away."""
     settings = existing(project)
-    confirm("Bring back what is missing from the newest checkpoint? Stop running servers first.", yes)
-    aside = restoring.set_aside(settings)
+    confirm(recovery.question(recovering.is_lost(settings)), yes)
+    aside = recovering.set_aside(settings)
     if aside:
-        note(f"The journal was damaged; it is kept as {aside}. The files are left as they are.")
-    with open_engine(settings) as engine:
-        restored, unusable = restoring.restore_newest(engine, rows_only=aside is not None)
+        recovery.tell_aside(aside)
+    with open_engine(settings, anew=aside is not None) as engine:
+        restored, unusable = restoring.restore_newest(engine, aside=aside)
     for error in unusable:
         note(error.message)
     return restored
 
 
+def _name(text: str) -> str:
+    """What an archive or a disk calls something, on one line and harmless."""
+    return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
+
+
 def _made(console: Console, made: Checkpoint) -> None:
     rows = sum(made.rows.values())
-    console.print(line((made.name, "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes"))
-    console.print(line((made.path, "dim")))
+    console.print(line((_name(made.name), "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes"))
+    console.print(line((_name(made.path), "dim")))
     for name in made.left_out:
-        console.print(line((f"left out, since it is no UTF-8 text: {name}", "yellow")))
+        console.print(
+            line((f"left out, since it is no UTF-8 text or no restore takes its name: {_name(name)}", "yellow"))
+        )
     if made.dropped:
-        console.print(line((f"dropped: {', '.join(made.dropped)}", "dim")))
+        console.print(line((f"dropped: {_name(', '.join(made.dropped))}", "dim")))
 
 
 def _list(console: Console, found: Sequence[Checkpoint]) -> None:
     for each in found:
         moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%M")
         what = each.problem or f"{each.files} files, {sum(each.rows.values())} rows, {each.bytes} bytes"
-        console.print(line((f"{moment}  ", "dim"), (each.name, "cyan"), f"  {what}"))
+        made_as = f"  (made as {_name(each.made_as)})" if each.made_as else ""
+        console.print(line((f"{moment}  ", "dim"), (_name(each.name), "cyan"), made_as, f"  {_name(what)}"))
         for key, text in each.metadata.items():
-            console.print(line((f"    {key}: {text}", "dim")))
+            console.print(line((_name(f"    {key}: {text}"), "dim")))
     if not found:
         console.print("There is no checkpoint.")
 
@@ -185,17 +203,22 @@ def _deleted(console: Console, gone: dict[str, object]) -> None:
     console.print(line("Would delete " if gone["dry_run"] else "Deleted ", (str(gone["path"]), "cyan")))
 
 
+def _told(console: Console, restored: Restored) -> None:
+    if restored.name:
+        _restored(console, restored)
+    if restored.recovery:
+        recovery.show_recovery(console, restored.name, restored.recovery, restored.unrecorded)
+
+
 def _restored(console: Console, restored: Restored) -> None:
     would = "would be " if restored.dry_run else ""
     for verb, names in (("written", restored.written), ("removed", restored.removed)):
         for name in names:
-            console.print(line(f"{would}{verb}  ", (name, "cyan")))
-    for name in restored.edits:
-        console.print(line((f"edited by hand: {name}", "yellow")))
-    for name in restored.purged:
-        console.print(line((f"purged since, stays away: {name}", "yellow")))
+            console.print(line(f"{would}{verb}  ", (_name(name), "cyan")))
+    for warning in _warnings(restored):
+        console.print(line((warning, "yellow")))
     console.print(
-        f"{restored.name}: {len(restored.written)} written, {len(restored.removed)} removed, "
+        f"{_name(restored.name)}: {len(restored.written)} written, {len(restored.removed)} removed, "
         f"{restored.kept} left as they are, {sum(restored.rows.values())} rows."
     )
     if restored.sampled:
@@ -204,7 +227,13 @@ def _restored(console: Console, restored: Restored) -> None:
         console.print(
             line((f"As it was before: scrimshaw checkpoint restore {restored.backup} --clear-existing", "dim"))
         )
+
+
+def _warnings(restored: Restored) -> Iterator[str]:
+    yield from (f"edited by hand: {_name(name)}" for name in restored.edits)
+    yield from (f"purged since, left as it is: {_name(name)}" for name in restored.purged)
+    yield from (f"came back redacted: {_name(name)}" for name in restored.redacted)
+    if restored.is_purged_since:
+        yield "Something was purged after this backup was made; purge it again: it may hold it."
     if restored.unrecorded:
-        console.print(
-            line((f"{restored.unrecorded} files are newer than the ledger; it took them as they are.", "yellow"))
-        )
+        yield f"{restored.unrecorded} files are newer than the ledger; it took them as they are."

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from enum import StrEnum
 from pathlib import Path
-from tempfile import TemporaryFile
 
 import typer
 from msgspec import Struct
@@ -19,30 +17,23 @@ from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.setup import programs
 from scrimshaw.app.setup.status import Connection, connections
 from scrimshaw.config import Settings
-from scrimshaw.engine import Engine, indexing, inspecting, open_engine
+from scrimshaw.engine import Engine, indexing, inspecting, open_engine, vouching
+from scrimshaw.engine.capabilities import Verdict, takes_a_file
+from scrimshaw.engine.core import MEMORIES
+from scrimshaw.engine.inspecting import Health
 from scrimshaw.errors import ConfigError, StorageFailure
-from scrimshaw.models import Capability, Degradation, Status
-from scrimshaw.search.embed import EmbedderUnavailable
+from scrimshaw.models import Capability
 from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.sync import SyncReport
 
 app = typer.Typer()
 
-BLOCK = b"\0" * 4096
 # Capabilities that have a finding of their own here.
 LOOKED_AT = frozenset({"vault", "git"})
 
 
-class Verdict(StrEnum):
-    """Fine, worth knowing, or in need of repair."""
-
-    OK = "ok"
-    NOTE = "note"
-    PROBLEM = "problem"
-
-
 class Finding(Struct, frozen=True, kw_only=True):
-    """One thing looked at; `fix` says what to do about a problem."""
+    """One thing looked at; `fix` says what to do about it."""
 
     name: str
     verdict: Verdict
@@ -51,33 +42,36 @@ class Finding(Struct, frozen=True, kw_only=True):
 
 
 class Diagnosis(Struct, frozen=True, kw_only=True):
-    """All findings; healthy when none is a problem."""
+    """All findings. `status` is broken with a problem among them, degraded with a warning, else healthy."""
 
+    status: str
     healthy: bool
     findings: tuple[Finding, ...]
 
 
 @app.command(epilog=example("scrimshaw doctor"))
 def doctor(project: options.Project = None, as_json: options.AsJson = False) -> None:
-    """Examine the memory thoroughly; exit code 0 when it is healthy, 1 when something needs repair."""
+    """Examine the memory thoroughly; exit code 1 when something needs repair, else 0."""
     findings = tuple(examine(existing(project)))
-    healthy = all(finding.verdict != Verdict.PROBLEM for finding in findings)
-    show(Diagnosis(healthy=healthy, findings=findings), as_json, render.diagnosis)
-    if not healthy:
+    verdicts = {finding.verdict for finding in findings}
+    status = "broken" if Verdict.PROBLEM in verdicts else "degraded" if Verdict.WARNING in verdicts else "healthy"
+    diagnosis = Diagnosis(status=status, healthy=status == "healthy", findings=findings)
+    show(diagnosis, as_json, render.diagnosis)
+    if status == "broken":
         raise typer.Exit(1)
 
 
 def examine(settings: Settings) -> Iterator[Finding]:
     """The findings on a project's memory, files first, then databases, then the clients that use it."""
     yield Finding(name="project", verdict=Verdict.OK, detail=str(settings.project))
-    yield _writable(settings.folder / "memories")
+    yield _writable(settings.folder / MEMORIES)
     yield _hidden_from_git(settings)
     yield from _rules(settings)
     try:
         with open_engine(settings) as engine:
             yield _files(engine)
+            yield from _claims(engine)
             yield from _databases(engine)
-            yield _model(engine)
     except StorageFailure as error:
         yield _problem("databases", error.message, error.hint)
     yield from _clients(settings.project)
@@ -89,13 +83,9 @@ def _problem(name: str, detail: str, fix: str) -> Finding:
 
 def _writable(vault: Path) -> Finding:
     try:
-        with TemporaryFile(dir=vault, buffering=0) as file:
-            file.write(BLOCK)
-            return Finding(name="vault", verdict=Verdict.OK, detail=f"{vault} can be written")
-    except OSError as error:
-        return _problem(
-            "vault", f"{vault} cannot be written: {error.strerror}", "Run `scrimshaw init`, check permissions."
-        )
+        return Finding(name="vault", verdict=Verdict.OK, detail=takes_a_file(vault))
+    except StorageFailure as error:
+        return _problem("vault", error.message, error.hint)
 
 
 def _rules(settings: Settings) -> Iterator[Finding]:
@@ -119,7 +109,7 @@ def _hidden_from_git(settings: Settings) -> Finding:
         tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
         ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
     except StorageFailure as error:
-        return Finding(name="git", verdict=Verdict.NOTE, detail=error.message)
+        return Finding(name="git", verdict=Verdict.WARNING, detail=error.message, fix=error.hint)
     if tracked:
         return _problem("git", f"git holds {', '.join(tracked)}", f"Run `git rm --cached {' '.join(tracked)}`.")
     shown = [name for name in names if name not in ignored]
@@ -131,7 +121,7 @@ def _hidden_from_git(settings: Settings) -> Finding:
 
 def _databases(engine: Engine) -> Iterator[Finding]:
     health = inspecting.health(engine, thorough=True, more=PROCESS)
-    yield from (_capability(engine, row) for row in health.capabilities if row.name not in LOOKED_AT)
+    yield from (_capability(health, row) for row in health.capabilities if row.name not in LOOKED_AT)
     measured = {row.name for row in health.capabilities}
     faults = [problem for problem in health.problems if problem.partition(":")[0] not in measured]
     for problem in faults:
@@ -141,26 +131,13 @@ def _databases(engine: Engine) -> Iterator[Finding]:
         rows = engine.journal.verify()[0]
         detail = f"sound; {health.memories} memories, {rows} entries in the ledger"
         yield Finding(name="databases", verdict=Verdict.OK, detail=detail)
-    yield _vectors(engine, *health.vectors)
 
 
-def _capability(engine: Engine, row: Capability) -> Finding:
-    """A part as it was measured; what is switched off, or merely not complete, is no fault."""
+def _capability(health: Health, row: Capability) -> Finding:
+    """A part as it was measured, what that means and what to do."""
     drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
-    if row.status == Status.ON:
-        return Finding(name=row.name, verdict=Verdict.OK, detail=f"{row.detail}{drift}")
-    switched_off = row.name == "vectors" and engine.settings.embedding.provider == "none"
-    verdict = Verdict.NOTE if switched_off or row.status == Status.DEGRADED else Verdict.PROBLEM
-    fix = "" if switched_off else "See `scrimshaw capabilities` for what is lost; `scrimshaw rebuild` mends the index."
-    return Finding(name=row.name, verdict=verdict, detail=f"{row.detail}{drift}", fix=fix)
-
-
-def _vectors(engine: Engine, ready: int, total: int) -> Finding:
-    if isinstance(engine.embedder, Degradation) or ready == total:
-        return Finding(name="vector_coverage", verdict=Verdict.OK, detail=f"{ready} of {total} pieces have one")
-    return _problem(
-        "vector_coverage", f"{ready} of {total} pieces have one", "Run `scrimshaw scan`, or wait for the server."
-    )
+    fix = health.advice.get(row.name, "")
+    return Finding(name=row.name, verdict=health.verdicts[row.name], detail=f"{row.detail}{drift}", fix=fix)
 
 
 def _files(engine: Engine) -> Finding:
@@ -177,18 +154,16 @@ def _skipped(report: SyncReport) -> Finding:
     return Finding(name="files", verdict=Verdict.NOTE, detail=f"{len(report.skipped)} passed over: {named}")
 
 
-def _model(engine: Engine) -> Finding:
-    """Whether the model gives a vector, here and now."""
-    if isinstance(engine.embedder, Degradation):
-        off = engine.settings.embedding.provider == "none"
-        verdict = Verdict.NOTE if off else Verdict.PROBLEM
-        fault = engine.embedder
-        return Finding(name="model", verdict=verdict, detail=fault.failure_mode, fix=fault.retry_recommendation)
-    try:
-        vector = engine.embedder.embed(["a sentence to test the model with"])[0]
-    except EmbedderUnavailable as error:
-        return _problem("model", error.message, error.hint)
-    return Finding(name="model", verdict=Verdict.OK, detail=f"{engine.embedder.model}, {len(vector)} numbers")
+def _claims(engine: Engine) -> Iterator[Finding]:
+    """What is shown before every answer by a file alone, and what claims to be and is not."""
+    for memory in vouching.by_hand(engine):
+        told = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
+        fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
+        yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
+    for memory in vouching.claimants(engine):
+        told, _, command = vouching.notice(memory).partition(": `")
+        fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
+        yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
 
 
 def _clients(project: Path) -> Iterator[Finding]:

@@ -24,7 +24,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as 
 _DAY_S = 86_400.0
 
 
-@app.callback()
+@app.callback(epilog=example("scrimshaw drafts list"))
 def group() -> None:
     """What sessions left that is no memory yet: rejected drafts, kept for some days."""
 

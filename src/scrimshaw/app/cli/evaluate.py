@@ -18,7 +18,7 @@ app = typer.Typer(help="Measure on your own memory.", no_args_is_help=True)
 STEPS = {"scan": "Reading files", "embed": "Making vectors", "search": "Searching"}
 
 
-@app.callback()
+@app.callback(epilog=example("scrimshaw eval golden"))
 def group() -> None:
     """Measure on your own memory."""
 
@@ -35,7 +35,7 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Search a vault for judged queries, and measure how well the answers stand."""
-    wanted = options.channels_of(channels)
+    wanted = options.channels_of(channels, alone=True)
     with progress("", as_json) as advance:
         result = evaluate(
             vault,

@@ -12,7 +12,7 @@ from rich.console import Console
 from scrimshaw.app.cli import calibration, options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import note, show, show_json
+from scrimshaw.app.cli.output import note, percent, show, show_json
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.evaluation.extraction import ExtractionReport, ExtractionScore, LabelledCall, evaluate_extraction
 from scrimshaw.evaluation.labelled import labelled_calls
@@ -58,7 +58,7 @@ def figures(report: ExtractionReport, calls: int) -> dict[str, Any]:
     }
 
 
-def _rates(score: ExtractionScore) -> dict[str, float]:
+def _rates(score: ExtractionScore) -> dict[str, float | None]:
     return {
         "precision": score.precision,
         "recall": score.recall,
@@ -81,7 +81,7 @@ def _rows(report: ExtractionReport) -> dict[str, tuple[str, ...]]:
 
 def _cells(score: ExtractionScore) -> tuple[str, ...]:
     counts = (score.kept, score.wrong, score.missed)
-    return (*map(str, counts), *(f"{share:.1%}" for share in (score.precision, score.recall, score.key_recall)))
+    return (*map(str, counts), *map(percent, (score.precision, score.recall, score.key_recall)))
 
 
 def _section(

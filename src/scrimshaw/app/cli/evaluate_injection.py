@@ -16,7 +16,7 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, show
 from scrimshaw.app.hooks import inject
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.evaluation.injection import InjectionReport, Sample, evaluate_injection
 from scrimshaw.evaluation.redaction import Rate
 from scrimshaw.models import Trust
@@ -83,7 +83,9 @@ def _texts(file: Path) -> Iterator[tuple[bool, str]]:
         elif name.endswith((".md", ".txt")):
             yield False, raw.decode(errors="replace")
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
-        raise InvalidRequest(f"{file} cannot be read: {error}.", "Name .jsonl, .json, .md or .txt files.") from error
+        raise InvalidRequest(
+            f"{file} cannot be read: {said(error)}.", "Name .jsonl, .json, .md or .txt files."
+        ) from error
 
 
 def _document(value: Any) -> tuple[bool, str]:

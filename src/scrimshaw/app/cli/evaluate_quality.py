@@ -11,7 +11,7 @@ from rich.console import Console
 from scrimshaw.app.cli import calibration, options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import note, show, show_json
+from scrimshaw.app.cli.output import note, percent, show, show_json
 from scrimshaw.engine.judging import judged
 from scrimshaw.evaluation.quality import FlagScore, QualityReport, QualityScore, evaluate_quality, labelled_files
 
@@ -58,7 +58,7 @@ def _score(score: QualityScore) -> dict[str, Any]:
     }
 
 
-def _flag(flag: FlagScore) -> dict[str, float]:
+def _flag(flag: FlagScore) -> dict[str, float | None]:
     return {
         "precision": flag.precision,
         "recall": flag.recall,
@@ -82,14 +82,15 @@ def _render(console: Console, report: QualityReport) -> None:
 
 def _sentences(report: QualityReport) -> tuple[str, ...]:
     return tuple(
-        f"{score.files} {kind}: agreement {score.agreement:.1%}, accepted files recalled {score.accept_recall:.1%}."
+        f"{score.files} {kind}: agreement {percent(score.agreement)}, "
+        f"accepted files recalled {percent(score.accept_recall)}."
         for kind, score in (("files", report.overall), ("of them without doubt", report.unambiguous))
     )
 
 
 def _flag_rows(score: QualityScore) -> dict[str, tuple[str, ...]]:
     return {
-        name: (str(flag.found), str(flag.wrong), str(flag.missed), f"{flag.precision:.1%}", f"{flag.recall:.1%}")
+        name: (str(flag.found), str(flag.wrong), str(flag.missed), percent(flag.precision), percent(flag.recall))
         for name, flag in score.flags.items()
     }
 

@@ -10,13 +10,13 @@ import typer
 
 from scrimshaw.app.cli import options, render
 from scrimshaw.app.cli.memory import existing, fill_few, open_memory
-from scrimshaw.app.cli.options import example, matching
+from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note_degradations, show
 from scrimshaw.app.cli.quality import show_quality
 from scrimshaw.engine import indexing, inspecting, reading
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.quality_figures import DAYS
-from scrimshaw.models import Intent
+from scrimshaw.models import Filters, Intent
 from scrimshaw.search.results import SearchRequest
 
 app = typer.Typer()
@@ -42,20 +42,13 @@ class Group(StrEnum):
 
 
 @app.command(epilog=example('scrimshaw search "why not the standard sqlite3" --tier important --limit 5'))
+@options.filtered
 def search(
     query: Annotated[str, typer.Argument(help="A question, some words, an error message.")],
+    filters: Filters,
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="Most hits.")] = None,
-    tier: options.Tiers = None,
-    type_: options.Types = None,
-    topic: options.Topics = None,
-    folder: options.Folder = "",
-    source: options.FromSource = "",
-    since: options.Since = "",
-    until: options.Until = "",
-    include_deprecated: options.Deprecated = False,
-    min_quality: options.MinQuality = None,
     intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
-    channels: Annotated[str, typer.Option(help="Only these ways of finding: text,vector,trigger.")] = "",
+    channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
     budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits.")] = None,
     content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
@@ -65,7 +58,7 @@ def search(
     as_json: options.AsJson = False,
 ) -> None:
     """Find memories by words, by meaning and by trigger phrases."""
-    filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated, min_quality)
+    wanted = options.channels_of(channels)
     with open_memory(project, fresh=False) as engine:
         if not no_scan:
             indexing.catch_up(engine)
@@ -73,8 +66,8 @@ def search(
         request = SearchRequest(
             query=query,
             filters=filters,
-            limit=limit or engine.settings.search.limit,
-            channels=options.channels_of(channels),
+            limit=limit,
+            channels=wanted,
             intent=intent,
             include_content=content,
             token_budget=budget,
@@ -105,16 +98,9 @@ def get(
 
 
 @app.command("list", epilog=example("scrimshaw list --type decision --sort updated --limit 50"))
+@options.filtered
 def list_(
-    tier: options.Tiers = None,
-    type_: options.Types = None,
-    topic: options.Topics = None,
-    folder: options.Folder = "",
-    source: options.FromSource = "",
-    since: options.Since = "",
-    until: options.Until = "",
-    include_deprecated: options.Deprecated = False,
-    min_quality: options.MinQuality = None,
+    filters: Filters,
     sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = Sort.UPDATED,
     limit: Annotated[int, typer.Option(min=1, max=inspecting.LARGEST_PAGE, help="Most memories.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
@@ -123,42 +109,43 @@ def list_(
     as_json: options.AsJson = False,
 ) -> None:
     """List memories in an exact order; in a pipe one line each, fields separated by tabs."""
-    filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated, min_quality)
     with open_memory(project, fresh=not no_scan) as engine:
         page = inspecting.page(engine, filters, sort=sort, limit=limit, offset=offset)
     show(page, as_json, render.page)
 
 
 @app.command(epilog=example("scrimshaw stats --by folder --type decision"))
+@options.filtered
 def stats(
+    filters: Filters,
     by: Annotated[list[Group] | None, typer.Option(help="Show counts by this (repeatable).")] = None,
-    tier: options.Tiers = None,
-    type_: options.Types = None,
-    topic: options.Topics = None,
-    folder: options.Folder = "",
-    source: options.FromSource = "",
-    since: options.Since = "",
-    until: options.Until = "",
-    include_deprecated: options.Deprecated = False,
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
     context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
     quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
-    days: Annotated[float, typer.Option(min=0.01, help="With --quality: created in so many days.")] = DAYS,
+    days: Annotated[
+        float | None, typer.Option(min=0.01, help=f"With --quality: created in so many days; {DAYS:g} without.")
+    ] = None,
     no_scan: options.NoScan = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Count memories exactly, and say how large and how complete the index is; or what sessions were handed."""
+    counted_by = filters != Filters() or by or exclude
+    if (quality and context) or ((quality or context) and counted_by):
+        raise typer.BadParameter("--quality and --context each answer alone, without filters, --by and --exclude.")
+    if days is not None and not quality:
+        raise typer.BadParameter("--days belongs to --quality.")
     if quality:
-        show_quality(existing(project), days, as_json)
+        show_quality(existing(project), days or DAYS, as_json)
         return
     if context:
         with open_memory(project, fresh=False) as engine:
             handed = inspecting.contexts(engine)
         show(handed, as_json, render.contexts)
         return
-    filters = matching(tier, type_, topic, folder, source, since, until, include_deprecated)
     groups = by or [Group.SOURCE, Group.TIER, Group.TYPE]
     with open_memory(project, fresh=not no_scan) as engine:
         counted = inspecting.stats(engine, filters, exclude=exclude or ())
     show(counted, as_json, partial(render.stats, by=groups))
+    if not as_json:
+        note_degradations(counted.degradations)

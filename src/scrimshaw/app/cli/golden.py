@@ -13,13 +13,17 @@ from scrimshaw.app.cli.memory import fill_few, open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.engine import canary, golden
+from scrimshaw.engine.canary_questions import WITHIN
 from scrimshaw.storage.golden import GOLDEN_FILE, Golden
 
 app = typer.Typer(help="Questions whose answers are known.", no_args_is_help=True)
 judging = typer.Typer()
 
+# 1 is for what was judged and is wrong, 3 for a part outside that is missing.
+LOST, UNJUDGED = 1, 3
 
-@app.callback()
+
+@app.callback(epilog=example("scrimshaw golden list"))
 def group() -> None:
     """Questions whose answers are known."""
 
@@ -28,7 +32,7 @@ def group() -> None:
 def add(
     query: Annotated[str, typer.Argument(help="A question as an agent would ask it.")],
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories it must bring.")],
-    within: Annotated[int, typer.Option(min=1, max=100, help="Among so many first hits.")] = canary.WITHIN,
+    within: Annotated[int, typer.Option(min=1, max=100, help="Among so many first hits.")] = WITHIN,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -40,21 +44,26 @@ def add(
 
 @app.command("list", epilog=example("scrimshaw golden list"))
 def list_(project: options.Project = None, as_json: options.AsJson = False) -> None:
-    """Show the questions and the memories they must bring."""
+    """Show the questions and the memories they must bring, and on standard error those that cannot be asked."""
     with open_memory(project, fresh=False) as engine:
-        found = golden.golden_queries(engine)
-    show(found, as_json, _listed)
+        found = golden.golden_file(engine)
+    show(found.queries, as_json, _listed)
+    for flaw in found.flaws:
+        note(flaw)
 
 
 @judging.command("golden", epilog=example("scrimshaw eval golden --json"))
 def evaluate(project: options.Project = None, as_json: options.AsJson = False) -> None:
-    """Ask the golden queries, and memories by their own words; exit code 1 when something known is not found."""
+    """Ask the golden queries, and memories by their own words.
+
+    Exit code 1 when something known is not found, 3 when a question could not be judged, 0 when all is well.
+    """
     with open_memory(project) as engine:
         fill_few(engine)
         found = canary.check(engine)
     show(found, as_json, _recall)
-    if found.lost:
-        raise typer.Exit(1)
+    if found.lost or found.unjudged:
+        raise typer.Exit(LOST if found.lost else UNJUDGED)
 
 
 def _listed(console: Console, queries: Sequence[Golden]) -> None:
@@ -67,6 +76,8 @@ def _listed(console: Console, queries: Sequence[Golden]) -> None:
 def _recall(console: Console, found: canary.Recall) -> None:
     for lost in found.lost:
         console.print(line(("lost  ", "bold red"), lost.sentence))
+    for each in found.notes:
+        console.print(line(each))
     behind = f", {found.outranked} behind others" if found.outranked else ""
-    waiting = f", {found.unjudged} could not be judged without the model" if found.unjudged else ""
-    console.print(f"{found.asked} questions asked, {len(found.lost)} lost{behind}{waiting}")
+    counts = f"{found.asked} questions asked, {found.judged} judged, {found.unjudged} not, {len(found.lost)} lost"
+    console.print(line(f"{counts}{behind}"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.app.worker import Worker
-from scrimshaw.errors import NotFound
+from scrimshaw.errors import Conflict, NotFound, ScrimshawError
 from scrimshaw.models import Job, JobState
 
 app = typer.Typer(help="Work that outlives the process that asked for it.", no_args_is_help=True)
@@ -21,7 +22,7 @@ runner = typer.Typer()
 Number = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
 
 
-@app.callback()
+@app.callback(epilog=example("scrimshaw jobs list"))
 def group() -> None:
     """Work that outlives the process that asked for it: vectors, drafts, imports."""
 
@@ -51,7 +52,7 @@ def retry(job: Number, project: options.Project = None, as_json: options.AsJson 
     """Queue a job again that failed or was cancelled."""
     with open_memory(project, fresh=False) as engine:
         if not engine.journal.retry(job):
-            raise NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
+            raise _not_retried(engine.journal.job(job), job)
         show([engine.journal.job(job)], as_json, lambda console, _: console.print(f"Job {job} is queued."))
 
 
@@ -62,6 +63,8 @@ def worker(
     as_json: options.AsJson = False,
 ) -> None:
     """Run durable work as a server does beside its answers, until interrupted."""
+    # A service manager's way to interrupt: the job at hand is given back either way.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     done = 0
     with open_memory(project) as engine:
         working = Worker(engine)
@@ -70,7 +73,15 @@ def worker(
             working.run()
         while working.run_once():
             done += 1
-    show({"jobs": done}, as_json, lambda console, _: console.print(f"{done} jobs run."))
+        waiting = len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+    told = f"{done} jobs run, {waiting} wait or run elsewhere."
+    show({"jobs": done, "waiting": waiting}, as_json, lambda console, _: console.print(told))
+
+
+def _not_retried(job: Job | None, number: int) -> ScrimshawError:
+    if job and job.state in (JobState.FAILED, JobState.CANCELLED):
+        return Conflict(f"The same work as job {number} waits already.", "`scrimshaw jobs cancel` puts this one aside.")
+    return NotFound(f"There is no failed job {number}.", "See `scrimshaw jobs list`.", job=number)
 
 
 def _list(console: Console, jobs: list[Job]) -> None:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +19,7 @@ from rich.text import Text
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import confirm, line, show
+from scrimshaw.app.cli.output import confirm, line, note, show
 from scrimshaw.engine import undoing
 from scrimshaw.engine.undoing import Step, Undone
 from scrimshaw.errors import AlreadyExists, StorageFailure
@@ -43,7 +44,7 @@ class Verified(Struct, frozen=True, kw_only=True):
     broken: int
 
 
-@app.callback()
+@app.callback(epilog=example("scrimshaw ledger verify"))
 def group() -> None:
     """The record of all changes."""
 
@@ -90,22 +91,29 @@ def export(
 @undoing_commands.command(epilog=example("scrimshaw undo --session 0e24 --dry-run", "scrimshaw undo --entry 17"))
 def undo(
     session: Annotated[str, typer.Option(metavar="ID", help="All that this session changed.")] = "",
-    entry: Annotated[int, typer.Option(min=0, metavar="N", help="One entry of the ledger.")] = 0,
+    entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
+    redo: Annotated[bool, typer.Option("--redo", help="Bring back what an undo of the session took back.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be undone, and change nothing.")] = False,
     yes: options.Yes = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take changes back: files, index and relations as they were. What was edited since is left alone."""
+    """Take changes back: files, index and relations as they were. What was edited since is left alone: exit code 1."""
     if bool(session) == bool(entry):
         raise typer.BadParameter("Give --session or --entry, one of them.")
+    if redo and not session:
+        raise typer.BadParameter("--redo goes with --session; an undo of one entry is an entry itself.")
+    take_back = partial(undoing.undo, session=session, entry=entry or 0, redo=redo)
     with open_memory(project) as engine:
-        planned = undoing.undo(engine, session=session, entry=entry, dry_run=True)
+        planned = take_back(engine, dry_run=True)
         if not dry_run and planned.undone:
+            for step in planned.steps:
+                if step.note:
+                    note(f"Entry {step.entry}: {step.note}.")
             confirm(f"Take back {planned.undone} of {len(planned.steps)} changes?", yes)
-            planned = undoing.undo(engine, session=session, entry=entry)
+            planned = take_back(engine)
     show(planned, as_json, _undone)
-    if not planned.undone:
+    if planned.undone < len(planned.steps):
         raise typer.Exit(1)
 
 
@@ -152,5 +160,5 @@ def _undone(console: Console, undone: Undone) -> None:
 
 def _step(step: Step) -> Text:
     mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
-    why = f"  {step.trouble}" if step.trouble else f"  {step.reason}"
+    why = f"  {step.trouble or step.note or step.reason}"
     return line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))

@@ -127,7 +127,10 @@ def _unreadable(error: OSError, as_json: bool) -> int:
 
 
 def _misused(error: typer.TyperException, as_json: bool) -> int:
-    message = error.format_message()
+    # typer quotes what it asked to convert a value.
+    message = error.format_message().replace(": Value error, ", ": ", 1)
     if message:
-        complain(ConfigError(message, "See `scrimshaw --help`."), as_json)
+        context = getattr(error, "ctx", None)
+        command = context.command_path if context else "scrimshaw"
+        complain(ConfigError(message, f"See `{command} --help`."), as_json)
     return USAGE

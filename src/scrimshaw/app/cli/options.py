@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
-from datetime import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +13,7 @@ import typer
 
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Filters, MemoryType, Tier
+from scrimshaw.storage.dates import earliest
 
 STDIN = "-"
 EVERYWHERE = "Options of every command"
@@ -24,9 +27,9 @@ def _inherited(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -
 def _date(value: str) -> str:
     try:
         if value:
-            datetime.fromisoformat(value)
-    except ValueError as error:
-        raise typer.BadParameter(f"{value!r} is no ISO date such as 2026-11-21.") from error
+            earliest(value)
+    except InvalidRequest as error:
+        raise typer.BadParameter(f"{error.message} {error.hint}") from error
     return value
 
 
@@ -55,8 +58,8 @@ Topics = Annotated[
 ]
 Folder = Annotated[str, typer.Option(help="Only ids below this folder.")]
 FromSource = Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")]
-Since = Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date.")]
-Until = Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date.")]
+Since = Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")]
+Until = Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date, in UTC.")]
 Deprecated = Annotated[bool, typer.Option("--include-deprecated", help="Deprecated memories as well.")]
 MinQuality = Annotated[
     float | None, typer.Option(min=0, max=1, help="Hide what the quality gate scored below; files by hand stay.")
@@ -68,37 +71,61 @@ def example(*lines: str) -> str:
     return "Example: " + "   or: ".join(lines)
 
 
-def matching(
-    tiers: list[Tier] | None,
-    types: list[MemoryType] | None,
-    topics: list[str] | None,
-    folder: str,
-    source: str,
-    since: str,
-    until: str,
-    deprecated: bool,
-    min_quality: float | None = None,
+def filtered(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the options that choose memories in place of its parameter `filters`, which is made of them."""
+    chosen = inspect.signature(_filters, eval_str=True).parameters
+    own = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def run(**values: Any) -> None:
+        given = {name: values.pop(name) for name in chosen}
+        command(**values, filters=_filters(**given))
+
+    parameters = [
+        parameter
+        for name, each in own.parameters.items()
+        for parameter in (chosen.values() if name == "filters" else (each,))
+    ]
+    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
+    return run
+
+
+def _filters(
+    tier: Tiers = None,
+    type_: Types = None,
+    topic: Topics = None,
+    folder: Folder = "",
+    source: FromSource = "",
+    since: Since = "",
+    until: Until = "",
+    include_deprecated: Deprecated = False,
+    min_quality: MinQuality = None,
 ) -> Filters:
-    """The filters that the options ask for."""
     return Filters(
-        tiers=tuple(tiers or ()),
-        types=tuple(types or ()),
-        topics=tuple(topics or ()),
+        tiers=tuple(tier or ()),
+        types=tuple(type_ or ()),
+        topics=tuple(topic or ()),
         folder=folder,
         source=source,
         since=since,
         until=until,
-        include_deprecated=deprecated,
+        include_deprecated=include_deprecated,
         min_quality_score=min_quality,
     )
 
 
-def channels_of(names: str) -> tuple[Channel, ...]:
-    """The channels in a list such as `text,vector`; all without one. Raises BadParameter for an unknown name."""
+def channels_of(names: str, *, alone: bool = False) -> tuple[Channel, ...]:
+    """The channels in a list such as `text,vector`; all without one.
+
+    Raises BadParameter for an unknown name, and for a graph that has no other channel, or with `alone` at all: it only
+    leads on from what others found.
+    """
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     unknown = [name for name in wanted if name not in set(Channel)]
     if unknown:
         raise typer.BadParameter(f"{unknown[0]!r} is no channel; there are {', '.join(Channel)}.")
+    if Channel.GRAPH in wanted and (alone or {*wanted} == {Channel.GRAPH}):
+        raise typer.BadParameter("graph finds nothing by itself; it leads on from what text, vector and trigger found.")
     return tuple(map(Channel, wanted)) or tuple(Channel)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,13 +15,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from scrimshaw.errors import InvalidRequest, ScrimshawError
+from scrimshaw.ingest.visible import escaped, visible
 from scrimshaw.models import Degradation
 
 _Value = TypeVar("_Value")
 Advance = Callable[[int, int], None]
-
-# A terminal would obey them, and a memory's text may come from anywhere.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 class _Console(Console):
@@ -41,13 +38,18 @@ def console(*, stderr: bool = False) -> Console:
 
 
 def plain(text: str) -> str:
-    """The text with control characters made visible."""
-    return _CONTROL.sub("\N{REPLACEMENT CHARACTER}", text.replace("\r\n", "\n"))
+    """The text as a terminal may be given it, since a memory's text may come from anywhere."""
+    return visible(text.replace("\r\n", "\n"))
 
 
 def line(*parts: str | tuple[str, str]) -> Text:
     """Parts of a line, each a text or a text with its style, safe for a terminal."""
     return Text.assemble(*(plain(part) if isinstance(part, str) else (plain(part[0]), part[1]) for part in parts))
+
+
+def percent(share: float | None) -> str:
+    """A share 0..1 with one decimal, a dash where there was nothing to measure."""
+    return "-" if share is None else f"{share:.1%}"
 
 
 def show(value: _Value, as_json: bool, render: Callable[[Console, _Value], None]) -> None:
@@ -60,9 +62,9 @@ def show(value: _Value, as_json: bool, render: Callable[[Console, _Value], None]
 
 
 def show_json(value: object) -> None:
-    """The value on standard output as JSON on one line."""
+    """The value on standard output as JSON on one line; what nobody would see in a string is spelled out."""
     with _reader_may_leave():
-        typer.echo(msgspec.json.encode(value))
+        typer.echo(escaped(msgspec.json.encode(value).decode()))
 
 
 @contextmanager

@@ -17,11 +17,13 @@ from scrimshaw.engine import Engine, purge_targets, purging
 from scrimshaw.engine.purge_targets import Target
 from scrimshaw.engine.purging import Purged, Trace
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.storage.git_commands import FILE
 from scrimshaw.storage.git_traces import GitTraces
 
 app = typer.Typer()
 
 _MOST_SHOWN = 40
+_LOOKED_INTO = "In files, their names, paths of links; unpacked from ZIP, gzip, bzip2, xz, zlib, tar and SQLite."
 
 
 @app.command(
@@ -44,7 +46,13 @@ def purge_traces(
     include_global: Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it stands, and change nothing.")] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask, and remove archives that cannot be read.")
+        bool,
+        typer.Option(
+            "--yes", "-y", help="Do not ask; remove what holds it and cannot be cut, and checkpoints nobody can read."
+        ),
+    ] = False,
+    remove: Annotated[
+        bool, typer.Option("--remove", help="Remove what cannot be looked into as well, such as encrypted archives.")
     ] = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
@@ -58,7 +66,8 @@ def purge_traces(
     text = "" if memory else _secret(secret, secret_file)
     with open_memory(project, fresh=False) as engine:
         target = purge_targets.secret(text, is_pattern=pattern) if text else purge_targets.memories(engine, [memory])
-        purged = _purged(engine, target, include_global, dry_run, yes)
+        planned = purging.plan(engine, target, include_global=include_global)
+        purged = planned if dry_run else _purged(engine, target, planned, include_global, yes, remove)
     show(purged, as_json, _render)
     if not dry_run and not purged.is_clean:
         raise typer.Exit(1)
@@ -80,25 +89,33 @@ def _secret(given: str, file: Path | None) -> str:
     return secret
 
 
-def _purged(engine: Engine, target: Target, include_global: bool, dry_run: bool, yes: bool) -> Purged:
-    planned = purging.plan(engine, target, include_global=include_global)
-    if dry_run:
-        return planned
+def _purged(engine: Engine, target: Target, planned: Purged, include_global: bool, yes: bool, remove: bool) -> Purged:
     confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
-    remove = yes
+    unreadable = yes
     if planned.unreadable and not yes:
         names = ", ".join(trace.place for trace in planned.unreadable)
-        remove = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
-    return purging.purge(engine, target, planned, include_global=include_global, remove_unreadable=remove)
+        unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
+        remove = remove or unreadable
+    return purging.purge(
+        engine,
+        target,
+        planned,
+        include_global=include_global,
+        remove_unreadable=unreadable,
+        remove_closed=remove,
+    )
 
 
 def _render(console: Console, purged: Purged) -> None:
     _list(console, "It stands in:" if purged.dry_run else "It stood in:", purged.places)
-    _list(console, "Cannot be read, or cut:", purged.unreadable, "yellow")
+    _list(console, "Cannot be read, or cut (--remove takes these files as a whole):", purged.unreadable, "yellow")
+    _list(console, "Not Scrimshaw's to change, look for yourself:", purged.foreign, "yellow")
     for name in purged.removed:
         console.print(line(("removed as a whole: ", "yellow"), name))
     if not purged.dry_run:
         _render_proof(console, purged)
+    console.print(line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim")))
+    console.print(line((_LOOKED_INTO, "dim")))
     _list(console, "Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
     _render_git(console, purged)
     console.print(line(("Not searched, since it is out of Scrimshaw's hands:", "dim")))
@@ -109,7 +126,9 @@ def _render(console: Console, purged: Purged) -> None:
 
 def _render_proof(console: Console, purged: Purged) -> None:
     found = sum(trace.count for trace in purged.left)
-    verdict = ("Nothing is left.", "green") if purged.is_clean else ("Something is left.", "bold red")
+    verdict = (
+        ("Nothing is left in Scrimshaw's folders.", "green") if purged.is_clean else ("Something is left.", "bold red")
+    )
     searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
     console.print(line(verdict, searched))
     _list(console, "Left in:", purged.left, "red")
@@ -121,19 +140,27 @@ def _render_git(console: Console, purged: Purged) -> None:
     git = purged.git
     if git.degradation:
         console.print(line((f"{git.degradation.failure_mode} {git.degradation.retry_recommendation}", "yellow")))
-    elif not git.found:
-        console.print(f"Git has {git.objects} objects, and it is in none of them.")
-    else:
+    elif git.found:
         _render_history(console, git)
+    elif git.objects:
+        console.print(f"Git has {git.objects} objects, and it is in none of them, nor in names, logs and settings.")
+    for name in git.unsearched:
+        console.print(line(("Git keeps this, and it was not searched: ", "yellow"), name))
 
 
 def _render_history(console: Console, git: GitTraces) -> None:
-    console.print(line((f"Git remembers it: {git.found} of {git.objects} objects.", "bold yellow")))
+    console.print(line((f"Git remembers it in {git.found} places; {git.objects} objects were read.", "bold yellow")))
     for place in git.places[:_MOST_SHOWN]:
-        console.print(line(f"  {place.kind}  {place.commit[:12] or 'in no commit'}  {place.path}"))
+        commit = place.commit[:12] or ("in no commit" if place.object else "")
+        console.print(line(f"  {place.kind}  {commit}  {place.path}"))
     console.print("Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:")
     for command in git.commands:
         console.print(line((f"  {command}", "cyan")))
+    if any(FILE in command for command in git.commands):
+        console.print(f"{FILE} is a file of yours with the text in one line; remove it afterwards.")
+    console.print("These commands may leave, or take with them:")
+    for text in git.stays:
+        console.print(f"  {text}", markup=False)
     console.print("Tell everybody who has a clone to clone anew, ask the host to drop its caches, replace the secret.")
 
 

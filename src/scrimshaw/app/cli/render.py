@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 
 SKIPS_SHOWN = 20
 SESSIONS_SHOWN = 20
-VERDICT_STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
+VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
+
+ENDINGS = {
+    "healthy": "healthy",
+    "degraded": "degraded: it works, without what the warnings name",
+    "broken": "needs repair",
+}
 
 
 def search(console: Console, result: SearchResult, *, explain: bool, trace: bool) -> None:
@@ -171,7 +177,7 @@ def saved(console: Console, result: Saved) -> None:
         "rejected": "rejected; nothing was written (correct it, or save with --force)",
     }
     console.print(line((result.id, "cyan"), "  ", said.get(result.status, result.status)))
-    for reason in result.reasons:
+    for reason in (*result.reasons, *result.notices):
         note(reason)
     if result.redacted:
         note(f"Redacted: {', '.join(result.redacted)}.")
@@ -238,7 +244,7 @@ def diagnosis(console: Console, result: Diagnosis) -> None:
         console.print(line((f"{finding.verdict:<8}", style), f" {finding.name}: {finding.detail}"))
         if finding.fix:
             console.print(line(("         -> ", style), finding.fix))
-    console.print("healthy" if result.healthy else "needs repair")
+    console.print(ENDINGS[result.status])
 
 
 def evaluation(console: Console, result: SearchEvaluation) -> None:

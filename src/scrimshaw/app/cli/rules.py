@@ -18,7 +18,7 @@ from scrimshaw.app.hooks.capture import observation, redacted_call, removed_clas
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.app.hooks.parse import CLIENTS, parse
 from scrimshaw.app.rule_gate import checked_rules
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.ingest.extract import winner
 from scrimshaw.ingest.rules import Rule
 from scrimshaw.ingest.tool_calls import describe
@@ -52,7 +52,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     item: NewItem | None = None
 
 
-@app.callback()
+@app.callback(epilog=example("scrimshaw rules list"))
 def group() -> None:
     """What is kept of tool calls."""
 
@@ -126,7 +126,7 @@ def _payload(path: Path) -> dict[str, object]:
     try:
         return msgspec.json.decode(path.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:
-        raise InvalidRequest(f"{path} is no hook payload: {error}.", "Give one JSON object.") from error
+        raise InvalidRequest(f"{path} is no hook payload: {said(error)}.", "Give one JSON object.") from error
 
 
 def _list(console: Console, listed: list[Listed]) -> None:

@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, show
+from scrimshaw.app.hooks.inject import neutral, told
 from scrimshaw.engine.context import resume_state
 from scrimshaw.errors import NotFound
 from scrimshaw.models import Session
@@ -46,7 +48,8 @@ def resume(
             raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
         room = budget or engine.settings.context.resume_tokens
         lines, tokens, omitted = resume_state(engine, found, occasion, room)
-    show(Resumed(session=found, lines=tuple(lines), tokens=tokens, omitted=omitted), as_json, _print)
+    about = replace(found, task=neutral(found.task))
+    show(Resumed(session=about, lines=told(lines), tokens=tokens, omitted=omitted), as_json, _print)
 
 
 def _print(console: Console, resumed: Resumed) -> None:

@@ -18,7 +18,7 @@ from scrimshaw.app.starting.plan import EVERYTHING, Request, plan
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, indexing, open_engine
 from scrimshaw.engine.starting.sources import Found, find_sources
-from scrimshaw.errors import ConfigError, StorageFailure
+from scrimshaw.errors import ConfigError, StorageFailure, said
 from scrimshaw.models import Filters, Skip
 
 app = typer.Typer()
@@ -128,7 +128,9 @@ def _create(settings: Settings) -> tuple[list[str], list[str]]:
     try:
         return project_files.create(settings.folder)
     except OSError as error:
-        raise StorageFailure(f"{settings.folder} cannot be made: {error}.", "Check permissions and space.") from error
+        raise StorageFailure(
+            f"{settings.folder} cannot be made: {said(error)}.", "Check permissions and space."
+        ) from error
 
 
 def _counted(engine: Engine) -> tuple[SourceCount, ...]:

@@ -47,6 +47,8 @@ def scan(
     with open_memory(project, fresh=False) as engine:
         with progress("Reading files", as_json) as advance:
             report = indexing.scan(engine, force=force, progress=advance)
+        if report.mended and not force:
+            note(f"The index had lost {report.mended} memories; their files were read again.")
         scanned = _scanned(engine, report, no_vectors, as_json)
     show(scanned, as_json, render.scanned)
 

@@ -25,11 +25,10 @@ def run() -> None:
     threading.Thread(target=_give_up_in_time, daemon=True).start()
     try:
         text = record.handle(sys.argv[1:], sys.stdin.buffer.read(record.LARGEST_INPUT + 1))
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop its client
         log.log(f"{type(error).__name__} in {log.place(error)}")
-    else:
-        sys.stdout.write(text)
-        sys.stdout.flush()
     os._exit(0)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.app.hooks import inject
 from scrimshaw.ingest.phrases import heads
@@ -37,13 +38,17 @@ class Recall(Struct, frozen=True, kw_only=True):
     shown: Mapping[str, str]
 
 
-def recall(index_path: Path, prompt: str, shown: Mapping[str, str], busy_timeout_ms: int) -> Recall:
-    """The memories that a prompt brings up and that the session was not shown as they are now."""
+def recall(
+    index_path: Path, prompt: str, shown: Mapping[str, str], *, busy_timeout_ms: int, min_quality_score: float
+) -> Recall:
+    """The memories that a prompt brings up, that search would show, and that the session was not shown as they are."""
     index = SqliteIndex(index_path, busy_timeout_ms=busy_timeout_ms, ram_scan_max=0)
     try:
         wanted = terms(prompt[:LONGEST_PROMPT])
-        chunks = _certain(index, prompt[:LONGEST_PROMPT], wanted)
-        memories = index.get(list(chunks))
+        visible = Filters(min_quality_score=min_quality_score)
+        chunks = _certain(index, prompt[:LONGEST_PROMPT], wanted, visible)
+        found = index.select(replace(visible, only=tuple(chunks)), sort="id", limit=-1, offset=0)
+        memories = {memory.id: memory for memory in found}
         fresh = [
             memories[name] for name in chunks if name in memories and shown.get(name) != memories[name].content_hash
         ][:MOST_HITS]
@@ -52,13 +57,13 @@ def recall(index_path: Path, prompt: str, shown: Mapping[str, str], busy_timeout
         index.close()
 
 
-def _certain(index: SqliteIndex, prompt: str, wanted: Sequence[str]) -> dict[str, int]:
+def _certain(index: SqliteIndex, prompt: str, wanted: Sequence[str], visible: Filters) -> dict[str, int]:
     """Memory ids with the chunk to show: those by phrase, longest phrase first, then those by words."""
     phrases = standing(prompt, index.phrases(heads(prompt), titles=True))
     by_phrase = sorted(phrases, key=lambda name: (-len(phrases[name][0]), name))
     found = dict.fromkeys(by_phrase, 0)
     if len(wanted) >= LEAST_WORDS:
-        matches = index.match_text(match_expression(wanted), Filters(min_quality_score=0.3), _LOOKED_AT)
+        matches = index.match_text(match_expression(wanted), visible, _LOOKED_AT)
         found |= {match.id: match.chunk for match in _covering(index, matches, wanted) if match.id not in found}
     return found
 

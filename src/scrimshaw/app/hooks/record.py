@@ -21,7 +21,7 @@ from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
 from scrimshaw.ingest.payload import Json
 from scrimshaw.models import DRAFT_JOB, SessionState
 from scrimshaw.session import working_memory
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.journal_file import JOURNAL, open_journal
 from scrimshaw.storage.sqlite_jobs import enqueue
 from scrimshaw.storage.sqlite_sessions import SqliteSessions
 
@@ -43,7 +43,7 @@ def handle(arguments: list[str], payload: bytes) -> str:
         return ""
     event = with_clean_names(event)
     settings = settings_of(project)
-    database = Database(settings.folder / "journal.db", "journal", durable=True, busy_timeout_ms=BUSY_MS)
+    database = open_journal(settings.folder / JOURNAL, busy_timeout_ms=BUSY_MS)
     try:
         text = _answered(SqliteSessions(database), structs.replace(event, cwd=str(project)), settings)
         if event.name in _DRAFTED_AT and settings.features.drafts:
@@ -93,7 +93,8 @@ def _answered(sessions: SqliteSessions, event: Event, settings: Settings) -> str
         sessions.observe(answer_given, admit, now=now, modulus=settings.session.counter_modulus)
     if event.name == EventName.END:
         sessions.close(event.session, SessionState.COMPLETED, now=now)
-    return _told(sessions, event, settings, now) if is_new else ""
+    # Clients report a second compaction of a session in the words of the first.
+    return _told(sessions, event, settings, now) if is_new or event.name == EventName.START else ""
 
 
 def _told(sessions: SqliteSessions, event: Event, settings: Settings, now: float) -> str:

@@ -46,7 +46,13 @@ def _recalled(sessions: SqliteSessions, event: Event, settings: Settings, now: f
         return ""
     from scrimshaw.app.hooks.recall import recall  # noqa: PLC0415 - only a prompt needs the index
 
-    found = recall(index, event.prompt, sessions.shown(event.session), BUSY_MS)
+    found = recall(
+        index,
+        event.prompt,
+        sessions.shown(event.session),
+        busy_timeout_ms=BUSY_MS,
+        min_quality_score=settings.search.min_quality_score,
+    )
     if found.shown:
         sessions.show(event.session, found.shown, now=now)
     return found.text

@@ -234,32 +234,12 @@ def build_server(
     )
 
 
-def serve_stdio(
-    server_info: ServerInfo,
-    tools: Sequence[ToolSpec],
-    engine: Any,
-    *,
-    resources: ResourceReader,
-    prompts: Sequence[PromptSpec] = (),
-    instructions: str = "",
-    after_tool: Sequence[AfterTool] = (),
-    ready: Ready = bool,
-) -> None:
+def serve_stdio(server: Server[Any]) -> None:
     """Serve one client on standard input and output until it hangs up; running calls are finished first.
 
     Must be called in the main thread. An interrupt ends the process at once, as a termination does.
     While it runs, the SDK points file descriptor 1 at standard error, so that a stray print cannot break the wire.
     """
-    server = build_server(
-        server_info,
-        tools,
-        engine,
-        resources=resources,
-        prompts=prompts,
-        instructions=instructions,
-        after_tool=after_tool,
-        ready=ready,
-    )
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else the stop would wait for a last line on standard input
     gc.freeze()  # what is imported by now lives forever; walking it again costs up to 60 ms in the midst of a call
     anyio.run(_serve, server)

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
-from scrimshaw.app.hooks.inject import guarded
+from scrimshaw.app.hooks.inject import guarded, is_withheld, shown
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Degradation, Memory, Skip, Trust
 from scrimshaw.search.results import Hit, SearchResult
+from scrimshaw.storage.ports import Neighbor
+
+
+class Labels(Struct, frozen=True, kw_only=True):
+    """What a memory is called and brought up by, as an answer may say it.
+
+    Of a tool or the web nothing that speaks to an agent is said: the id stands for the title, the rest is left out.
+    `flags` warn of it.
+    """
+
+    title: str
+    triggers: Sequence[str]
+    topics: Sequence[str]
+    flags: Sequence[str]
 
 
 class HitView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A hit; `flags` warn of its text, which is then fenced.
+    """A hit; `flags` warn of its text, which is then fenced, or of its title, for which then its id stands.
 
     `why` holds ranks per channel, factors and boosts, of a session's entry the call it came from.
     """
@@ -49,7 +63,7 @@ class SearchReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class MemoryView(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A memory without its text."""
+    """A memory without its text; `flags` warn of its title, trigger phrases or topics, which are then left out."""
 
     id: str
     title: str
@@ -61,6 +75,7 @@ class MemoryView(Struct, frozen=True, kw_only=True, omit_defaults=True):
     topics: Sequence[str] = ()
     source: str = "vault"
     trust: str = "human"
+    flags: Sequence[str] = ()
     created: str = ""
     updated: str = ""
     read_only: bool = False
@@ -85,22 +100,39 @@ def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "")
 def hit_view(hit: Hit, *, explain: bool) -> HitView:
     """A hit as the tools answer it."""
     memory = hit.memory
+    named = labels(memory)
     return HitView(
-        id=memory.id,
-        title=memory.title,
+        id=shown(memory.id),
+        title=named.title,
         score=hit.score,
         text=guarded(hit.text, memory.provenance.trust),
         tokens=hit.tokens,
         tier=_unless(memory.tier, "normal"),
         type=_unless(memory.type, "general"),
         artifact=_unless(memory.artifact, "memory"),
-        anchor=hit.anchor,
+        anchor=shown(hit.anchor),
         trust=_unless(memory.provenance.trust, "human"),
         flags=flags(f"{memory.title}\n{hit.text}", memory.provenance.trust),
         updated=memory.updated,
         always_on=hit.always_on,
         why=_why(hit) if explain else {},
     )
+
+
+def labels(memory: Memory) -> Labels:
+    """Title, trigger phrases and topics of a memory for an answer; its provenance has the trust of its lineage."""
+    trust = memory.provenance.trust
+    return Labels(
+        title=memory.id if is_withheld(memory.title, trust) else shown(memory.title),
+        triggers=said(memory.triggers, trust),
+        topics=said(memory.topics, trust),
+        flags=flags("\n".join((memory.title, *memory.triggers, *memory.topics)), trust),
+    )
+
+
+def said(phrases: Sequence[str], trust: Trust) -> tuple[str, ...]:
+    """The phrases that an answer may say, made visible."""
+    return tuple(shown(phrase) for phrase in phrases if not is_withheld(phrase, trust))
 
 
 def flags(text: str, trust: Trust) -> tuple[str, ...]:
@@ -116,17 +148,19 @@ def _unless(value: str, usual: str) -> str:
 def memory_view(memory: Memory) -> MemoryView:
     """A memory as the tools answer it."""
     quality = memory.quality
+    named = labels(memory)
     return MemoryView(
-        id=memory.id,
-        title=memory.title,
+        id=shown(memory.id),
+        title=named.title,
         type=memory.type,
         tier=memory.tier,
         artifact=memory.artifact,
         tokens=memory.tokens,
-        trigger_phrases=memory.triggers,
-        topics=memory.topics,
+        trigger_phrases=named.triggers,
+        topics=named.topics,
         source=memory.source,
         trust=memory.provenance.trust,
+        flags=named.flags,
         created=memory.created,
         updated=memory.updated,
         read_only=not memory.writable,
@@ -135,9 +169,20 @@ def memory_view(memory: Memory) -> MemoryView:
     )
 
 
+def edge_view(edge: Neighbor) -> dict[str, Any]:
+    """An edge as the tools answer it; its evidence has no label of its own, so it is trusted as little as a tool."""
+    return {**plain_words(edge), "evidence": guarded(edge.evidence, Trust.TOOL)}
+
+
+def plain_words(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
+    """A value's fields, its texts made harmless."""
+    fields: dict[str, Any] = to_builtins(value)
+    return {name: shown(each) if isinstance(each, str) else each for name, each in fields.items()}
+
+
 def skip_view(skips: Sequence[Skip]) -> list[dict[str, str]]:
     """Skipped files as the tools answer them."""
-    return [{"path": skip.path, "reason": skip.reason} for skip in skips]
+    return [plain_words(skip) for skip in skips]
 
 
 def _why(hit: Hit) -> Mapping[str, Any]:
@@ -148,8 +193,8 @@ def _why(hit: Hit) -> Mapping[str, Any]:
         "fused": why.fused,
         "factors": why.factors,
         "boosts": why.boosts,
-        "phrases": why.phrases,
-        "source": why.source,
+        "phrases": said(why.phrases, hit.memory.provenance.trust),
+        "source": plain_words(why.source) if why.source else {},
     }
     return {name: value for name, value in parts.items() if value}
 

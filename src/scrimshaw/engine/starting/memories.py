@@ -101,6 +101,7 @@ def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[Taken
     for deleted in found[:MOST_DECISIONS]:
         text = last_text(project, deleted)
         if isinstance(text, Degradation):
+            yield Taken(source="decisions", place=_place(deleted), status="left", reasons=(text.failure_mode,))
             continue
         same = engine.index.same_text(text_hash(redact(_body(text, deleted.path)).text))
         if same:

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from scrimshaw.config import Settings
-from scrimshaw.engine import checkpoints, restoring, writing
+from scrimshaw.engine import checkpoints, recovering, restoring, writing
 from scrimshaw.engine.core import open_engine
 from scrimshaw.evaluation.proving.points import wrap
 from scrimshaw.evaluation.proving.protocol import Fault
@@ -26,8 +26,6 @@ _DAY_S = 86_400.0
 _JUMPS_S = tuple(days * _DAY_S for days in (-30.0, -1.0, 0.0, 0.0, 1.0, 400.0))
 _SHARE = 0.25
 _LIMITS = (4_096, 65_536)
-# Bytes; shorter is an empty database, and no damaged one.
-_LEAST = 1_000
 
 
 def install(fault: Fault, chance: Random, vault: Path) -> Weather:
@@ -59,16 +57,24 @@ def hurt_index(fault: Fault, folder: Path, chance: Random) -> None:
 
 
 def lose_journal(settings: Settings, name: str, chance: Random) -> None:
-    """Cut off the journal of a project after a checkpoint, and bring it back as `scrimshaw restore --newest` does."""
+    """Cut off or take a project's journal after a checkpoint; bring it back as `scrimshaw restore --newest` does."""
     with open_engine(settings) as engine:
         checkpoints.create(engine, name)
     path = settings.folder / "journal.db"
-    os.truncate(path, chance.randint(_LEAST, path.stat().st_size // 2))
+    _cut(path, chance)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    restoring.set_aside(settings)
-    with open_engine(settings) as engine:
-        restoring.restore_newest(engine, rows_only=True)
+    aside = recovering.set_aside(settings)
+    with open_engine(settings, anew=aside is not None) as engine:
+        restoring.restore_newest(engine, aside=aside)
+
+
+def _cut(path: Path, chance: Random) -> None:
+    """Leave less than half of it, nothing of it, or no file."""
+    length = max(0, chance.randint(-path.stat().st_size // 4, path.stat().st_size // 2))
+    os.truncate(path, length)
+    if not length and chance.random() < 0.5:
+        path.unlink()
 
 
 def _flip(path: Path, chance: Random) -> None:

@@ -24,13 +24,16 @@ def bound(engine: Engine, session_id: str) -> Session | None:
     return found
 
 
-def mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) -> None:
-    """Remember what the session is shown; where the journal refuses, it will be shown it again."""
+def mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) -> bool:
+    """Remember what a session is shown; False without one, and where the journal refuses: it will be shown it again."""
+    if session is None:
+        return False
     try:
-        if session:
-            sessions.mark_shown(engine, session, hits)
+        sessions.mark_shown(engine, session, hits)
     except StorageFailure as error:
         engine.degradations.put(SESSION, without_session(error))
+        return False
+    return True
 
 
 def session_of(engine: Engine, session_id: str) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from scrimshaw.app.mcp.replies import MemoryView, memory_view
+from scrimshaw.app.hooks.inject import shown
+from scrimshaw.app.mcp.replies import MemoryView, edge_view, memory_view
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.mcp.tools.core import MemoryId
-from scrimshaw.engine import Engine, linking
+from scrimshaw.engine import Engine, linking, reading
 from scrimshaw.models import Relation
 from scrimshaw.storage.ports import Neighbor
 
@@ -122,7 +122,7 @@ def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsRep
         coverage=found.coverage,
         dangling_count=len(found.dangling),
         dangling=[
-            {"source_id": edge.source, "target_id": edge.target, "relation": edge.relation}
+            {"source_id": edge.source, "target_id": shown(edge.target), "relation": edge.relation}
             for edge in found.dangling[:DANGLING_SHOWN]
         ],
     )
@@ -144,7 +144,7 @@ def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
         replaced_by=[_edge(edge) for edge in found.replaced_by],
         replaces=[_edge(edge) for edge in found.replaces],
         chain={relation: [_edge(edge) for edge in edges] for relation, edges in found.chain.items()},
-        memories=tuple(memory_view(memory) for memory in found.memories.values()),
+        memories=tuple(memory_view(memory) for memory in reading.traced(engine, found.memories).values()),
     )
 
 
@@ -164,5 +164,5 @@ def _reply(linked: linking.Linked) -> CausalLinkReply:
 
 
 def _edge(edge: Neighbor) -> Mapping[str, Any]:
-    told = msgspec.to_builtins(edge)
+    told = edge_view(edge)
     return {name: told[name] for name in ("hop", "source", "target", "strength", "evidence") if told[name] != ""}

@@ -23,11 +23,12 @@ class CreateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class CheckpointReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A checkpoint; `created` is seconds since 1970, `problem` says why it cannot be used."""
+    """A checkpoint; `created` is seconds since 1970, `made_as` another name it was made under, `problem` its fault."""
 
     name: str
     created: float
     bytes: int
+    made_as: str = ""
     files: int = 0
     rows: Mapping[str, int] = {}
     metadata: Mapping[str, str] = {}

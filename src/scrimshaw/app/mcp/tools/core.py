@@ -12,11 +12,11 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.inject import guarded
-from scrimshaw.app.mcp.replies import MemoryView, SearchReply, flags, memory_view, search_reply
+from scrimshaw.app.hooks.inject import guarded, told
+from scrimshaw.app.mcp.replies import MemoryView, SearchReply, flags, labels, memory_view, said, search_reply
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.acting import bound, mark_shown, session_of
-from scrimshaw.engine import Engine, importing, reading, writing
+from scrimshaw.engine import Engine, importing, reading, sessions, vouching, writing
 from scrimshaw.engine.context import Context, ContextRequest, context
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.errors import InvalidRequest
@@ -49,7 +49,7 @@ class SearchCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
     concepts: Annotated[tuple[str, ...], Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
     cursor: Annotated[str, Meta(description="Instead: next_cursor of the page before.")] = ""
-    limit: Limit = 10
+    limit: Limit | None = None
     spec_folder: Folder = ""
     source: Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")] = ""
     tier: Tier | None = None
@@ -122,6 +122,7 @@ class GetReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     content_hash: str
     flags: Sequence[str] = ()
     redacted: Sequence[str] = ()
+    notices: Sequence[str] = ()
     degraded: Sequence[Degradation] = ()
 
 
@@ -142,8 +143,8 @@ class SaveCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`status`: saved, updated, indexed, duplicate, dry_run, or rejected by the quality gate for `reasons` (correct the
-    text, or save with force). `spans` are [start, end, class] of what was redacted.
+    """`status`: saved, updated, unchanged, indexed, duplicate, dry_run, or rejected by the quality gate for `reasons`
+    (correct the text, or save with force). `spans` are [start, end, class] of what was redacted.
     """
 
     id: str
@@ -156,6 +157,7 @@ class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     proposals: Sequence[Mapping[str, Any]] = ()
     quality: Mapping[str, Any] | None = None
     reasons: Sequence[str] = ()
+    notices: Sequence[str] = ()
     degraded: Sequence[Degradation] = ()
 
 
@@ -185,7 +187,7 @@ class TriggersCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class TriggerView(Struct, frozen=True, kw_only=True):
-    """A memory whose phrases stand in the prompt."""
+    """A memory whose phrases stand in the prompt; `flags` warn of its content, which is then fenced, or its title."""
 
     id: str
     title: str
@@ -194,6 +196,8 @@ class TriggerView(Struct, frozen=True, kw_only=True):
     content: str
     attention: float
     state: str
+    trust: str
+    flags: Sequence[str]
 
 
 class TriggersReply(Struct, frozen=True, kw_only=True):
@@ -219,10 +223,11 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
         deduplicate=call.enable_dedup,
         track_access=call.track_access,
     )
-    deduplicated = session is not None and call.enable_dedup
-    mark_shown(engine, session, result.hits)
-    # What a session was shown is left out of its next page already.
-    cursor = _cursor(call, 0 if deduplicated else offset + call.limit) if result.more else ""
+    is_kept_in_mind = mark_shown(engine, session, result.hits)
+    following = result.next_offset
+    if following is not None and is_kept_in_mind and call.enable_dedup:
+        following -= len(sessions.hashes(result.hits))  # these are left out of the next page already
+    cursor = "" if following is None else _cursor(call, following)
     return search_reply(result, trace=call.include_trace, cursor=cursor)
 
 
@@ -257,6 +262,7 @@ def memory_get(engine: Engine, call: GetCall) -> GetReply:
         content_hash=found.content_hash,
         flags=flags(found.body, found.memory.provenance.trust),
         redacted=found.redacted,
+        notices=(notice,) if (notice := vouching.notice(found.memory)) else (),
         degraded=found.degradations,
     )
 
@@ -309,20 +315,7 @@ def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
         turn=call.turn_number,
         cognitive=call.include_cognitive,
     )
-    return TriggersReply(
-        matches=[
-            TriggerView(
-                id=match.memory.id,
-                title=match.memory.title,
-                matched_phrases=match.phrases,
-                tier=match.memory.tier,
-                content=guarded(match.body, match.memory.provenance.trust),
-                attention=round(match.attention, 3),
-                state=match.state,
-            )
-            for match in found
-        ]
-    )
+    return TriggersReply(matches=[_trigger_view(match) for match in found])
 
 
 TOOLS = (
@@ -333,6 +326,22 @@ TOOLS = (
     memory_update,
     memory_match_triggers,
 )
+
+
+def _trigger_view(match: reading.TriggerMatch) -> TriggerView:
+    memory = match.memory
+    trust = memory.provenance.trust
+    return TriggerView(
+        id=memory.id,
+        title=labels(memory).title,
+        matched_phrases=said(match.phrases, trust),
+        tier=memory.tier,
+        content=guarded(match.body, trust),
+        attention=round(match.attention, 3),
+        state=match.state,
+        trust=trust,
+        flags=flags("\n".join((memory.title, *match.phrases, match.body)), trust),
+    )
 
 
 def _request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
@@ -354,6 +363,7 @@ def _request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
         offset=offset,
         intent=call.intent,
         constitutional=call.include_constitutional and first,
+        recall=first,
         rerank=call.rerank,
         length_penalty=call.apply_length_penalty,
         include_content=call.include_content,
@@ -376,7 +386,7 @@ def _context_reply(found: Context, trace: bool) -> ContextReply:
         pressure_level=found.pressure.level.upper(),
         pressure={name: value for name, value in view.items() if name != "level" and value not in (None, "")},
         session={"id": session.id, "events": session.counter, "continues": session.continues} if session else {},
-        state=found.state,
+        state=told(found.state),
         state_omitted=found.state_omitted,
     )
 
@@ -460,5 +470,6 @@ def _save_reply(engine: Engine, saved: writing.Saved) -> SaveReply:
         proposals=[msgspec.to_builtins(each) for each in saved.proposals],
         quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
         reasons=saved.reasons,
+        notices=saved.notices,
         degraded=engine.degradations.of(INDEX),
     )

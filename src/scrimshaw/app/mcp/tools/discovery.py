@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
-from scrimshaw.app.mcp.replies import MemoryView, memory_view, skip_view
+from scrimshaw.app.mcp.replies import MemoryView, edge_view, memory_view, plain_words, skip_view
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId
 from scrimshaw.engine import Engine, inspecting, reading
-from scrimshaw.models import Filters, MemoryType, Tier
+from scrimshaw.models import Degradation, Filters, MemoryType, Tier
 
 _ENTRY = (
     "seq", "at", "action", "memory_id", "reason", "prior_hash", "new_hash", "linked_memory_ids", "decision_meta",
@@ -60,8 +59,8 @@ class StatsCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
 
 
-class StatsReply(Struct, frozen=True, kw_only=True):
-    """Exact counts; `folders` are ranked as asked."""
+class StatsReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Exact counts; `folders` are ranked as asked, `skipped` are all files that the last scan passed over."""
 
     total: int
     by_tier: Mapping[str, int]
@@ -75,6 +74,7 @@ class StatsReply(Struct, frozen=True, kw_only=True):
     waiting_jobs: int
     bytes: Mapping[str, int]
     skipped: Sequence[Mapping[str, str]]
+    degraded: Sequence[Degradation] = ()
 
 
 class DependenciesCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -86,7 +86,7 @@ class DependenciesCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class DependenciesReply(Struct, frozen=True, kw_only=True):
-    """Edges as the files state them."""
+    """Edges as the files state them; `unresolved` ones lead to no memory."""
 
     id: str
     edges: Sequence[Mapping[str, Any]]
@@ -110,7 +110,7 @@ class HistoryReply(Struct, frozen=True, kw_only=True):
 def memory_history(engine: Engine, call: HistoryCall) -> HistoryReply:
     """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
     rows = engine.journal.history(call.id, call.limit, session=call.session_id)
-    return HistoryReply(entries=[{name: row[name] for name in _ENTRY if row[name]} for row in rows])
+    return HistoryReply(entries=[plain_words({name: row[name] for name in _ENTRY if row[name]}) for row in rows])
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
@@ -132,13 +132,14 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
         by_type=found.by_type,
         by_artifact=found.by_artifact,
         by_source=found.by_source,
-        folders=[msgspec.to_builtins(folder) for folder in folders[: call.limit]],
+        folders=[plain_words(folder) for folder in folders[: call.limit]],
         oldest=found.oldest,
         newest=found.newest,
         vectors={"done": done, "total": total},
         waiting_jobs=found.waiting_jobs,
         bytes={"index": found.index_bytes, "journal": found.journal_bytes},
         skipped=skip_view(found.skipped),
+        degraded=found.degradations,
     )
 
 
@@ -146,7 +147,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 def memory_dependencies(engine: Engine, call: DependenciesCall) -> DependenciesReply:
     """What a memory links to and what links to it."""
     edges = reading.dependencies(engine, call.id, hops=call.max_depth, direction=call.direction)
-    return DependenciesReply(id=call.id, edges=[msgspec.to_builtins(edge) for edge in edges])
+    return DependenciesReply(id=call.id, edges=[edge_view(edge) for edge in edges])
 
 
 TOOLS = (memory_list, memory_stats, memory_dependencies, memory_history)

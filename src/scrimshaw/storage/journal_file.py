@@ -1,0 +1,171 @@
+"""The journal as a file: one that was lost is told from one that never was, by what stands beside it.
+
+Imports next to nothing: hooks use it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import apsw
+
+from scrimshaw.errors import DamagedDatabase, NewerDatabase, NotFound, StorageFailure, UnusableArchive
+from scrimshaw.storage.sqlite import Database, newest_migration
+
+SCHEMA = "journal"
+JOURNAL, INDEX, CHECKPOINTS = "journal.db", "index.db", "checkpoints/*.scrim"
+# Bytes; a larger journal is not checked at every open. SQLite's quick check takes 0.8 ms for a megabyte (1, 8 and 77 ms
+# for 1, 10 and 100 MB, 2 cores), so at most about 27 ms of a command that takes 300. Hooks never check: they have 60 ms
+# in all, and a page that cannot be read stops them when they read it. Larger journals are read whole by `doctor`, by
+# `restore --newest`, and by the checkpoint of the day.
+CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024
+
+# The number that the ledger last gave stays behind when its rows are taken out.
+_IS_USED = (
+    "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
+)
+_NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
+_SEEN = "SELECT value FROM meta WHERE key = 'journal'"
+_SEE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_NO_JSON = (
+    "SELECT EXISTS (SELECT 1 FROM jobs WHERE NOT json_valid(payload))"
+    " OR EXISTS (SELECT 1 FROM learnings WHERE NOT json_valid(gaps))"
+)
+# Milliseconds; what is remembered is written again after the next scan.
+_PATIENCE_MS = 100
+
+
+def open_journal(path: Path, *, busy_timeout_ms: int, anew: bool = False) -> Database:
+    """Open the journal, or begin that of a new project; with `anew` also one in the place of a lost one.
+
+    Raises DamagedDatabase where it is missing or empty while the index or a checkpoint remembers it, NewerDatabase,
+    StorageFailure.
+    """
+    if not (anew or _has_bytes(path)) and _is_remembered(path.parent) and not _has_bytes(path):
+        raise _lost(path, "is empty" if path.exists() else "is missing")
+    database = Database(path, SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms)
+    try:
+        # Asked again behind the signs, which a process that begins the journal leaves after its first rows.
+        if not (anew or is_used(database)) and _is_remembered(path.parent) and not is_used(database):
+            raise _lost(path, "has no rows")
+    except StorageFailure:
+        database.close()
+        raise
+    return database
+
+
+def demand_sound(journal: Database, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
+    """Look at every page of a journal that is not too large for it; raises DamagedDatabase."""
+    if journal.size_bytes() > most_bytes:
+        return
+    fault = str(journal.value("PRAGMA quick_check(1)"))
+    if fault != "ok":
+        what = " ".join(fault.split())
+        raise DamagedDatabase(
+            f"{journal.path} is damaged: {what}.", "Run `scrimshaw restore --newest`.", path=str(journal.path)
+        )
+
+
+def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
+    """Whether a journal is not what was written: lost, with rows nobody can read, or a ledger whose chain breaks.
+
+    Raises NewerDatabase for a sound one of a later version, StorageFailure.
+    """
+    from scrimshaw.storage.sqlite_ledger import verify  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.sqlite_tables import dump  # noqa: PLC0415 - hooks have no use for it
+
+    try:
+        journal = open_journal(path, busy_timeout_ms=busy_timeout_ms)
+    except DamagedDatabase:
+        return True
+    except NewerDatabase:
+        if _is_whole(path):
+            raise
+        return True
+    try:
+        with journal.lend() as connection:
+            chain_breaks = bool(verify(connection)[1])
+        deque(dump(journal), maxlen=0)  # raises where a text is none
+        return chain_breaks or bool(journal.check()) or bool(journal.value(_NO_JSON))
+    except DamagedDatabase:
+        return True
+    finally:
+        journal.close()
+
+
+def is_used(journal: Database) -> bool:
+    """Whether anything was ever recorded in it."""
+    return bool(journal.value(_IS_USED.format("main")))
+
+
+def remember(folder: Path) -> None:
+    """Note in the index how far the ledger beside it goes; without effect while either cannot be used."""
+    journal = folder / JOURNAL
+    with suppress(apsw.Error), _index(folder) as index:
+        if not _has_bytes(journal):
+            return
+        index.execute("ATTACH ? AS journal", (f"{journal.absolute().as_uri()}?mode=rw",))
+        newest = index.execute(_NEWEST).get
+        if index.execute(_IS_USED.format("journal")).get and index.execute(_SEEN).get != newest:
+            index.execute(_SEE, (newest,))
+
+
+def remembered(folder: Path) -> int | None:
+    """The newest number of the ledger that the index has seen, 0 for sessions alone; None if it has seen nothing."""
+    with suppress(apsw.Error, TypeError, ValueError), _index(folder) as index:
+        seen = index.execute(_SEEN).get
+        return None if seen is None else int(seen)
+    return None
+
+
+def _has_bytes(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _is_remembered(folder: Path) -> bool:
+    return remembered(folder) is not None or any(map(_holds_rows, folder.glob(CHECKPOINTS)))
+
+
+def _holds_rows(checkpoint: Path) -> bool:
+    """Whether a checkpoint is of a journal that was used; one that cannot be read proves nothing."""
+    from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - only where a journal has no rows
+
+    try:
+        with open_archive(checkpoint, newest_migration(SCHEMA)) as archive:
+            return any(archive.manifest.rows.values())
+    except (NotFound, UnusableArchive, StorageFailure):
+        return False
+
+
+@contextmanager
+def _index(folder: Path) -> Iterator[apsw.Connection]:
+    """The index, for a note of the journal; it is not made where there is none."""
+    index = apsw.Connection(str(folder / INDEX), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+    try:
+        index.set_busy_timeout(_PATIENCE_MS)
+        yield index
+    finally:
+        index.close()
+
+
+def _is_whole(path: Path) -> bool:
+    """Whether SQLite finds no fault in a file, whatever its schema."""
+    try:
+        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+        try:
+            return bool(connection.execute("PRAGMA integrity_check(1)").get == "ok")
+        finally:
+            connection.close()
+    except apsw.Error:
+        return False
+
+
+def _lost(path: Path, what: str) -> DamagedDatabase:
+    return DamagedDatabase(
+        f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it.",
+        "Run `scrimshaw restore --newest`.",
+        path=str(path),
+    )

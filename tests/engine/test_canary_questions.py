@@ -1,0 +1,275 @@
+"""What the canary asks: that it goes red when a way of finding fails, and never for a text that is merely unusual."""
+
+from __future__ import annotations
+
+import sys
+from itertools import count
+from pathlib import Path
+from types import SimpleNamespace
+
+import apsw
+import pytest
+from tests.conftest import OpenMemory
+from tests.engine.breaking import tamper
+from tests.samples import WordEmbedder, write_memory
+
+from scrimshaw.engine import Engine, canary
+from scrimshaw.engine.canary import check
+from scrimshaw.engine.canary_questions import SAMPLES, _is_parted_alike, own_words, samples
+from scrimshaw.engine.degradations import RECALL
+from scrimshaw.engine.golden import golden_file
+from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.inspecting import health
+from scrimshaw.models import Filters, Status
+from scrimshaw.search.embedder import Embedder
+from scrimshaw.search.minilm import MiniLMEmbedder
+
+OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
+SUBJECTS = ("tides", "beef", "ropes", "sails", "biscuits", "anchors", "charts", "lamps", "whales", "pumps")
+
+
+def write_subjects(vault: Path) -> None:
+    for subject in SUBJECTS:
+        write_memory(vault, subject, f"# About {subject}\nWhat the crew knows of {subject}.")
+
+
+def golden(engine: Engine, text: str) -> None:
+    (engine.folder / "golden.toml").write_text(text, encoding="utf-8")
+
+
+def recall_row(engine: Engine) -> tuple[Status, str]:
+    return next((row.status, row.detail) for row in health(engine).capabilities if row.name == "recall")
+
+
+# What the index lost
+
+
+@pytest.mark.parametrize("loss", ["DELETE FROM memories", "DELETE FROM memories WHERE id = 'beef'"])
+def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again(
+    engine: Engine, vault: Path, loss: str
+) -> None:
+    write_subjects(vault)
+    scan(engine)
+    assert check(engine).lost == ()
+    tamper(engine.folder / "index.db", loss)
+    assert health(engine).status == "broken"
+    assert any("does not hold whole" in lost.sentence for lost in check(engine).lost)
+    assert scan(engine).mended == engine.index.count(Filters())[""] - (len(SUBJECTS) - 1 if "WHERE" in loss else 0)
+    found = check(engine)
+    assert (found.lost, found.judged) == ((), SAMPLES)
+    assert health(engine).status != "broken"
+
+
+def test_samples_come_from_the_files_and_not_from_the_table_that_is_looked_through(engine: Engine, vault: Path) -> None:
+    write_subjects(vault)
+    scan(engine)
+    before = samples(engine)
+    tamper(engine.folder / "index.db", "DELETE FROM memories")
+    assert samples(engine) == before
+    found = check(engine, budget_s=60.0)
+    assert sorted(lost.missing[0] for lost in found.lost) == sorted(before)
+
+
+# By meaning
+
+
+def with_vectors(open_memory: OpenMemory, embedder: Embedder) -> Engine:
+    engine = open_memory(embedder=embedder)
+    scan(engine)
+    embed_pending(engine)
+    return engine
+
+
+@pytest.mark.parametrize(
+    "spoiled",
+    [
+        "zeroblob(length(vector))",
+        "(SELECT vector FROM vectors ORDER BY seq LIMIT 1)",
+        "(SELECT o.vector FROM vectors o WHERE o.seq = (vectors.seq % 10) + 1)",
+    ],
+    ids=["zero", "all alike", "of others"],
+)
+def test_vectors_that_lead_nowhere_are_red(open_memory: OpenMemory, vault: Path, spoiled: str) -> None:
+    write_subjects(vault)
+    engine = with_vectors(open_memory, WordEmbedder())
+    found = check(engine)
+    assert (found.lost, found.judged) == ((), 2 * SAMPLES)
+    tamper(engine.folder / "index.db", f"CREATE TEMP TABLE new AS SELECT seq, {spoiled} AS vector FROM vectors;"
+           "UPDATE vectors SET vector = (SELECT new.vector FROM new WHERE new.seq = vectors.seq)")  # fmt: skip
+    lost = check(open_memory(embedder=WordEmbedder())).lost
+    assert len(lost) > SAMPLES / 2
+    assert all("by meaning of its own" in each.sentence for each in lost)
+
+
+UNUSUAL = {
+    "none": [],
+    "one": ["x"],
+    "identical": ["# Same title\nThe very same sentence."] * 40,
+    "nearly identical": [f"# Ship's log\nCalm sea, day {number}." for number in range(40)],
+    "thai": ["# การตัดสินใจ\nเราเลือกใช้ฐานข้อมูล", "# เรือ\nเรือลำนี้เก่ามาก"],
+    "chinese": [f"# 数据库 决策 {number}\n我们选择使用数据库索引来加速搜索，编号{number}。" for number in range(6)],
+    "symbols": ["# 🐳🐳\n🐳 🎉", "```\n{}[]()<>\n```", "$ls -la | grep"],
+    "control": ["# a\x07b\nbell \x1b[31mred", "line\x0btab"],
+    "long": ["# " + "a" * 3000 + "\n" + "b" * 500, "# " + " ".join(f"w{number}" for number in range(400))],
+    "accents apart": ["# Cafe\u0301 re\u0301sume\u0301\nNai\u0308ve e\u0301tude", "# Zu\u0308rich\nThe lake."],
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_an_unusual_vault_is_no_false_alarm_by_meaning(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder, name: str
+) -> None:
+    for number, text in enumerate(UNUSUAL[name]):
+        write_memory(vault, f"n{number:02}", text)
+    found = check(with_vectors(open_memory, minilm))
+    assert (found.lost, found.unjudged) == ((), 0)
+    assert found.judged >= min(len(UNUSUAL[name]), SAMPLES)
+
+
+# Words that may be asked
+
+
+@pytest.mark.parametrize("rule", ["query_max = 30", "query_max = 2", "strict_queries = true"])
+def test_the_products_own_limits_are_no_loss(open_memory: OpenMemory, vault: Path, rule: str) -> None:
+    for number, text in enumerate(UNUSUAL["long"] + UNUSUAL["thai"] + UNUSUAL["chinese"]):
+        write_memory(vault, f"n{number:02}", text)
+    write_memory(vault, "plain", "# Why the tide table was kept on the quarterdeck\nSo that everybody saw it.")
+    engine = open_memory(f"[search]\n{rule}\n")
+    scan(engine)
+    found = check(engine)
+    assert found.lost == ()
+    assert found.unjudged == 0
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [("การตัดสินใจ", "เราเลือกใช้ฐานข้อมูล"), ("निर्णय", "हमने डेटाबेस चुना"), ("הַחְלָטָה", "בָּחַרְנוּ"), ("قرار", "اخترنا")],
+)
+def test_every_script_has_a_canary(engine: Engine, vault: Path, title: str, body: str) -> None:
+    write_memory(vault, "note", f"# {title}\n{body}")
+    scan(engine)
+    assert own_words(title, body)
+    assert (check(engine).judged, check(engine).lost) == (1, ())
+    tamper(engine.folder / "index.db", OTHER_WORDS)
+    assert len(check(engine).lost) == 1
+
+
+def test_where_words_end_is_where_the_index_ends_them() -> None:
+    tokenize = apsw.Connection(":memory:").fts5_tokenizer("unicode61", [])
+
+    def parts(text: str) -> list[object]:
+        return list(tokenize(text.encode(), apsw.FTS5_TOKENIZE_DOCUMENT, None, include_offsets=False))
+
+    trusted = (chr(code) for code in range(0x80, sys.maxunicode + 1) if not 0xD800 <= code < 0xE000)
+    joined = [
+        hex(ord(character))
+        for character in trusted
+        if _is_parted_alike(character) and not character.isalnum() and len(parts(f"a{character}b")) != 2
+    ]
+    assert joined == []
+
+
+def test_what_holds_no_word_is_not_called_found(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "whale", "# 🐳🐳\n🐳 🎉")
+    scan(engine)
+    found = check(engine)
+    assert (found.asked, found.judged) == (0, 0)
+    assert any("1 of 1 memories hold no word" in each and "not measured" in each for each in found.notes)
+    assert "not measured" in recall_row(engine)[1]
+
+
+# Golden queries that cannot be asked
+
+
+def test_a_query_that_cannot_be_asked_is_named_and_the_others_are_asked(engine: Engine, vault: Path) -> None:
+    write_subjects(vault)
+    scan(engine)
+    good = '[[query]]\ntext = "tides"\nexpect = ["tides"]\n'
+    golden(engine, f'\ufeff# mine\n{good}\n[[query]]\ntext = "   "\nexpect = ["beef"]\n\n[[query]]\n'
+           'text = "a\\u0001b"\nexpect = ["beef"]\n[[query]]\ntext = "x"\n')  # fmt: skip
+    read = golden_file(engine)
+    assert [query.text for query in read.queries] == ["tides"]
+    assert ["line 6: A query has 1 to" in read.flaws[0], "line 10: The query holds" in read.flaws[1]] == [True, True]
+    assert "line 13: Object missing required field `expect`" in read.flaws[2]
+    found = check(engine)
+    assert (found.asked, found.judged, len(found.lost)) == (4 + SAMPLES, 4 + SAMPLES, 3)
+    assert all("golden.toml, line" in lost.sentence and "Correct the file." in lost.sentence for lost in found.lost)
+    assert {lost.advice for lost in found.lost} == {"Correct golden.toml."}
+    assert engine.degradations.of(RECALL)[0].retry_recommendation == "Correct golden.toml."
+
+
+def test_a_query_beyond_the_limits_of_this_project_is_named(open_memory: OpenMemory, vault: Path) -> None:
+    write_subjects(vault)
+    engine = open_memory("[search]\nstrict_queries = true\n")
+    scan(engine)
+    golden(engine, '[[query]]\ntext = "what about tides?"\nexpect = ["tides"]\n')
+    (lost,) = check(engine).lost
+    assert "golden.toml, line 1: The query holds characters outside" in lost.sentence
+
+
+def test_in_an_inline_list_a_query_goes_by_its_number(engine: Engine) -> None:
+    golden(engine, 'query = [{text = "x", expect = ["a"]}, {text = " ", expect = ["a"]}]\n')
+    assert "golden.toml, query 2: A query has" in golden_file(engine).flaws[0]
+
+
+# What was not judged
+
+
+def test_a_loss_is_forgotten_when_its_question_is_answered_or_gone(open_memory: OpenMemory, vault: Path) -> None:
+    write_subjects(vault)
+    engine = with_vectors(open_memory, WordEmbedder())
+    unanswered = '[[query]]\ntext = "tar and hemp"\nexpect = ["ropes"]\n'  # by words alone nobody can tell
+    gone = '[[query]]\ntext = "tides"\nexpect = ["moon"]\n'
+    golden(engine, unanswered + gone)
+    assert len(check(engine, budget_s=60.0).lost) == 1
+    assert engine.degradations.of(RECALL)
+    golden(engine, unanswered + gone.replace("moon", "tides"))
+    assert check(engine, budget_s=60.0).unjudged
+    assert engine.degradations.of(RECALL) == ()
+
+
+def test_a_loss_by_meaning_stays_while_only_words_are_asked(open_memory: OpenMemory, vault: Path) -> None:
+    write_subjects(vault)
+    with_vectors(open_memory, WordEmbedder())
+    engine = open_memory(embedder=WordEmbedder())
+    tamper(engine.folder / "index.db", "UPDATE vectors SET vector = zeroblob(length(vector))")
+    assert check(engine).lost
+    assert check(engine, budget_s=60.0).lost == ()
+    assert engine.degradations.of(RECALL)
+
+
+@pytest.fixture
+def one_second_a_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = count()
+    monkeypatch.setattr(canary, "time", SimpleNamespace(monotonic=lambda: float(next(seconds))))
+
+
+@pytest.mark.usefixtures("one_second_a_question")
+def test_many_golden_queries_leave_time_for_the_samples(engine: Engine, vault: Path) -> None:
+    write_subjects(vault)
+    scan(engine)
+    golden(engine, "".join(f'[[query]]\ntext = "tides {n}"\nexpect = ["tides"]\n' for n in range(60)))
+    tamper(engine.folder / "index.db", OTHER_WORDS)
+    found = check(engine, budget_s=9.0)
+    assert (found.judged, found.unjudged) == (8, 60)
+    assert sum("words of its own" in lost.sentence for lost in found.lost) == 4
+    assert found.notes[0] == f"60 not judged: {canary.NO_TIME}"
+
+
+@pytest.mark.usefixtures("one_second_a_question")
+def test_check_after_check_every_question_has_its_turn(engine: Engine, vault: Path) -> None:
+    write_subjects(vault)
+    scan(engine)
+    golden(engine, "".join(f'[[query]]\ntext = "tides {n}"\nexpect = ["tides"]\n' for n in range(20)))
+    for _ in range(4):
+        assert check(engine, budget_s=8.0).judged == 7
+    assert len(engine.degradations.verdicts.urgency()) == 20 + SAMPLES
+
+
+def test_health_says_what_was_not_judged(open_memory: OpenMemory, vault: Path) -> None:
+    write_subjects(vault)
+    engine = open_memory(embedder=WordEmbedder())
+    scan(engine)
+    detail = recall_row(engine)[1]
+    assert f"{SAMPLES} of {2 * SAMPLES} questions with known answers judged" in detail
+    assert f"{SAMPLES} not judged: only 0 of {len(SUBJECTS)} pieces have a vector" in detail

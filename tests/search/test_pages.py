@@ -1,0 +1,209 @@
+"""What a page of a search holds: what is present, what fits, and where the next one begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.samples import edge
+from tests.search.test_pipeline import OFF, Search, configured, ids, measured, note
+from tests.storage.contract import INDEXES
+
+from scrimshaw.config import SessionSettings
+from scrimshaw.engine.sessions import as_memory
+from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Retention, Stage, Tier
+from scrimshaw.search.pipeline import Searcher
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, StageTrace, Surroundings
+from scrimshaw.storage.ports import Index
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+TIERS = [Tier.NORMAL, Tier.TEMPORARY, Tier.DEPRECATED, Tier.IMPORTANT]
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    opened = INDEXES["sqlite"](tmp_path)
+    yield opened
+    opened.close()
+
+
+def ago(days: float) -> str:
+    return (NOW - timedelta(days=days)).isoformat()
+
+
+def stage(result: SearchResult, name: Stage) -> StageTrace:
+    return next(each for each in result.trace if each.stage == name)
+
+
+# What is present
+
+
+@pytest.mark.parametrize("old", [60, 99])
+@pytest.mark.parametrize("vectors", [False, True])
+def test_what_is_archived_pushes_nothing_out(index: Index, old: int, vectors: bool) -> None:
+    archived = [note(f"old/{number:03}", "walrus walrus walrus", updated=ago(4000)) for number in range(old)]
+    search = Search(index, *archived, note("fresh", "a walrus was seen", updated=ago(1)), vectors=vectors)
+    result = search.ask("walrus", now=NOW.timestamp())
+    assert (ids(result), result.next_offset) == (["fresh"], None)
+    assert len(ids(search.ask("walrus", now=NOW.timestamp(), include_archived=True, limit=100))) == min(old + 1, 100)
+
+
+def test_a_state_asked_for_holds_without_decay(index: Index) -> None:
+    search = Search(index, note("new", "walrus", updated=ago(1)), note("old", "walrus", updated=ago(4000)))
+    asked = {"now": NOW.timestamp(), "decay": False}
+    assert ids(search.ask("walrus", min_state=Retention.DORMANT, **asked)) == ["new"]
+    hits = search.ask("walrus", **asked).hits
+    assert [(hit.memory.id, hit.state) for hit in hits] == [("new", Retention.HOT), ("old", Retention.ARCHIVED)]
+    assert all("retrievability" not in hit.explanation.factors for hit in hits)
+
+
+# Figures of the trace
+
+
+def test_the_filter_counts_what_it_left_out(index: Index) -> None:
+    archived = [note(f"old/{number}", "walrus", updated=ago(4000)) for number in range(3)]
+    search = Search(index, *archived, note("fresh", "walrus", updated=ago(1)))
+    filtered = stage(search.ask("walrus", now=NOW.timestamp()), Stage.FILTER)
+    assert (filtered.entered, filtered.left) == (4, 1)
+
+
+def test_the_weights_told_are_those_that_were_used(index: Index) -> None:
+    search = Search(index, note("a", "walrus"), vectors=True)
+    whole = stage(search.ask("walrus"), Stage.FUSION).notes["weights"]
+    index.put([measured(note("b", "walrus ivory")), measured(note("c", "other"))])  # two of three have no vector
+    part = stage(search.ask("walrus"), Stage.FUSION).notes["weights"]
+    assert isinstance(whole, dict)
+    assert part == {Channel.TEXT: whole[Channel.TEXT], Channel.VECTOR: pytest.approx(whole[Channel.VECTOR] / 3)}
+
+
+# Pages
+
+
+def entry(number: int) -> Hit:
+    """An entry of a session's record, as a hit."""
+    source = ItemSource(source_tool="Read", source_call_id=f"call-{number}", extraction_rule_id="rule")
+    item = Item(
+        session="s", number=number, text="walrus", kind=ItemKind.RESULT, attention=1.0, event=1, at=0.0, source=source
+    )  # fmt: skip
+    memory = as_memory(item)
+    why = Explanation(ranks={"session": number}, raw={}, fused=1.0)
+    return Hit(
+        memory=memory, score=1.0, anchor="", heading="", text="walrus", tokens=memory.label_tokens + 1, explanation=why
+    )  # fmt: skip
+
+
+ENTRIES = tuple(entry(number) for number in range(5))
+
+
+@pytest.fixture(scope="module")
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searcher]:
+    """Memories of all kinds that answer one query; factors part them from the order they were found in."""
+    opened = INDEXES["sqlite"](tmp_path_factory.mktemp("crowd"))
+    documents = [
+        note(
+            f"n{number:02}",
+            "walrus " * (number % 9 + 1) + "🚀 " * (number % 4 * 20),
+            title="walrus " * (number % 5 * 12 + 1),
+            tier=TIERS[number % 4],
+            updated=ago(number * 7),
+        )
+        for number in range(90)
+    ]
+    found = Search(opened, *documents, vectors=True)
+    yield found.searcher
+    opened.close()
+
+
+def pages(searcher: Searcher, request: SearchRequest, recalled: tuple[Hit, ...] = ()) -> Iterator[SearchResult]:
+    """Every page, as one who follows `next_offset` gets them; it must come to an end."""
+    offset: int | None = 0
+    for number in range(1000):
+        if offset is None:
+            return
+        page = replace(request, offset=offset, recall=number == 0)
+        result = searcher.search(page, Surroundings(now=NOW.timestamp(), recalled=recalled))
+        yield result
+        offset = result.next_offset
+    raise AssertionError("the pages come to no end")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    limit=st.integers(1, 100),
+    budget=st.none() | st.integers(1, 60) | st.integers(60, 5000),
+    whole=st.booleans(),
+    recalled=st.integers(0, 5),
+    archived=st.booleans(),
+)
+def test_over_all_pages_each_match_comes_once(
+    crowd: Searcher, limit: int, budget: int | None, whole: bool, recalled: int, archived: bool
+) -> None:
+    asked = SearchRequest(
+        query="walrus", limit=limit, token_budget=budget, include_content=whole, include_archived=archived
+    )
+    everything = SearchRequest(query="walrus", limit=1000, include_archived=archived)
+    whole_answer = crowd.search(everything, Surroundings(now=NOW.timestamp())).hits
+    expected = [hit.memory.id for hit in whole_answer if budget is None or hit.memory.label_tokens <= budget]
+    found = [hit for page in pages(crowd, asked, ENTRIES[:recalled]) for hit in page.hits]
+    assert [hit.memory.id for hit in found if hit.memory.content_hash] == expected
+    assert len({hit.memory.id for hit in found}) == len(found)
+    assert len(expected) > 10 or budget is not None
+
+
+def test_the_crowd_is_parted_by_its_factors(crowd: Searcher) -> None:
+    """Else the pages above would join however they were cut."""
+    hits = crowd.search(SearchRequest(query="walrus", limit=100), Surroundings(now=NOW.timestamp())).hits
+    fused = [hit.explanation.fused for hit in hits]
+    assert fused != sorted(fused, reverse=True)
+
+
+def test_entries_of_the_record_push_memories_to_the_next_page(index: Index) -> None:
+    search = Search(index, *(note(f"n{number}", "walrus") for number in range(6)))
+    first = search.ask("walrus", limit=4, recalled=ENTRIES)
+    assert [hit.memory.id for hit in first.hits if hit.memory.content_hash] == ["n0"]
+    assert first.next_offset == 1
+    second = search.ask("walrus", limit=4, recalled=ENTRIES, recall=False, offset=1)
+    assert ids(second) == ["n1", "n2", "n3", "n4"]
+
+
+def test_a_page_of_entries_alone_still_leads_on(index: Index) -> None:
+    search = Search(index, note("n0", "walrus"))
+    first = search.ask("walrus", limit=1, recalled=ENTRIES)
+    assert (len(first.hits), first.next_offset) == (1, 0)
+    assert ids(search.ask("walrus", limit=1, recalled=ENTRIES, recall=False)) == ["n0"]
+
+
+def test_a_name_longer_than_the_budget_is_passed_over(index: Index) -> None:
+    search = Search(index, note("a", "walrus", title="walrus " * 80), note("b", "walrus"))
+    result = search.ask("walrus", token_budget=60)
+    assert (ids(result), result.omitted, result.next_offset) == (["b"], 1, None)
+
+
+def test_the_settings_say_how_many_hits_there_are_by_default(index: Index) -> None:
+    search = Search(index, *(note(f"n{number}", "walrus") for number in range(9)), limit=4)
+    assert len(search.ask("walrus").hits) == 4
+    assert len(search.ask("walrus", limit=7).hits) == 7
+
+
+def test_neighbours_are_looked_for_as_far_as_the_settings_say(index: Index) -> None:
+    edges = [("a", "b"), ("b", "c"), ("c", "d")]
+    names = {"a": "walrus", "b": "other", "c": "more", "d": "last"}
+    Search(index, *(note(n, t, edges=tuple(edge(*e, "caused") for e in edges if e[0] == n)) for n, t in names.items()))
+    for hops, expected in ((1, ["a", "b"]), (2, ["a", "b", "c"]), (3, ["a", "b", "c", "d"])):
+        changed = replace(configured(), session=SessionSettings(causal_hops=hops))
+        searcher = Searcher(index, changed, OFF)
+        assert ids(searcher.search(SearchRequest(query="walrus"))) == expected
+
+
+def test_a_page_does_not_depend_on_how_many_were_looked_at_for_it(index: Index) -> None:
+    """The last one found is the best after all: it stands on the first page, and on no other."""
+    lowered = [note(f"n{number:02}", "walrus", tier=Tier.TEMPORARY) for number in range(60)]
+    search = Search(index, *lowered, note("z", "walrus in one word"))
+    result = search.ask("walrus", limit=5)
+    assert ids(result)[0] == "z"
+    assert "z" not in ids(search.ask("walrus", limit=50, offset=5))
