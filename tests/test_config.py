@@ -173,6 +173,28 @@ def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Pat
     assert "is not known" in refused(places, "search = 3\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[embedding]\napi_key = 7070\n",
+        "api_key = '7070'\n",
+        "[embeding]\napi_key = '7070'\n",
+        "[embedding]\nkey = 7070\n",
+    ],
+)
+def test_a_refused_key_is_not_shown(places: tuple[Path, Path], text: str) -> None:
+    message = refused(places, text)
+    assert "(not shown)" in message
+    assert "7070" not in message
+
+
+@pytest.mark.parametrize(
+    ("given", "wanted"), [("7070", "7070"), ("off", "off"), ("a key", "a key"), ("'quoted'", "quoted"), ('"q"', "q")]
+)
+def test_a_text_in_the_environment_needs_no_quotes(places: tuple[Path, Path], given: str, wanted: str) -> None:
+    assert loaded(places, environment={"SCRIMSHAW_EMBEDDING_API_KEY": given}).embedding.api_key == wanted
+
+
 @pytest.mark.parametrize("raw", [b"[search\n", b"\xff\xfe", b"limit = \n", b"a = 1\na = 2\n"])
 def test_a_file_that_is_no_toml_is_named(places: tuple[Path, Path], raw: bytes) -> None:
     path = places[0] / ".scrimshaw" / CONFIG_FILE

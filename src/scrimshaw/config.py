@@ -3,7 +3,7 @@
 Values come, later ones winning, from the defaults below, `~/.scrimshaw/config.toml`, the project's
 `.scrimshaw/config.toml`, and the environment. A key `k` of section `s` is `SCRIMSHAW_S_K` in the environment;
 a flag of section `features` is `SCRIMSHAW_K`, or `SPECKIT_K` as older set-ups call it. A value in the environment
-is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`); anything else is taken as a string.
+is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`), a string without quotes too.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ PROJECT_FOLDER = ".scrimshaw"
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
+_SECRET = ("key", "token", "password", "secret")
 # Thresholds that mean nothing out of their order, and whether that is falling.
 _FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
 
@@ -283,7 +284,7 @@ def all_keys() -> Iterator[KeyInfo]:
     """Every key of every section, in order."""
     for section, kind in SECTIONS.items():
         for field in msgspec.structs.fields(kind):
-            info = _type_info(field.type)
+            info: Any = msgspec.inspect.type_info(field.type)
             extra = getattr(info, "extra", None) or {}
             schema = getattr(info, "extra_json_schema", None) or {}
             yield KeyInfo(
@@ -350,10 +351,7 @@ def find_project(start: Path) -> Path:
 
 
 def limit_native_threads() -> None:
-    """Keep numpy's linear algebra to one thread, unless the user says otherwise; to be said before numpy is loaded.
-
-    A scan takes a millisecond or two: more threads cost more than they give, and burn the processor while they wait.
-    """
+    """Keep numpy to one thread, unless the user says otherwise: a scan is too short. To be said before it is loaded."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -386,7 +384,7 @@ def _merge(
 ) -> None:
     for section, content in table.items():
         if section not in SECTIONS or not isinstance(content, dict):
-            problems.append(f"{origin}: {section} = {content!r} is not known{_did_you_mean(section)}")
+            problems.append(f"{origin}: {_shown(section, content)} is not known{_did_you_mean(section)}")
             continue
         for key, value in content.items():
             values.setdefault(section, {})[key] = value
@@ -410,18 +408,24 @@ def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, s
     for key, value in values.items():
         if key not in fields:
             known = ", ".join(fields)
-            problems.append(f"{origins[name, key]}: {name}.{key} = {value!r} is not known; the keys are {known}")
+            problems.append(f"{origins[name, key]}: {name}.{_shown(key, value)} is not known; the keys are {known}")
             continue
         try:
             good[key] = msgspec.convert(value, fields[key].type, strict=origins[name, key] != "environment")
         except msgspec.ValidationError:
-            allowed = _allowed(_type_info(fields[key].type))
-            problems.append(f"{origins[name, key]}: {name}.{key} = {value!r} is not allowed; expected {allowed}")
+            allowed = _allowed(msgspec.inspect.type_info(fields[key].type))
+            problems.append(f"{origins[name, key]}: {name}.{_shown(key, value)} is not allowed; expected {allowed}")
     for key in [key for key in good if (name, key) in _FALLING]:
         if list(good[key]) != sorted(good[key], reverse=_FALLING[name, key]):
             way = "falling" if _FALLING[name, key] else "rising"
             problems.append(f"{origins[name, key]}: {name}.{key} = {values[key]!r} is not in {way} order")
     return SECTIONS[name](**good)
+
+
+def _shown(key: str, value: object) -> str:
+    """A value for a message, which may be logged; what could be a secret is not said."""
+    is_hidden = key.endswith(_SECRET) or (isinstance(value, dict) and value)
+    return f"{key} (not shown)" if is_hidden else f"{key} = {value!r}"
 
 
 def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: list[str]) -> tuple[Any, ...]:
@@ -447,10 +451,10 @@ def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     if not any(name.startswith(_PREFIXES) for name in env):
         return found
     for section, kind in SECTIONS.items():
-        for key in kind.__struct_encode_fields__:
-            for name in reversed(_environment_names(section, key)):
+        for field in msgspec.structs.fields(kind):
+            for name in reversed(_environment_names(section, field.encode_name)):
                 if name in env:
-                    found.setdefault(section, {})[key] = _environment_value(env[name])
+                    found.setdefault(section, {})[field.encode_name] = _environment_value(env[name], field.type)
     return found
 
 
@@ -460,17 +464,15 @@ def _environment_names(section: str, key: str) -> tuple[str, ...]:
     return (f"SCRIMSHAW_{section}_{key}".upper(),)
 
 
-def _environment_value(text: str) -> Any:
+def _environment_value(text: str, kind: Any) -> Any:
+    if _allowed(msgspec.inspect.type_info(kind)) == "text" and not text.startswith(("'", '"')):
+        return text
     if text.strip().lower() in {"on", "yes", "off", "no"}:
         return text.strip().lower() in {"on", "yes"}
     try:
         return parse_toml(f"value = {text}")["value"]
     except ValueError:
         return text
-
-
-def _type_info(kind: Any) -> Any:
-    return msgspec.inspect.type_info(kind)
 
 
 def _allowed(info: Any) -> str:

@@ -112,7 +112,8 @@ def test_every_door_leaves_one_row(
     doors.mcp("checkpoint_create", name="one")
     # Files in, by tool and by job
     elsewhere = project.parent / "elsewhere/note.md"
-    doors.mcp("memory_save", ("import", "note"), file_path=str(elsewhere), force=True)
+    doors.mcp("memory_save", ("import", "note"), file_path=str(elsewhere), force=True, session_id="s")
+    assert [row["session"] for row in engine.journal.history("note")] == ["s"]
     engine.index.retire([])
     importing.start_ingest(engine, [str(_written(project.parent / "elsewhere/second.md", OTHER))])
     job = engine.journal.claim((importing.INGEST,), 60.0)

@@ -13,10 +13,12 @@ from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
+from scrimshaw.engine.checkpoints import create, path_of
 from scrimshaw.engine.importing import save_file
 from scrimshaw.engine.indexing import rebuild, scan
 from scrimshaw.engine.linking import link, unlink
 from scrimshaw.engine.reading import get, search
+from scrimshaw.engine.restoring import restore
 from scrimshaw.engine.undoing import undo
 from scrimshaw.engine.vouching import claimants, notice
 from scrimshaw.engine.writing import NewText, delete, save, update
@@ -154,6 +156,47 @@ def test_an_agent_changes_and_deletes_no_constitutional_memory(
     scan(engine)
     assert (path.read_bytes(), always_on(engine)) == (before, ["law"])
     assert engine.memory("note")
+
+
+@pytest.mark.parametrize(
+    ("now", "clear"),
+    [
+        (None, False),
+        ("Tabs are fine.", True),
+        ("Tabs are never used.\n\nNor are they seen.", True),
+    ],
+    ids=["gone", "no longer constitutional", "another wording"],
+)
+def test_an_agent_brings_no_constitutional_memory_back(
+    engine: Engine, vault: Path, now: str | None, clear: bool
+) -> None:
+    path = write_memory(vault, "law", "Tabs are never used.", "tier: constitutional")
+    scan(engine)
+    checkpoint = path_of(engine, create(engine, "before").name)
+    path.unlink()
+    if now is not None:
+        write_memory(vault, "law", now, "tier: constitutional" if "Nor" in now else "")
+    scan(engine)
+    before = sorted((file, file.read_bytes()) for file in vault.rglob("*.md"))
+    for dry_run in (True, False):
+        with pytest.raises(InvalidRequest, match="only a person brings it back") as refused:
+            restore(engine, checkpoint, clear_existing=clear, dry_run=dry_run, actor="agent")
+        assert "`scrimshaw checkpoint restore before`" in refused.value.hint
+    assert sorted((file, file.read_bytes()) for file in vault.rglob("*.md")) == before
+    restore(engine, checkpoint, clear_existing=clear, overwrite_edits=True)
+    assert always_on(engine) == ["law"]
+
+
+def test_an_agent_restores_what_a_constitutional_memory_has_no_part_in(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "law", "Tabs are never used.", "tier: constitutional")
+    path = write_memory(vault, "note", "Tabs are rare.")
+    scan(engine)
+    create(engine, "before")
+    path.unlink()
+    scan(engine)
+    restore(engine, path_of(engine, "before"), actor="agent")
+    assert path.exists()
+    assert [row["actor"] for row in engine.journal.history("note", 1)] == ["agent"]
 
 
 def test_a_person_changes_a_constitutional_memory_and_it_stays_one(engine: Engine, vault: Path) -> None:

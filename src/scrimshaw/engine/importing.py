@@ -23,8 +23,8 @@ SUFFIXES = (".md", ".markdown")
 _KEPT_LINES = 50
 
 
-def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False) -> Saved:
-    """Index a file of a source, or save a copy of any other Markdown file as a memory.
+def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "") -> Saved:
+    """Index a file of a source, or save a copy of any other Markdown file as a memory, in a session.
 
     Raises NotFound for a missing file, InvalidRequest for one that is not Markdown, UnreadableFile for one that cannot
     be a memory, and what `save` raises.
@@ -32,7 +32,7 @@ def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool 
     path = _existing(engine, path)
     if any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
         scan(engine)
-    return _indexed(engine, path) or _save_copy(engine, path, force=force, dry_run=dry_run)
+    return _indexed(engine, path) or _save_copy(engine, path, session, force=force, dry_run=dry_run)
 
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
@@ -80,7 +80,7 @@ def _tried(engine: Engine, file: Path) -> tuple[str, str]:
     """What became of a file, and what is to be said of it."""
     try:
         path = _existing(engine, file)
-        saved = _indexed(engine, path) or _save_copy(engine, path, force=False, dry_run=False)
+        saved = _indexed(engine, path) or _save_copy(engine, path, "", force=False, dry_run=False)
     except ScrimshawError as error:
         return "failed", error.message
     return saved.status, f"rejected: {'; '.join(saved.reasons)}" if saved.reasons else ""
@@ -126,7 +126,7 @@ def _indexed(engine: Engine, path: Path) -> Saved | None:
     return None
 
 
-def _save_copy(engine: Engine, path: Path, *, force: bool, dry_run: bool) -> Saved:
+def _save_copy(engine: Engine, path: Path, session: str, *, force: bool, dry_run: bool) -> Saved:
     size = path.stat().st_size
     if size > engine.limits().max_bytes:
         raise UnreadableFile(f"{path} has {size} bytes, more than {engine.limits().max_bytes}.", "Split it.")
@@ -144,6 +144,7 @@ def _save_copy(engine: Engine, path: Path, *, force: bool, dry_run: bool) -> Sav
         trust=lowest((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in sources if edge.kind == EdgeKind.RELATION),
         reason=f"imported from {redact(path.name).text}",
+        session=session,
     )
     return save(engine, new, force=force, dry_run=dry_run)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +17,7 @@ from scrimshaw.engine.core import CHECKPOINTS, Engine
 from scrimshaw.engine.indexing import scan
 from scrimshaw.engine.reading import search
 from scrimshaw.engine.recovering import Recovery, counted, demand_chained
+from scrimshaw.engine.vouching import demand_replaceable
 from scrimshaw.errors import Conflict, NotFound, UnusableArchive
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
@@ -95,6 +96,13 @@ class _Plan(NamedTuple):
         """The files to change, each only if it holds what was planned with."""
         return [Change(step.place.path, step.place.root, step.then, _hash(step.now)) for step in self.steps]
 
+    @property
+    def texts(self) -> Iterator[tuple[str, str]]:
+        """The name and text of each file that changes, as it is and as it will be."""
+        for step in self.steps:
+            yield step.name, (step.now or b"").decode(errors="replace")
+            yield step.name, step.then.text if step.then else ""
+
 
 def restore(
     engine: Engine,
@@ -104,6 +112,7 @@ def restore(
     overwrite_edits: bool = False,
     dry_run: bool = False,
     rows_only: bool = False,
+    actor: str = "human",
 ) -> Restored:
     """Bring a checkpoint back: what is missing, or with `clear_existing` exactly the state it holds.
 
@@ -111,13 +120,14 @@ def restore(
 
     The ledger is never rewound. Raises UnusableArchive, NotFound, Conflict naming files changed by hand that would be
     replaced, that no backup can keep, or that stand in the way, ReadOnly, VaultBusy, StorageFailure; then everything is
-    as it was.
+    as it was. InvalidRequest names a constitutional memory that `actor`, who is no person, would change.
     """
     engine.vault_of("")  # raises ReadOnly
     with open_archive(path, engine.journal.schema()) as archive, engine.exclusive():
         plan = _planned(engine, archive, clear_existing)
         plan = plan._replace(steps=[], edits=[]) if rows_only else plan
         _demand_kept(plan)
+        demand_replaceable(plan.texts, actor, f"checkpoint restore {path.stem}")
         demand_room(plan.changes)
         if plan.edits and not (overwrite_edits or dry_run):
             raise Conflict(
@@ -126,7 +136,7 @@ def restore(
                 edits=plan.edits,
             )
         outcome = _outcome(archive, plan, clear_existing, dry_run)
-        outcome = _carried_out(engine, archive, plan, outcome, backup=not rows_only)
+        outcome = _carried_out(engine, archive, plan, outcome, actor, backup=not rows_only)
     return outcome if dry_run else _looked_up(engine, plan, outcome)
 
 
@@ -336,7 +346,9 @@ def _outcome(archive: Archive, plan: _Plan, clear: bool, dry_run: bool) -> Resto
     )
 
 
-def _carried_out(engine: Engine, archive: Archive, plan: _Plan, outcome: Restored, *, backup: bool) -> Restored:
+def _carried_out(
+    engine: Engine, archive: Archive, plan: _Plan, outcome: Restored, actor: str, *, backup: bool
+) -> Restored:
     """The vault's lock is held. Rows are checked, a checkpoint is made, files and rows change as one."""
     with scratch(engine.folder) as folder:
         manifest = archive.manifest
@@ -347,7 +359,7 @@ def _carried_out(engine: Engine, archive: Archive, plan: _Plan, outcome: Restore
             kept = _backed_up(engine, outcome) if backup else ""
             mark = secrets.token_hex(16)
             with swapped(engine.folder, mark, plan.changes):
-                rows = staged.commit(_entries(plan.steps, outcome, mark), clear=outcome.clear_existing)
+                rows = staged.commit(_entries(plan.steps, outcome, mark, actor), clear=outcome.clear_existing)
         finally:
             staged.close()
     engine.index.retire([str(step.place.path) for step in plan.steps])
@@ -360,30 +372,29 @@ def _backed_up(engine: Engine, outcome: Restored) -> str:
     return checkpoints.take(engine, name, include_global=include_global).name
 
 
-def _entries(steps: Sequence[_Step], outcome: Restored, mark: str) -> list[tuple[Entry, Redacted | None]]:
+def _entries(steps: Sequence[_Step], outcome: Restored, mark: str, actor: str) -> list[tuple[Entry, Redacted | None]]:
     """A row for every file, and one for the restore itself."""
     meta = {"checkpoint": outcome.name, "mark": mark}
-    whole = _entry("", "", "", {**meta, "files": len(steps), "clear_existing": outcome.clear_existing})
-    return [(whole, None), *(_recorded(step, meta) for step in steps if step.place.key)]
+    whole = _entry("", ("", ""), {**meta, "files": len(steps), "clear_existing": outcome.clear_existing}, actor)
+    return [(whole, None), *(_recorded(step, meta, actor) for step in steps if step.place.key)]
 
 
-def _recorded(step: _Step, meta: Mapping[str, Any]) -> tuple[Entry, Redacted | None]:
+def _recorded(step: _Step, meta: Mapping[str, Any], actor: str) -> tuple[Entry, Redacted | None]:
     if step.place.key == LINKS_FILE:
         meta = {**meta, "file": LINKS_FILE}
-    prior = _hash(step.now)
     new = "" if step.then is None else content_hash(step.then.text.encode())
     text = None if step.now is None else redact(step.now.decode(errors="replace"))
-    return _entry(step.place.key, prior, new, meta), text
+    return _entry(step.place.key, (_hash(step.now), new), meta, actor), text
 
 
-def _entry(key: str, prior_hash: str, new_hash: str, meta: Mapping[str, Any]) -> Entry:
+def _entry(key: str, hashes: tuple[str, str], meta: Mapping[str, Any], actor: str) -> Entry:
     return Entry(
         action=Action.RESTORE,
         memory_id=key,
         reason=f"restored from checkpoint {meta['checkpoint']}",
-        prior_hash=prior_hash,
-        new_hash=new_hash,
-        actor="human",
+        prior_hash=hashes[0],
+        new_hash=hashes[1],
+        actor=actor,
         decision_meta=meta,
     )
 

@@ -69,6 +69,22 @@ def demand_changeable(memories: Iterable[Memory], actor: str, command: str = "ed
             )
 
 
+def demand_replaceable(texts: Iterable[tuple[str, str]], actor: str, command: str) -> None:
+    """Refuse to write, replace or remove files, by name, that say they are constitutional, to all but a person.
+
+    Raises InvalidRequest naming the command.
+    """
+    if actor in HUMAN_ACTORS:
+        return
+    for name, text in texts:
+        if _claims(text):
+            raise InvalidRequest(
+                f"{name} is constitutional: only a person brings it back, replaces or removes it.",
+                f"Ask the user to run `scrimshaw {command}`.",
+                parameter="name",
+            )
+
+
 def settled(document: Document) -> Document:
     """The document, important where it claims to be constitutional and stands in no vault of a person's."""
     if document.tier != Tier.CONSTITUTIONAL or document.file.writable:
@@ -90,7 +106,7 @@ def claimants(engine: Engine) -> list[Memory]:
 
 def notice(memory: Memory) -> str:
     """What to tell of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
-    if memory.tier != Tier.IMPORTANT or not _claims(Path(memory.path)):
+    if memory.tier != Tier.IMPORTANT or not _claims(_text(Path(memory.path))):
         return ""
     claim = f"{memory.id!r} claims to be constitutional, and counts as important"
     if not memory.writable:
@@ -141,10 +157,16 @@ def _wording(text: str) -> tuple[Any, ...]:
     return metadata.title(parts.values, str), metadata.phrases(parts.values, "trigger_phrases", str), parts.body
 
 
-def _claims(path: Path) -> bool:
-    with suppress(OSError, UnicodeDecodeError, UnreadableFile):
-        return metadata.stated_tier(front_matter.read(path.read_text(encoding="utf-8")).values) == Tier.CONSTITUTIONAL
+def _claims(text: str) -> bool:
+    with suppress(UnreadableFile):
+        return metadata.stated_tier(front_matter.read(text).values) == Tier.CONSTITUTIONAL
     return False
+
+
+def _text(path: Path) -> str:
+    with suppress(OSError, UnicodeDecodeError):
+        return path.read_text(encoding="utf-8")
+    return ""
 
 
 def _is_external(rows: Sequence[Mapping[str, Any]]) -> bool:

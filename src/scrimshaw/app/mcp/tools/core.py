@@ -273,7 +273,9 @@ def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
     if bool(call.content) == bool(call.file_path):
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
     if call.file_path:
-        saved = importing.save_file(engine, Path(call.file_path), force=call.force, dry_run=call.dry_run)
+        session = session_of(engine, call.session_id)
+        path = Path(call.file_path)
+        saved = importing.save_file(engine, path, force=call.force, dry_run=call.dry_run, session=session)
     else:
         saved = writing.save(engine, _new_text(engine, call), force=call.force, dry_run=call.dry_run)
     return _save_reply(engine, saved)
