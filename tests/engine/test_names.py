@@ -14,8 +14,9 @@ from scrimshaw.engine import Engine, drafts, writing
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.engine.exporting import export_markdown
 from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.names import slug
 from scrimshaw.engine.starting import memories
-from scrimshaw.engine.writing import NewText, slug
+from scrimshaw.engine.writing import NewText
 from scrimshaw.errors import AlreadyExists, InvalidRequest
 from scrimshaw.ingest.elsewhere import OtherMemory
 from scrimshaw.models import Trust

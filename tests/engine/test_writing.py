@@ -14,9 +14,10 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.indexing import EMBED, scan
+from scrimshaw.engine.names import slug
 from scrimshaw.engine.reading import get, search
 from scrimshaw.engine.reviewing import validate
-from scrimshaw.engine.writing import NewText, bulk_select, delete, save, slug, update
+from scrimshaw.engine.writing import NewText, bulk_select, delete, save, update
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,
@@ -204,6 +205,54 @@ def test_the_same_text_is_reported_not_written(engine: Engine, vault: Path) -> N
     assert engine.journal.verify()[0] == 1
     forced = save(engine, NewText(content=PARAGRAPH, title="Second"), force=True)
     assert (forced.id, forced.status) == ("second", "saved")
+
+
+@pytest.mark.parametrize("left", [None, "Something else."])
+def test_a_text_whose_file_is_gone_or_changed_is_no_duplicate(engine: Engine, vault: Path, left: str | None) -> None:
+    save(engine, NewText(content=PARAGRAPH, id="original"))
+    path = vault / "original.md"
+    path.unlink() if left is None else path.write_text(left)
+    assert save(engine, NewText(content=PARAGRAPH, id="again")).status == "saved"
+    scan(engine)
+    assert found(engine, "interpreter links SQLite")[0] == "again"
+
+
+def test_an_id_is_made_beside_a_file_that_no_scan_has_met(engine: Engine, vault: Path) -> None:
+    (vault / "nightly.md").write_text("By hand.")
+    assert save(engine, NewText(content=PARAGRAPH, title="Nightly")).id == "nightly-2"
+    assert (vault / "nightly.md").read_text() == "By hand."
+
+
+def test_what_a_scan_would_not_read_is_not_saved(open_memory: OpenMemory, vault: Path) -> None:
+    engine = open_memory("[index]\nmax_file_bytes = 1024\n")
+    with pytest.raises(InvalidRequest, match=r"would have \d+ bytes; of more than 1024 no file is read"):
+        save(engine, NewText(content="long " * 300, id="long"), force=True)
+    for folder in ("node_modules", "a/__pycache__"):
+        with pytest.raises(InvalidMemoryId, match="no memory is read from a folder"):
+            save(engine, NewText(content="short", id=f"{folder}/x"))
+    assert list(vault.rglob("*")) == []
+    save(engine, NewText(content="short", id="short"))
+    with pytest.raises(InvalidRequest, match="no file is read"):
+        update(engine, "short", {}, content="long " * 300)
+    assert "short" in (vault / "short.md").read_text()
+
+
+def test_a_hand_that_is_faster_than_the_index_is_read_by_the_next_scan(
+    engine: Engine, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = type(engine.journal).record
+
+    def edited_after(*given: Any) -> None:
+        record(*given)
+        path = vault / "note.md"
+        path.write_text(path.read_text().replace("Cats are grey", "Dogs are grey"))
+
+    monkeypatch.setattr(type(engine.journal), "record", edited_after)
+    save(engine, NewText(content="Cats are grey.", id="note"))
+    monkeypatch.undo()
+    scan(engine)
+    assert found(engine, "dogs") == ["note"]
+    assert found(engine, "cats") == []
 
 
 def test_near_duplicates_and_related_memories_are_told(engine: Engine) -> None:

@@ -35,6 +35,8 @@ MEMORIES, CHECKPOINTS = "memories", "checkpoints"
 GLOBAL = "global/"
 # A restore of ten thousand memories holds the lock for about 13 s.
 LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
+# Of the user's own vault, which every project writes.
+GLOBAL_LOCK = "global.lock"
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class Engine:
         if not project.writable:
             raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
         if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL):
-            return Vault(user.root, user.name, True), memory_id.removeprefix(GLOBAL)
+            shared = self.settings.home / GLOBAL_LOCK
+            return Vault(user.root, user.name, True, shared=shared), memory_id.removeprefix(GLOBAL)
         return Vault(project.root, project.name, True), memory_id
 
     def lock_path(self) -> Path:

@@ -19,8 +19,9 @@ from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.indexing import KeepGoing
 from scrimshaw.engine.judging import quality_of
 from scrimshaw.engine.moments import moment
+from scrimshaw.engine.names import slug
 from scrimshaw.engine.recording import Change, carry_out
-from scrimshaw.engine.writing import MANY, NewText, Saved, composed, rewrite, save, slug
+from scrimshaw.engine.writing import MANY, NewText, Saved, composed, rewrite, save
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest import front_matter
 from scrimshaw.ingest.redact import redact

@@ -5,11 +5,10 @@ A write is: file renamed into place, journal committed, index updated, answer.
 
 from __future__ import annotations
 
-import itertools
 import re
 import time
-import unicodedata
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
@@ -24,9 +23,10 @@ from scrimshaw.engine.duplicates import Similar, similar_memories
 from scrimshaw.engine.indexing import EMBED
 from scrimshaw.engine.judging import judged, judged_again, quality_of
 from scrimshaw.engine.moments import moment
+from scrimshaw.engine.names import free_id, given_id
 from scrimshaw.engine.recording import Change, carry_out
 from scrimshaw.engine.vouching import demand_changeable, demand_human, reworded, vouched
-from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
+from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
 from scrimshaw.ingest.documents import NewMemory, render, text_hash
 from scrimshaw.ingest.edits import edit
 from scrimshaw.ingest.quality import Verdict
@@ -49,10 +49,8 @@ from scrimshaw.models import (
     Trust,
 )
 from scrimshaw.storage.files import content_hash
-from scrimshaw.storage.paths import check_id
+from scrimshaw.storage.paths import SUFFIX
 
-_NOT_IN_SLUG = re.compile(r"[^\w]+")
-_SLUG_BYTES = 80
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
 # So many memories are deleted together that one by one is no way to bring them back.
@@ -126,11 +124,10 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     content = _accepted(engine, new.content)
     title = redact(new.title or _first_line(content.text)).text
     with engine.exclusive():
-        same = engine.index.same_text(text_hash(content.text))
-        if same and not force:
-            existing = engine.memory(same[0])
+        existing = None if force else _same(engine, content)
+        if existing:
             return _saved(existing, "duplicate", content)
-        memory_id = _given_id(new.id) if new.id else _free_id(engine, title)
+        memory_id = given_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
         text, verdict = composed(engine, new, title, content)
         outcome = Saved(
@@ -149,6 +146,18 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             return outcome
         memory = _write(engine, memory_id, text, expected_hash="", entry=_entry(outcome, new))
     return replace(outcome, content_hash=memory.content_hash, path=memory.path)
+
+
+def _same(engine: Engine, content: Redacted) -> Memory | None:
+    """A memory that says this already, in a file that still stands as it was read."""
+    found = [engine.memory(name) for name in engine.index.same_text(text_hash(content.text))]
+    return next((memory for memory in found if _is_as_read(memory)), None)
+
+
+def _is_as_read(memory: Memory) -> bool:
+    with suppress(OSError):
+        return content_hash(Path(memory.path).read_bytes()) == memory.content_hash
+    return False
 
 
 def composed(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[Redacted, Verdict]:
@@ -282,17 +291,6 @@ def now() -> str:
     return moment(time.time())
 
 
-def slug(title: str) -> str:
-    """A title as an id: lower case, words joined by dashes, letters of any script kept."""
-    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).casefold())
-    words = _NOT_IN_SLUG.sub("-", composed).strip("-_")
-    short = words.encode()[:_SLUG_BYTES].decode(errors="ignore").rstrip("-_") or "memory"
-    try:
-        return check_id(short)
-    except InvalidMemoryId:  # a name that Windows keeps for itself
-        return f"memory-{short}"
-
-
 def _stamped(before: str, changes: Mapping[str, object]) -> Mapping[str, object]:
     """The changes with the time; a file without front matter gets none for its time alone."""
     return {**changes, "updated": now()} if changes or before.startswith("---") else changes
@@ -337,20 +335,6 @@ def _meta(new: NewText, title: str) -> NewMemory:
     )
 
 
-def _given_id(memory_id: str) -> str:
-    """The id as it may be written; a name is stored as it is, so that one with a secret in it is refused."""
-    if redact(memory_id).spans:
-        raise InvalidMemoryId("The id holds a secret.", "Choose another.", parameter="id", rule="it holds a secret")
-    return check_id(memory_id)
-
-
-def _free_id(engine: Engine, title: str) -> str:
-    """An id made from the title; where it is taken by another text, the next free number is added."""
-    base = slug(title)
-    numbered = (f"{base}-{number}" for number in itertools.count(2))
-    return next(name for name in itertools.chain([base], numbered) if not engine.index.twins(name))
-
-
 def _entry(outcome: Saved, new: NewText) -> Entry:
     """The ledger's row of a new memory; what it may supersede and what is like it stand there to be looked up."""
     related = [edge.target for edge in new.relations]
@@ -380,13 +364,18 @@ def _write(
     if expected_hash == "" and twins:
         raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
     vault, name = engine.vault_of(memory_id)
-    path = Path(vault.root).resolve() / f"{name}.md"
-    document = engine.parse(_file(vault.name, memory_id, path), text.text.encode(errors="replace"))
+    path = Path(vault.root).resolve() / f"{name}{SUFFIX}"
+    data = text.text.encode(errors="replace")
+    if len(data) > engine.limits().max_bytes:
+        raise InvalidRequest(
+            f"{memory_id!r} would have {len(data)} bytes; of more than {engine.limits().max_bytes} no file is read.",
+            "Split it, or raise index.max_file_bytes.",
+            parameter="content",
+        )
+    document = engine.parse(_file(vault.name, memory_id, path), data)
     change = Change(entry, text, lambda _: vault.write(name, text, expected_hash=expected_hash), expected_hash)
     carry_out(engine, [change], _SAVE_JOBS)
-    info = path.stat()
-    document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
-    return _indexed(engine, document)
+    return _indexed(engine, replace(document, file=_seen(document.file, data)))
 
 
 def _indexed(engine: Engine, document: Document) -> Memory:
@@ -419,6 +408,16 @@ def _as_written(document: Document) -> Memory:
         length=len(document.body.text),
         **{name: getattr(document, name) for name in _SHARED},
     )
+
+
+def _seen(file: SourceFile, data: bytes) -> SourceFile:
+    """The file as it stands; one that a hand changed since is left for the next scan to read."""
+    path = Path(file.path)
+    with suppress(OSError):
+        info = path.stat()
+        if path.read_bytes() == data:
+            return replace(file, size=info.st_size, mtime_ns=info.st_mtime_ns)
+    return file
 
 
 def _file(source: str, memory_id: str, path: Path) -> SourceFile:

@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,8 @@ from scrimshaw.storage.paths import check_id, locate
 
 # Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
 LOCK_POLL_S = 0.002
+# For one file of a vault that other projects write too.
+SHARED_TIMEOUT_S = 10.0
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
@@ -58,12 +60,14 @@ class Vault:
     """A folder of memories. Hold `lock` around `write` and `remove`: they check first and change after.
 
     Its files are for whoever the system lets in, as git makes them; those of a `private` one for their owner alone.
+    One that several projects write has a lock of its own in the file `shared`.
     """
 
     root: Path
     name: str
     writable: bool
     private: bool = False
+    shared: Path | None = None
 
     def read(self, memory_id: str) -> bytes:
         """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
@@ -81,7 +85,7 @@ class Vault:
         memory_id = check_id(memory_id)
         path = locate(self.root, memory_id)
         data = _encode(content)
-        with storage_errors("write", path):
+        with self._alone(), storage_errors("write", path):
             demand_hash(memory_id, _content(path), expected_hash)
             replace_file(path, data, private=self.private)
         return content_hash(data)
@@ -95,11 +99,14 @@ class Vault:
         """Remove a memory's file durably, and the folders this empties; answers the removed bytes."""
         self._demand_writable()
         path = locate(self.root, memory_id)
-        with storage_errors("remove", path):
+        with self._alone(), storage_errors("remove", path):
             data = _existing(self.name, memory_id, path)
             demand_hash(memory_id, data, expected_hash)
             remove_file(path, self.root.resolve())
         return data
+
+    def _alone(self) -> AbstractContextManager[None]:
+        return nullcontext() if self.shared is None else lock(self.shared, SHARED_TIMEOUT_S)
 
     def _demand_writable(self) -> None:
         if not self.writable:

@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from scrimshaw.engine import reviewing
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.importing import save_file
+from scrimshaw.engine.names import slug
 from scrimshaw.engine.starting.taken import Taken
-from scrimshaw.engine.writing import NewText, save, slug, update
+from scrimshaw.engine.writing import NewText, save, update
 from scrimshaw.errors import ScrimshawError, UnreadableFile
 from scrimshaw.ingest import front_matter, markdown, metadata
 from scrimshaw.ingest.documents import text_hash
