@@ -180,6 +180,9 @@ def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Pat
         "api_key = '7070'\n",
         "[embeding]\napi_key = '7070'\n",
         "[embedding]\nkey = 7070\n",
+        "[embedding]\nAPI_KEY = '7070'\n",
+        "[embedding]\nextra = [{api_key = '7070'}]\n",
+        "[[embeding]]\napi_key = '7070'\n",
     ],
 )
 def test_a_refused_key_is_not_shown(places: tuple[Path, Path], text: str) -> None:

@@ -424,8 +424,8 @@ def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, s
 
 def _shown(key: str, value: object) -> str:
     """A value for a message, which may be logged; what could be a secret is not said."""
-    is_hidden = key.endswith(_SECRET) or (isinstance(value, dict) and value)
-    return f"{key} (not shown)" if is_hidden else f"{key} = {value!r}"
+    is_table = any(isinstance(each, dict) and each for each in (value if isinstance(value, list) else [value]))
+    return f"{key} (not shown)" if is_table or key.lower().endswith(_SECRET) else f"{key} = {value!r}"
 
 
 def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: list[str]) -> tuple[Any, ...]:

@@ -86,6 +86,7 @@ PACKED: dict[str, Callable[[bytes], bytes]] = {
     "gzip in tar": lambda data: tarred(gzip.compress(data)),
     "database": rows,
     "name in zip": lambda data: zipped(b"x", data.decode().splitlines()[0]),
+    "zip behind a first line": lambda data: b"#!/usr/bin/env python3\n" + zipped(data),
 }
 CLOSED: dict[str, bytes] = {
     "zstandard": b"\x28\xb5\x2f\xfd" + b"\x24" * 30,
@@ -97,6 +98,9 @@ CLOSED: dict[str, bytes] = {
     "torn zip": zipped(os.urandom(1000))[:500],
     "torn database": b"SQLite format 3\0" + b"\1" * 600,
     "log of a database": b"7\x7f\x06\x82" + b"\0" * 600,
+    "rollback journal": b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7" + b"\0" * 600,
+    "zstandard in frames": b"\x50\x2a\x4d\x18\x04\0\0\0" + b"\x24" * 30,
+    "bundle of git": b"# v2 git bundle\n\nPACK\0\0\0\x02\xff",
     "four deep": gzip.compress(gzip.compress(gzip.compress(gzip.compress(b"x")))),
 }
 
@@ -136,6 +140,16 @@ def test_what_cannot_be_looked_into_is_told_and_goes_only_if_asked(engine: Engin
     assert not path.exists()
 
 
+def test_a_damaged_journal_that_is_no_database_cannot_be_looked_into(engine: Engine) -> None:
+    aside = engine.folder / "journal.db.damaged-20261121T080000Z"
+    aside.write_bytes(b"\0" * 512 + NEEDLE[:9].encode() + b"\0\0\0\x03" + NEEDLE[9:].encode())
+    aside.with_name(f"{aside.name}-shm").write_bytes(b"\x18\xe2\x2d\0" * 100)
+    done = purge(engine, remove_unreadable=True)
+    assert (names(done), done.is_clean) == ({"unreadable": [aside.name]}, False)
+    assert purge(engine, remove_closed=True).is_clean
+    assert not aside.exists()
+
+
 def test_an_encrypted_zip_cannot_be_looked_into(engine: Engine, vault: Path) -> None:
     data = bytearray(zipped(TEXT))
     for mark in (data.index(b"PK\x03\x04") + 6, data.index(b"PK\x01\x02") + 8):
@@ -152,7 +166,9 @@ def test_a_trap_is_not_unpacked(engine: Engine, vault: Path, monkeypatch: pytest
     assert names(purge(engine)) == {"unreadable": ["a.gz", "c.zip"]}
 
 
-@pytest.mark.parametrize("text", ["x^2 + y^2", "x\x9c", "8 of them", "H\tx", "BZh9 is a header", "%PDF- is too", "x^"])
+@pytest.mark.parametrize(
+    "text", ["x^2 + y^2", "x\x9c", "8 of them", "H\tx", "BZh9 is a header", "%PDF- is too", "x^", "# v2 git bundle"]
+)
 def test_a_note_may_begin_like_a_packed_file(engine: Engine, vault: Path, text: str) -> None:
     (vault / "note.md").write_text(f"{text}\n{NEEDLE}\n")
     assert purge(engine).is_clean
@@ -422,3 +438,16 @@ def test_the_forms_that_were_looked_for_are_told(engine: Engine) -> None:
     for form in ("base64", "UTF-32", "over lines", "JSON"):
         assert form in told
     assert "expression" in purging.plan(engine, purge_targets.secret("zanzibar-[a-z]+", is_pattern=True)).forms[0]
+
+
+def test_the_lines_of_a_memory_that_are_not_looked_for_are_told(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "short", "The walrus is 77.\n")
+    (engine.folder / "hook.log").write_text("The walrus is 77.\n")
+    done = purging.plan(engine, purge_targets.memories(engine, ["short"]))
+    assert "hook.log" not in {Path(trace.place).name for trace in done.places}
+    assert f"{purge_targets.PASSAGE_CHARACTERS} characters" in done.forms[0]
+    assert "no other" in done.forms[0]
+
+
+def test_a_repository_around_the_users_own_vault_is_told_as_not_searched(engine: Engine) -> None:
+    assert any(place.startswith("git") and "your own vault" in place for place in purge(engine).outside)

@@ -226,6 +226,13 @@ def test_an_edit_keeps_the_lines_it_did_not_touch() -> None:
     assert redact_edit(old, old) == Redacted(text=old)
 
 
+@pytest.mark.parametrize(("before", "after", "kept"), [(1, 2, 1), (2, 3, 2), (2, 2, 2), (3, 1, 1)])
+def test_a_line_is_kept_as_often_as_it_stood_there(before: int, after: int, kept: int) -> None:
+    line = "DB_PASSWORD=" + "hun" + "ter2x\n"
+    edited = redact_edit(line * before, line * after).text
+    assert edited == line * kept + redact(line).text * (after - kept)
+
+
 def test_evaluation_counts_hits_per_group_and_leaves_addresses_out() -> None:
     cases = [
         Case("gh" + "p_" + MIXED[:36], "github", True),

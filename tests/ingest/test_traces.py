@@ -70,6 +70,24 @@ def test_every_form_is_found_and_goes(form: str) -> None:
     assert erased.endswith(b" after")
 
 
+@pytest.mark.parametrize(
+    "data",
+    [
+        rb'{"k":"a\u003cb\u003e c\u0026d\"e' + "'f+g é".encode() + rb'\\u00e9"}',  # Go leaves other letters alone
+        rb'{"k":"a\u003Cb\u003E c\u0026d\u0022e\u0027f\u002Bg \u00E9\\u00e9"}',  # .NET
+        rb"""{"k":"a<b> c&d\"e'f+g \u00E9\\u00e9"}""",  # Java
+        rb"""{"k":"{\"k\":\"a\\u003cb\\u003e c\\u0026d\\\"e'f+g """ + "é".encode() + rb"""\\\\u00e9\"}"}""",
+    ],
+)
+def test_json_of_other_writers_is_found(data: bytes) -> None:
+    secret = "a<b> c&d\"e'f+g é\\u00e9"
+    inner = json.loads(data)["k"]
+    assert secret in (inner, inner.startswith("{") and json.loads(inner)["k"])
+    traces = of_secret(secret)
+    assert traces.count(data) == 1
+    assert json.loads(traces.erase(data))
+
+
 @given(secret=secrets, before=texts, after=texts)
 def test_whatever_stands_around_it_nothing_is_left(secret: str, before: str, after: str) -> None:
     traces = of_secret(secret)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 import subprocess
 import time
@@ -224,6 +225,56 @@ def test_repositories_within_are_told_as_not_searched(repository: Path) -> None:
     assert [Path(name).name for name in look(repository).unsearched] == ["modules"]
 
 
+def test_the_log_of_a_branch_with_any_name_is_searched(repository: Path) -> None:
+    for name in ("objects", "refs", "packed-refs"):
+        git(repository, "update-ref", "--create-reflog", "-m", f"for {NEEDLE}", f"refs/heads/{name}", "HEAD")
+    logs = ["logs/refs/heads/objects", "logs/refs/heads/packed-refs", "logs/refs/heads/refs"]
+    assert [place.path for place in look(repository).places] == logs
+
+
+def test_what_is_packed_in_an_object_is_found(repository: Path, secret: Path) -> None:
+    (repository / "notes.gz").write_bytes(gzip.compress(NEEDLE.encode() * 3))
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "packed")
+    git(repository, "rm", "-q", "notes.gz")
+    git(repository, "commit", "-q", "-m", "gone")
+    told = look(repository)
+    assert [(place.kind, place.path) for place in told.places] == [("blob", "notes.gz")]
+    run(repository, told.commands, secret)
+    assert look(repository).found == 0
+
+
+def test_objects_that_cannot_be_looked_into_are_told(repository: Path) -> None:
+    for name in ("a", "b"):
+        (repository / f"{name}.zst").write_bytes(b"\x28\xb5\x2f\xfd" + name.encode() * 30)
+    git(repository, "add", "-A")
+    first, *rest = look(repository).unsearched
+    assert (first.split()[0], "Zstandard" in first, rest) == ("2", True, [])
+
+
+def test_other_work_trees_are_told_as_not_searched(repository: Path, secret: Path, tmp_path: Path) -> None:
+    commit(repository, "brought", f"It is {NEEDLE}.\n")
+    other, named = tmp_path / "another tree", tmp_path / f"tree-{NEEDLE}"
+    git(repository, "worktree", "add", "-q", "--detach", str(other))
+    git(repository, "worktree", "add", "-q", "-b", "two", str(named))
+    commit(repository, "taken away", "It is nothing of the kind.\n")
+    told = look(repository)
+    assert [name.partition(",")[0] for name in told.unsearched] == [
+        str(other),
+        str(tmp_path / "tree-[REDACTED:purged]"),
+    ]
+    assert any("work trees" in text for text in told.stays)
+    assert NEEDLE not in repr(told)
+    assert str(repository) in " ".join(look(other).unsearched)
+    # They keep it indeed: once they have gone, so has it.
+    run(repository, told.commands, secret)
+    assert look(repository).found > 0
+    for tree in (other, named):
+        git(repository, "worktree", "remove", "--force", str(tree))
+    run(repository, look(repository).commands, secret)
+    assert look(repository).found == 0
+
+
 def test_a_large_file_of_git_is_told_as_not_searched(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_BYTES", 100)
     (repository / ".git/large").write_text(NEEDLE * 10)
@@ -253,6 +304,15 @@ def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatc
     told = look(repository)
     assert told.degradation
     assert "not searched" in told.degradation.fallback_mode
+
+
+def test_a_repository_that_git_refuses_is_told(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    (repository / "below").mkdir()
+    for folder in (repository, repository / "below"):
+        told = look(folder)
+        assert told.degradation
+        assert "dubious ownership" in told.degradation.failure_mode
 
 
 class Slow:

@@ -22,6 +22,7 @@ from scrimshaw.storage.scan import scan
 PASSAGE_CHARACTERS = 24
 # The longest lines of a memory; a text of more is told by them.
 MOST_PASSAGES = 200
+_WHICH = f"lines of at least {PASSAGE_CHARACTERS} characters that no other file has, at most {MOST_PASSAGES},"
 
 
 class Target(Struct, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ def memories(
     for memory_id, file in zip(ids, files, strict=True):
         _demand_known(engine, memory_id, file, texts)
     return Target(
-        traces=of_passages(_passages(engine, texts, files)),
+        traces=of_passages(_passages(engine, texts, files), _WHICH),
         memory_ids=tuple(ids),
         files=files,
         names=names,

@@ -46,6 +46,7 @@ OUTSIDE = (
     "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
     "transcripts and settings of your clients, such as those of Claude Code or Codex",
     "journals of other projects that used the same global memory",
+    "git, where it keeps another folder than this project, such as that of your own vault",
     "other clones and remotes, snapshots and backups of the disk, its unused blocks",
 )
 _GLOBAL_ONLY = "it is your own vault of all projects: add --global"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,6 +20,10 @@ _MEMORY_BYTES = 64 * 1024 * 1024
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 # The end of a line, with a mark that the text goes on, as it is or written out; the next line may be indented.
 _END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
+# One character as JSON escapes it, and its number if it has one.
+_NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
+_GO = {ord(each): f"\\u{ord(each):04x}" for each in "<>&"}
+_NET = {ord(each): f"\\u{ord(each):04X}" for each in "<>&'+"}
 _FORMS = (
     "as it is",
     "in JSON, once and twice",
@@ -145,9 +150,9 @@ def of_pattern(pattern: str) -> ByteTraces:
     return ByteTraces(expression, {}, is_literal=False, forms=("what the expression describes, in UTF-8",))
 
 
-def of_passages(passages: Iterable[str]) -> ByteTraces:
-    """The traces of longer texts, as they are and in JSON."""
-    forms = ("lines as they are", "in JSON")
+def of_passages(passages: Iterable[str], which: str = "lines") -> ByteTraces:
+    """The traces of longer texts, as they are and in JSON; `which` these are, for a person."""
+    forms = (f"{which} as they are", "in JSON")
     return _literal({form: PURGED.encode() for text in passages for form in passage_forms(text)}, forms=forms)
 
 
@@ -217,6 +222,7 @@ def _narrow(text: str) -> Iterator[bytes]:
     data = text.encode()
     yield from (data, text.replace("'", "''").encode(), data.hex().encode(), data.hex().upper().encode())
     yield from _in_json(text)
+    yield from _in_safe_json(text)
     yield from _in_url(data)
     yield from _in_base64(data)
 
@@ -227,6 +233,15 @@ def _in_json(text: str) -> Iterator[bytes]:
         once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
         twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
         yield from (form.encode() for form in (once, twice, once.replace("/", "\\/")))
+
+
+def _in_safe_json(text: str) -> Iterator[bytes]:
+    """As Go, .NET and Java write it, once and twice: what HTML takes for its own in numbers, some in capitals."""
+    plain, numbers = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
+    upper = _NUMBER.sub(lambda found: f"\\u{found[1].upper()}" if found[1] else found[0], numbers)
+    quoted = _NUMBER.sub(lambda found: "\\u0022" if found[0] == '\\"' else found[0], upper)
+    for once in (plain.translate(_GO), upper, quoted.translate(_NET)):
+        yield from (once.encode(), json.dumps(once, ensure_ascii=False)[1:-1].encode())
 
 
 def _in_url(data: bytes) -> Iterator[bytes]:

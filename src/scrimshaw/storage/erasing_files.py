@@ -16,6 +16,8 @@ from scrimshaw.storage.ports import Traces
 ARCHIVE_SUFFIX = ".scrim"
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
 _DERIVED = "index.db."
+# Moved away by a recovery. A long text in it is cut over pages, and only a sound one says which.
+_DAMAGED, _SHARED = "journal.db.damaged-", "-shm"
 _GIT = ".git"
 _NAME = "redacted-purged"
 # Behind links that lead elsewhere no more is searched: somebody may have linked a whole disk.
@@ -85,7 +87,14 @@ def kind_of(path: Path, root: Path) -> Kind:
         return Kind.SCRATCH
     if path.suffix == ARCHIVE_SUFFIX:
         return Kind.ARCHIVE
-    return Kind.SEALED if is_packed(contents(path)) else Kind.TEXT
+    data = contents(path)
+    return Kind.SEALED if is_packed(data) or _is_torn(path, data) else Kind.TEXT
+
+
+def _is_torn(path: Path, data: bytes) -> bool:
+    """Whether these are pages of a damaged journal that does not begin as a database any more."""
+    is_journal = path.name.startswith(_DAMAGED) and not path.name.endswith(_SHARED)
+    return is_journal and bool(data.strip(b"\0")) and not is_packed(data)
 
 
 def contents(path: Path) -> bytes:
@@ -158,6 +167,8 @@ def _searched(path: Path, data: bytes, named: int, traces: Traces, kind: Kind, *
                 inside += traces.count(part)
         except Closed as error:
             closed = str(error)
+    if kind is Kind.SEALED and _is_torn(path, data):
+        closed = "it is damaged"
     return Searched(path, len(data), named, inside, closed)
 
 

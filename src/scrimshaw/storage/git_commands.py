@@ -47,6 +47,7 @@ class Found(Struct, frozen=True, kw_only=True):
     is_in_own_names: bool
     has_more: bool
     has_stash: bool
+    has_work_trees: bool
     has_filter_repo: bool
 
 
@@ -157,6 +158,10 @@ def _stays(found: Found) -> Iterator[str]:
             "files whose name holds it, which go from the work tree as well: rename and commit them first",
         ),
         (found.has_stash, "older stashes, which go with the reflog: apply what you need before"),
+        (
+            found.has_work_trees,
+            "what other work trees of this repository have checked out: remove them before with `git worktree remove`",
+        ),
         (found.has_more, "objects beyond those placed above"),
     )
     yield from (text for holds, text in cases if holds)

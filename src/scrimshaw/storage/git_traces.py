@@ -20,6 +20,7 @@ from scrimshaw.models import Degradation
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.git_commands import Found, told
+from scrimshaw.storage.packed import Closed, unpacked
 from scrimshaw.storage.ports import Traces
 
 TIMEOUT_S = 60.0
@@ -65,28 +66,36 @@ def git_traces(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
     try:
         top = work_tree(project)
         if not top:
+            _demand_none(project)
             return GitTraces()
         return _traces(Path(top), traces, paths)
     except StorageFailure as error:
         return GitTraces(degradation=_without(error))
 
 
+def _demand_none(project: Path) -> None:
+    """Raise StorageFailure where there is a repository, and git refuses it, as one of another user."""
+    if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
+        ask_git(project, "rev-parse", "--show-toplevel")
+
+
 def _traces(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
-    objects, found = _search(top, traces)
+    objects, found, closed = _search(top, traces)
     names = [name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if _in(name, traces)]
     files, unsearched = _files(Path(ask_git(top, "rev-parse", "--git-common-dir").strip()), top, traces)
     places = [place for name, kind, _ in found[:MOST_PLACES] if (place := _placed(top, name, kind))]
     places += _of_files(top, paths)
     others = [GitPlace(object="", kind=_kind(name), path=name) for name in names]
     others += [GitPlace(object="", kind="file of git", path=name) for name in files]
-    commands, stays = told(_found(top, traces, found, places, names, files)) if places or others else ((), ())
+    trees = _work_trees(top)
+    commands, stays = told(_found(top, traces, found, places, names, files, trees)) if places or others else ((), ())
     return GitTraces(
         objects=objects,
         found=len(found) + len(places) - min(len(found), MOST_PLACES) + len(others),
         places=tuple(_masked(place, traces) for place in (*places, *others)),
         commands=commands,
         stays=stays,
-        unsearched=tuple(unsearched),
+        unsearched=tuple(_shown(name, traces) for name in (*unsearched, *closed, *trees)),
     )
 
 
@@ -97,6 +106,7 @@ def _found(
     places: Sequence[GitPlace],
     names: Sequence[str],
     files: Sequence[str],
+    trees: Sequence[str],
 ) -> Found:
     """What the commands depend on; nothing in it holds the text."""
     paths = {place.path for place in places if place.path and place.kind != "tree"}
@@ -115,6 +125,7 @@ def _found(
         is_in_own_names=any(_in(name, traces) for name in files),
         has_more=len(objects) > MOST_PLACES,
         has_stash="refs/stash" in ask_git(top, "for-each-ref", "--format=%(refname)", "refs/stash"),
+        has_work_trees=bool(trees),
         has_filter_repo=_has_filter_repo(top),
     )
 
@@ -146,7 +157,8 @@ def _files(folder: Path, top: Path, traces: Traces) -> tuple[list[str], list[str
             if Path(where) == folder:
                 unsearched += [str(folder / name) for name in inside if name in _OTHERS]
                 inside[:] = [name for name in inside if name not in (*_SEARCHED, *_OTHERS)]
-            for path in sorted(Path(where, name) for name in names if name not in _SEARCHED):
+                names[:] = [name for name in names if name not in _SEARCHED]
+            for path in sorted(Path(where, name) for name in names):
                 data = _contents(path)
                 if data is None:
                     unsearched.append(str(path))
@@ -169,10 +181,18 @@ def _contents(path: Path) -> bytes | None:
         return b""
 
 
-def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str, bool]]]:
-    """(objects read, name and kind of those that hold it, and whether it stands in the message)."""
+def _work_trees(top: Path) -> list[str]:
+    """The other work trees of the repository; their files are their own, and they keep the objects checked out."""
+    blocks = ask_git(top, "worktree", "list", "--porcelain").split("\n\n")
+    lines = [block.splitlines() for block in blocks if block.startswith("worktree ")]
+    paths = [each[0].removeprefix("worktree ") for each in lines if "bare" not in each]
+    return [f"{path}, another work tree" for path in paths if Path(path).resolve() != top.resolve()]
+
+
+def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str, bool]], list[str]]:
+    """(objects read; name and kind of those that hold it, and whether it stands in the message; what stayed closed)."""
     command = ["git", "-C", str(top), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
-    objects, found = 0, list[tuple[str, str, bool]]()
+    objects, found, closed = 0, list[tuple[str, str, bool]](), list[str]()
     with (
         storage_errors("ask git in", top),
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
@@ -182,13 +202,23 @@ def _search(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str, bool]]
         try:
             for name, kind, data in _objects(process.stdout):
                 objects += 1
-                if traces.count(data):
+                if traces.count(data) or (kind == "blob" and _is_packed_in(data, name, traces, closed)):
                     found.append((name, kind, traces.count(data.partition(b"\n\n")[2]) > 0))
         finally:
             clock.cancel()
     if process.returncode:
         raise StorageFailure(f"git could not be asked: it ended with {process.returncode} after {objects} objects.")
-    return objects, found
+    told = f"{len(closed)} objects that are packed and cannot be looked into, such as {closed[0]}" if closed else ""
+    return objects, found, [told] if told else []
+
+
+def _is_packed_in(data: bytes, name: str, traces: Traces, closed: list[str]) -> bool:
+    """Whether it stands in what is packed in a blob; one that cannot be looked into is added to `closed`."""
+    try:
+        return any(traces.count(part) > 0 for part in unpacked(data))
+    except Closed as error:
+        closed.append(f"{name}: {error}")
+        return False
 
 
 def _objects(stream: IO[bytes] | None) -> Iterator[tuple[str, str, bytes]]:
@@ -218,8 +248,11 @@ def _of_files(top: Path, paths: Sequence[Path]) -> list[GitPlace]:
 
 
 def _masked(place: GitPlace, traces: Traces) -> GitPlace:
-    path = traces.erase(place.path.encode(errors="replace")).decode(errors="replace")
-    return GitPlace(object=place.object, kind=place.kind, commit=place.commit, path=path)
+    return GitPlace(object=place.object, kind=place.kind, commit=place.commit, path=_shown(place.path, traces))
+
+
+def _shown(name: str, traces: Traces) -> str:
+    return traces.erase(name.encode(errors="replace")).decode(errors="replace")
 
 
 def _has_filter_repo(top: Path) -> bool:
@@ -235,5 +268,5 @@ def _without(error: StorageFailure) -> Degradation:
         failure_mode=error.message,
         fallback_mode="its history was not searched",
         confidence_impact="nothing is known of what git still has",
-        retry_recommendation="Install git, or search with `git log --all -p`.",
+        retry_recommendation="Make git run here, or search with `git log --all -p`.",
     )

@@ -25,10 +25,15 @@ _GZIP, _BZIP2, _XZ, _LZMA = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\0", b"\x5d\0\0"
 _NO_LOG = b"\1\1"
 _BLOCK = (b"1AY&SY", b"\x17rE8P\x90")
 _TAR_AT, _TAR = 257, b"ustar"
-_PDF = "PDF"
+_PDF, _BUNDLE = "PDF", "bundle of git"
+# Frames that may come first in a file of Zstandard or LZ4.
+_FRAMES = {bytes((first,)) + b"\x2a\x4d\x18": "Zstandard or LZ4" for first in range(0x50, 0x60)}
+# A ZIP with something in front of it, such as a program that unpacks itself, is known by its end.
+_ZIP_END, _ZIP_TAIL = b"PK\x05\x06", 1 << 16
 # What nobody here can unpack, by its first bytes.
-_CLOSED = {
+_CLOSED = _FRAMES | {
     b"7\x7f\x06": "log of a database",
+    b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7": "log of a database",
     b"\x28\xb5\x2f\xfd": "Zstandard",
     b"\x04\x22\x4d\x18": "LZ4",
     b"7z\xbc\xaf\x27\x1c": "7-Zip",
@@ -40,6 +45,8 @@ _CLOSED = {
     b"%PDF-": _PDF,
     b"\x89PNG\r\n\x1a\n": "PNG",
     b"PACK\0\0\0": "pack of git",
+    b"# v2 git bundle\n": _BUNDLE,
+    b"# v3 git bundle\n": _BUNDLE,
 }
 _BROKEN = (
     zipfile.BadZipFile,
@@ -111,7 +118,7 @@ def _unpacked(data: bytes, room: _Room, layer: int) -> Iterator[bytes]:
 
 def _closed(data: bytes) -> str:
     name = next((name for first, name in _CLOSED.items() if data.startswith(first)), "")
-    return "" if name == _PDF and _is_text(data) else name  # a note may begin so
+    return "" if name in (_PDF, _BUNDLE) and _is_text(data) else name  # a note may begin so
 
 
 def _unpacker(data: bytes) -> Callable[[bytes, _Room], Iterator[bytes]] | None:
@@ -123,12 +130,17 @@ def _unpacker(data: bytes) -> Callable[[bytes, _Room], Iterator[bytes]] | None:
         (data.startswith(_BZIP2) and data[4:10] in _BLOCK, _bzip2),
         (data.startswith((_XZ, _LZMA)), _lzma),
         (_is_tar(data), _tar),
+        (_ends_as_zip(data), _zip),
     )
     return next((reader for fits, reader in readers if fits), _zlib if _is_zlib(data) else None)
 
 
 def _is_tar(data: bytes) -> bool:
     return data[_TAR_AT : _TAR_AT + len(_TAR)] == _TAR
+
+
+def _ends_as_zip(data: bytes) -> bool:
+    return _ZIP_END in data[-_ZIP_TAIL:] and zipfile.is_zipfile(io.BytesIO(data))
 
 
 def _is_zlib(data: bytes) -> bool:
