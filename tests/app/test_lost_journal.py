@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import hashlib
 import json
 import shutil
+import zipfile
+from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
@@ -14,9 +19,10 @@ from tests.samples import write_memory
 from scrimshaw.app.hooks.record import handle
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine, recovering, restoring
-from scrimshaw.errors import DamagedDatabase, NewerDatabase
+from scrimshaw.errors import DamagedDatabase, NewerDatabase, UnusableArchive
 from scrimshaw.storage import journal_file
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.files import lock
+from scrimshaw.storage.sqlite import Database, newest_migration
 
 LONG = "Ropes are coiled clockwise on every ship of the line, as the bosun has said since he came aboard"
 
@@ -284,3 +290,61 @@ def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, jo
     assert (recovery.lost["sessions"], recovery.lost["events"], recovery.unread) == (1, 1, ())
     assert recovery.lost["ledger"] >= 3
     assert (aside.read_bytes(), recovery.aside) == (before, str(aside))
+
+
+def test_a_count_of_rows_that_is_no_number_is_damage(used: Cli, journal: Path) -> None:
+    connection = apsw.Connection(str(journal))
+    connection.execute("UPDATE sqlite_sequence SET seq = 'x' WHERE name = 'ledger'")
+    connection.close()
+    assert used("ledger", "verify").code == 1
+    assert "kept as" in used("restore", "--newest", "--yes").err
+
+
+def test_a_journal_that_another_brought_back_stays(
+    used: Cli, project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    emptied(journal)
+    settings = load(project)
+
+    def other_first(path: Path, timeout_s: float) -> AbstractContextManager[None]:
+        monkeypatch.setattr(recovering, "lock", lock)
+        assert used("restore", "--newest", "--yes").code == 0
+        return lock(path, timeout_s)
+
+    monkeypatch.setattr(recovering, "lock", other_first)
+    assert recovering.set_aside(settings) is None
+    assert len(ledger(project)) > 1
+
+
+def test_a_checkpoint_that_the_disk_refuses_is_passed_over(
+    used: Cli, project: Path, journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used("checkpoint", "create", "two")
+    emptied(journal)
+    opened = zipfile.ZipFile
+
+    def refusing(path: Path, *rest: Any) -> zipfile.ZipFile:
+        if path.name == "two.scrim":
+            raise OSError(errno.EIO, "Input/output error")
+        return opened(path, *rest)
+
+    monkeypatch.setattr(zipfile, "ZipFile", refusing)
+    mended = used("restore", "--newest", "--yes", "--json")
+    assert (mended.json["name"], "Input/output error" in mended.err) == ("one", True)
+    journal.unlink()
+    journal.with_name("checkpoints").joinpath("one.scrim").unlink()
+    assert used("restore", "--newest", "--yes", "--json").json["name"] == ""
+
+
+def test_a_damaged_number_in_a_checkpoint_is_named(used: Cli, project: Path) -> None:
+    checkpoint = project / ".scrimshaw/checkpoints/one.scrim"
+    with zipfile.ZipFile(checkpoint) as held:
+        parts = {name: held.read(name) for name in held.namelist()}
+    table = parts["tables/ledger.jsonl"]
+    parts["tables/ledger.jsonl"] = table.replace(b'"seq"', b'"sgq"')
+    with zipfile.ZipFile(checkpoint, "w") as made:
+        for name, data in parts.items():
+            made.writestr(name, data)
+        made.comment = hashlib.sha256(parts["manifest.json"]).hexdigest().encode()
+    with pytest.raises(UnusableArchive, match="is not what was written"):
+        recovering.demand_chained(checkpoint, newest_migration("journal"))

@@ -10,6 +10,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,15 @@ from scrimshaw.engine.reading import search
 from scrimshaw.engine.recovering import set_aside
 from scrimshaw.engine.restoring import Restored, restore, restore_newest
 from scrimshaw.engine.undoing import undo
-from scrimshaw.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, StorageFailure, UnusableArchive
+from scrimshaw.errors import (
+    AlreadyExists,
+    Conflict,
+    InvalidRequest,
+    NotFound,
+    ScrimshawError,
+    StorageFailure,
+    UnusableArchive,
+)
 from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Relation
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import durable, swap
@@ -625,3 +634,14 @@ def test_a_restore_tells_what_it_did(notes: Engine) -> None:
     assert restore(notes, path_of(notes, "one")) == Restored(
         name="one", clear_existing=False, written=(), removed=(), kept=4, backup=listed(notes)[0].name
     )
+
+
+def test_a_checkpoint_holds_no_half_of_a_change(notes: Engine, vault: Path) -> None:
+    save(notes, "anchor", "Anchors are weighed at dawn.")
+    before = (vault / "anchor.md").read_bytes()
+    change = swap.Change(vault / "anchor.md", vault, Redacted(text="Not agreed to."))
+    with suppress(ScrimshawError), swap.swapped(notes.folder, "0" * 32, [change]):
+        made = create(notes, "one")
+        raise StorageFailure("refused", "")
+    with zipfile.ZipFile(made.path) as opened:
+        assert opened.read("files/memories/anchor.md") == before == (vault / "anchor.md").read_bytes()

@@ -22,8 +22,9 @@ from scrimshaw.engine import Engine, open_engine, writing
 from scrimshaw.engine.consolidating import Consolidation, consolidate
 from scrimshaw.engine.indexing import external, scan
 from scrimshaw.engine.linking import link
+from scrimshaw.engine.recovering import is_lost
 from scrimshaw.engine.undoing import undo
-from scrimshaw.errors import AlreadyExists, Conflict, StorageFailure
+from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, StorageFailure
 from scrimshaw.models import Action, Relation, Trust
 from scrimshaw.storage.sqlite import Database
 from scrimshaw.storage.sqlite_journal import SqliteJournal
@@ -412,3 +413,31 @@ def test_a_secret_in_a_hands_file_is_kept_out_of_the_journal(notes: Engine, vaul
     writing.update(notes, "leak", {"tier": "critical"})
     stored = b"".join(path.read_bytes() for path in notes.folder.glob("journal.db*"))
     assert SECRET.encode() not in stored
+
+
+def test_what_a_person_saves_while_a_file_is_put_back_stays(
+    notes: Engine, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = vault / "hand.md"
+
+    def refused(*_: object) -> None:
+        monkeypatch.setattr(os, "fsync", by_hand)
+        raise StorageFailure("refused", "")
+
+    def by_hand(handle: int) -> None:
+        if Path(f"/proc/self/fd/{handle}").readlink().parent == vault:
+            file.write_text("Saved meanwhile.\n")
+
+    monkeypatch.setattr(type(notes.journal), "record", refused)
+    with pytest.raises(StorageFailure):
+        writing.update(notes, "hand", {}, content="New.")
+    assert file.read_text() == "Saved meanwhile.\n"
+
+
+@pytest.mark.parametrize("value", ["CAST(x'ff' AS BLOB)", "7"])
+def test_a_kept_text_that_is_none_is_damage(notes: Engine, value: str) -> None:
+    assert isinstance(notes.journal, SqliteJournal)
+    tamper(notes.journal.database.path, f"UPDATE contents SET content = {value}")
+    with pytest.raises(DamagedDatabase):
+        writing.update(notes, "hand", {}, content="New.")
+    assert is_lost(notes.settings)

@@ -345,3 +345,17 @@ def test_a_file_that_comes_back_redacted_is_named(notes: Engine, vault: Path) ->
     assert back.written == ("memories/rope.md", "memories/token.md")
     assert back.redacted == ("memories/token.md",)
     assert SECRET not in (vault / "token.md").read_text()
+
+
+def test_an_edit_of_what_came_back_can_be_undone(notes: Engine, vault: Path) -> None:
+    write_memory(vault, "key", f"The key is {SECRET}.\n")
+    made = create(notes, "one")
+    (vault / "key.md").unlink()
+    scan(notes)
+    assert restore(notes, Path(made.path)).redacted == ("memories/key.md",)
+    came_back = (vault / "key.md").read_bytes()
+    (vault / "key.md").write_text("By hand, over all of it.\n")
+    scan(notes)
+    (edit,) = notes.journal.history("key", 1)
+    assert undo(notes, entry=edit["seq"]).undone == 1
+    assert (vault / "key.md").read_bytes() == came_back

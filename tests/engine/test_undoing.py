@@ -18,7 +18,7 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, open_engine, writing
+from scrimshaw.engine import Engine, open_engine, undoing, writing
 from scrimshaw.engine.checkpoints import create, path_of
 from scrimshaw.engine.indexing import scan
 from scrimshaw.engine.linking import link, unlink
@@ -366,3 +366,26 @@ def test_any_changes_are_undone_to_the_byte(operations: list[tuple[str, str, str
         assert edges(engine) == graph
         assert engine.journal.verify()[1] == 0
         assert scan(engine).changes == ()
+
+
+def test_many_files_that_were_changed_are_told_without_reading_the_ledger_for_each(
+    open_memory: OpenMemory, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, many, named = open_memory(), 40, 0
+    for number in range(many):
+        save(engine, f"m{number}", f"Whale {number} was seen.")
+        (vault / f"m{number}.md").write_text("By hand.\n")
+    scan(engine)
+    name = undoing._name
+
+    def counted(row: undoing.Row) -> str:
+        nonlocal named
+        named += 1
+        return name(row)
+
+    monkeypatch.setattr(undoing, "_name", counted)
+    done = undo(engine, session=S)
+    assert [trouble.startswith("the file was changed since, by entry") for _, trouble in troubles(done)] == [
+        True
+    ] * many
+    assert named <= 8 * many

@@ -276,3 +276,10 @@ def test_the_ledger_is_taken_only_where_there_is_none(live: Database, tmp_path: 
     assert other.value("SELECT action FROM ledger") == "purge"
     for database in (staged, empty, other):
         database.close()
+
+
+def test_a_clock_before_1980_is_no_hindrance(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("time.time", lambda: 0.0)
+    write_archive(path, HEAD, [kept("memories/a.md", "one")], ROWS)
+    with open_archive(path, SCHEMA) as opened:
+        assert opened.text("memories/a.md") == "one"

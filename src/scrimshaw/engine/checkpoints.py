@@ -28,7 +28,7 @@ from scrimshaw.errors import (
 )
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile
-from scrimshaw.storage import archive
+from scrimshaw.storage import archive, swap
 from scrimshaw.storage.archive import LATEST, Kept, Manifest, created_in, open_archive, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.files import content_hash
@@ -127,11 +127,15 @@ def _automatic(engine: Engine, name: str) -> Checkpoint:
 
 
 def _undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
-    """Write without keeping other writers waiting; if one came in between, once more while they wait."""
+    """Write without keeping other writers waiting; if one came in between, once more while they wait.
+
+    An undo or a restore has its row only when all of its files are changed, so one that goes on is waited for.
+    """
     before_it = engine.journal.history(limit=1)
-    made = write()
-    if engine.journal.history(limit=1) == before_it:
-        return made
+    if not swap.is_interrupted(engine.folder):
+        made = write()
+        if engine.journal.history(limit=1) == before_it and not swap.is_interrupted(engine.folder):
+            return made
     with engine.exclusive():
         return write()
 

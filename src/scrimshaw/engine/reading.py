@@ -14,7 +14,8 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.headings import section
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile
+from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.decay import retention
 from scrimshaw.search.faults import Faults, Part
@@ -25,6 +26,8 @@ from scrimshaw.storage.ports import Neighbor
 
 # spec-kit match_triggers: attention fades per turn; warm memories bring a start of their text.
 TURN_DECAY, WARM_CHARACTERS = 0.98, 150
+# After so many turns what is left is below what an answer tells.
+_ALL_FADED = 1000
 
 
 SCAN_PENDING = Degradation(
@@ -100,8 +103,10 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     if anchor:
         found = section(body, document.headings, anchor)
         if found is None:
-            known = ", ".join(heading.anchor for heading in document.headings) or "none"
-            raise NotFound(f"{memory_id!r} has no section {anchor!r}.", f"Its sections: {known}.")
+            known = [heading.anchor for heading in document.headings]
+            if memory.provenance.trust in (Trust.TOOL, Trust.WEB):
+                known = [name for name in known if not is_suspicious(name)]
+            raise NotFound(f"{memory_id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
         body = found
     return MemoryText(
         memory=memory,
@@ -133,7 +138,7 @@ def match_triggers(
     memories.sort(key=lambda memory: (-sum(map(len, phrases[memory.id])), memory.id))
     memories = [*traced(engine, {memory.id: memory for memory in memories[:limit]}).values()]
     held = sessions.attention_by_memory(engine, session) if session else {}
-    faded = TURN_DECAY ** (turn - 1) if turn else 1.0
+    faded = TURN_DECAY ** min(turn - 1, _ALL_FADED) if turn else 1.0
     bodies = engine.index.bodies([memory.id for memory in memories])
     return [
         _trigger_match(engine, memory, tuple(phrases[memory.id]), bodies[memory.id], held, faded, cognitive)

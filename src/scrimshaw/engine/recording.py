@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.indexing import external, hash_of, kept, ledger_file
-from scrimshaw.errors import StorageFailure
+from scrimshaw.errors import Conflict, StorageFailure
 from scrimshaw.models import Entry, Redacted
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.storage.files import demand_hash
@@ -120,13 +120,18 @@ def _put_back(engine: Engine, files: Sequence[_File]) -> list[str]:
 
 def _as_before(file: _File) -> None:
     """What somebody else put there meanwhile stays."""
-    stands = file.path.read_bytes() if file.path.is_file() else None
+    stands = _standing(file)
     if stands != file.after or stands == file.before:
         return
     if file.before is None:
         remove_file(file.path, file.root)
-    else:
-        replace_file(file.path, file.before)
+        return
+    with suppress(Conflict):
+        replace_file(file.path, file.before, check=lambda: demand_hash(file.name, _standing(file), hash_of(file.after)))
+
+
+def _standing(file: _File) -> bytes | None:
+    return file.path.read_bytes() if file.path.is_file() else None
 
 
 def _told(error: StorageFailure, stuck: Sequence[str]) -> StorageFailure:

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -17,7 +18,7 @@ from msgspec.structs import replace
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
 from scrimshaw.engine.core import LOCK_FILE, LOCK_TIMEOUT_S, Engine
-from scrimshaw.errors import UnusableArchive
+from scrimshaw.errors import StorageFailure, UnusableArchive
 from scrimshaw.storage.archive import Archive, open_archive
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
@@ -55,10 +56,11 @@ def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Pat
     later version, VaultBusy, StorageFailure.
     """
     path = settings.folder / JOURNAL
-    if not is_lost(settings):
-        return None
-    aside = _free(path.with_name(f"{path.name}.damaged-{datetime.fromtimestamp(clock(), UTC):%Y%m%dT%H%M%SZ}"))
     with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", path):
+        # Behind the lock: another process may have brought it back meanwhile.
+        if not is_lost(settings):
+            return None
+        aside = _free(path.with_name(f"{path.name}.damaged-{datetime.fromtimestamp(clock(), UTC):%Y%m%dT%H%M%SZ}"))
         for suffix in _COMPANIONS:
             companion = path.with_name(path.name + suffix)
             if companion.exists():
@@ -67,18 +69,30 @@ def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Pat
 
 
 def demand_chained(path: Path, schema: int) -> None:
-    """Raise UnusableArchive for a checkpoint that was made of a ledger whose chain breaks."""
-    names = LEDGER.split(", ")
-    with open_archive(path, schema) as archive:
-        rows = archive.rows()
-        broken = first_break([row.get(name) for name in names] for table, row in rows if table == "ledger")[2]
-        deque(rows, maxlen=0)  # to its end, so that it is closed
+    """Read a checkpoint's rows to their end.
+
+    Raises UnusableArchive for one that was made of a ledger whose chain breaks, and, with `errno`, for one that the
+    system refuses to read: an older one may be on a sound part of the disk.
+    """
+    try:
+        with open_archive(path, schema) as archive:
+            rows = archive.rows()
+            broken = first_break(_ledger_row(row) for table, row in rows if table == "ledger")[2]
+            deque(rows, maxlen=0)  # to its end, so that it is closed
+    except StorageFailure as error:
+        raise UnusableArchive(error.message, "Use another one.", **error.details) from error
     if broken:
         raise UnusableArchive(
             f"{path.name} was made of a ledger that had been changed at entry {broken}.",
             "An older one may be sound.",
             path=str(path),
         )
+
+
+def _ledger_row(row: Mapping[str, Any]) -> list[Any]:
+    """A row as it is chained; a damaged one too, since a table's checksum is known at its end only."""
+    values = [row.get(name) for name in LEDGER.split(", ")]
+    return values if isinstance(values[0], int) else [0, *values[1:]]
 
 
 def counted(engine: Engine, aside: Path, seen: int, checkpoint: Path | None) -> Recovery:

@@ -17,7 +17,7 @@ from scrimshaw.engine.core import CHECKPOINTS, Engine
 from scrimshaw.engine.indexing import scan
 from scrimshaw.engine.reading import search
 from scrimshaw.engine.recovering import Recovery, counted, demand_chained
-from scrimshaw.engine.vouching import demand_replaceable
+from scrimshaw.engine.vouching import demand_changeable
 from scrimshaw.errors import Conflict, NotFound, UnusableArchive
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
@@ -26,6 +26,7 @@ from scrimshaw.storage.archive import Archive, Part, open_archive
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.journal_file import remembered
+from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.swap import Change, demand_room, scratch, swapped
@@ -127,7 +128,7 @@ def restore(
         plan = _planned(engine, archive, clear_existing)
         plan = plan._replace(steps=[], edits=[]) if rows_only else plan
         _demand_kept(plan)
-        demand_replaceable(plan.texts, actor, f"checkpoint restore {path.stem}")
+        demand_changeable(plan.texts, actor, f"checkpoint restore {path.stem}")
         demand_room(plan.changes)
         if plan.edits and not (overwrite_edits or dry_run):
             raise Conflict(
@@ -171,7 +172,8 @@ def _into_new_journal(engine: Engine, aside: Path) -> tuple[Restored, tuple[Unus
             outcome = restore(engine, path, rows_only=True)
         except UnusableArchive as error:
             unusable.append(error)
-            doubtful.append(path)
+            if "errno" not in error.details:
+                doubtful.append(path)
         except NotFound:  # a folder of such a name
             continue
         else:
@@ -358,6 +360,7 @@ def _carried_out(
                 return replace(outcome, rows=manifest.rows)
             kept = _backed_up(engine, outcome) if backup else ""
             mark = secrets.token_hex(16)
+            engine.journal.record((), (), _texts(plan.steps))
             with swapped(engine.folder, mark, plan.changes):
                 rows = staged.commit(_entries(plan.steps, outcome, mark, actor), clear=outcome.clear_existing)
         finally:
@@ -370,6 +373,12 @@ def _backed_up(engine: Engine, outcome: Restored) -> str:
     include_global = any(name.startswith("global/") for name in (*outcome.written, *outcome.removed))
     name = checkpoints.automatic_name(engine, "restore")
     return checkpoints.take(engine, name, include_global=include_global).name
+
+
+def _texts(steps: Sequence[_Step]) -> list[Kept]:
+    """What the files will hold. Rows of an archive need not have it, and an edit by hand may be the next change."""
+    coming = [(step.place.key, step.then) for step in steps if step.place.key]
+    return [Kept(key, content_hash(then.text.encode()), then) for key, then in coming if then is not None]
 
 
 def _entries(steps: Sequence[_Step], outcome: Restored, mark: str, actor: str) -> list[tuple[Entry, Redacted | None]]:

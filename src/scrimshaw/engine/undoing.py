@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,29 @@ class _Pass:
     files: dict[str, _File] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     undone: list[tuple[Row, Redacted | None]] = field(default_factory=list)
+    taken: set[int] = field(default_factory=set)
+
+    @cached_property
+    def by_file(self) -> Mapping[str, list[Row]]:
+        """The standing entries of each file, newest first."""
+        return _grouped((_name(row), row) for row in self.standing)
+
+    @cached_property
+    def appeared(self) -> Mapping[str, list[Row]]:
+        """The standing entries of files that a person put there, by their hash, newest first."""
+        by_hand = (row for row in self.standing if row["action"] == Action.EXTERNAL and not row["prior_hash"])
+        return _grouped((row["new_hash"], row) for row in by_hand)
+
+    def newest(self, rows: Iterable[Row], after: Row) -> Row | None:
+        """The newest of `rows` that is later than an entry and still stands."""
+        return next((row for row in rows if row["seq"] > after["seq"] and row["seq"] not in self.taken), None)
+
+
+def _grouped(pairs: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for key, row in pairs:
+        found.setdefault(key, []).append(row)
+    return found
 
 
 def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = False, dry_run: bool = False) -> Undone:
@@ -157,6 +181,7 @@ def _walked(engine: Engine, rows: Sequence[Row], done: _Pass) -> _Pass:
         else:
             _take_back(row, file, prior)
             done.undone.append((row, before))
+            done.taken.add(row["seq"])
         done.steps.append(_step(row, trouble, "" if trouble else _note(row, prior)))
     return done
 
@@ -207,13 +232,10 @@ def _trouble(row: Row, file: _File, prior: Redacted | None, done: _Pass) -> str:
 
 def _changed_since(row: Row, file: _File, done: _Pass) -> str:
     """Why a file is not as an entry left it, and what to do where the ledger knows."""
-    taken = {undone["seq"] for undone, _ in done.undone}
-    later = [each for each in done.standing if each["seq"] > row["seq"] and each["seq"] not in taken]
-    if not file.stands:
-        for each in later:
-            if each["action"] == Action.EXTERNAL and not each["prior_hash"] and each["new_hash"] == row["new_hash"]:
-                return f"the file was renamed to {_name(each)!r} since"
-    newest = next((each for each in later if _name(each) == _name(row)), None)
+    elsewhere = None if file.stands else done.newest(done.appeared.get(row["new_hash"], ()), row)
+    if elsewhere:
+        return f"the file was renamed to {_name(elsewhere)!r} since"
+    newest = done.newest(done.by_file.get(_name(row), ()), row)
     if newest and newest["new_hash"] == file.stands:
         return f"the file was changed since, by entry {newest['seq']}: undo that one first"
     return "the file was changed since"

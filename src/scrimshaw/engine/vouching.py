@@ -58,30 +58,20 @@ def asks(changes: Mapping[str, object]) -> bool:
     return changes.get("tier") == Tier.CONSTITUTIONAL
 
 
-def demand_changeable(memories: Iterable[Memory], actor: str, command: str = "edit") -> None:
-    """Refuse to change or remove a constitutional memory to all but a person; raises InvalidRequest."""
-    for memory in memories:
-        if memory.tier == Tier.CONSTITUTIONAL and actor not in HUMAN_ACTORS:
-            raise InvalidRequest(
-                f"{memory.id!r} is constitutional: only a person changes or deletes it.",
-                f"Ask the user to run `scrimshaw {command} {memory.id}`.",
-                parameter="id",
-            )
+def demand_changeable(texts: Iterable[tuple[str, str]], actor: str, command: str) -> None:
+    """Refuse to change, delete or restore constitutional memories to all but a person; raises InvalidRequest.
 
-
-def demand_replaceable(texts: Iterable[tuple[str, str]], actor: str, command: str) -> None:
-    """Refuse to write, replace or remove files, by name, that say they are constitutional, to all but a person.
-
-    Raises InvalidRequest naming the command.
+    `texts` are what stands in their files, or will, by id or name: a person's edit counts before a scan has met it.
+    In `command`, which a person gives instead, `ID` stands for the one that is refused.
     """
     if actor in HUMAN_ACTORS:
         return
     for name, text in texts:
-        if _claims(text):
+        if _is_constitutional(text):
             raise InvalidRequest(
-                f"{name} is constitutional: only a person brings it back, replaces or removes it.",
-                f"Ask the user to run `scrimshaw {command}`.",
-                parameter="name",
+                f"{name!r} is constitutional: only a person changes, deletes or restores it.",
+                f"Ask the user to run `scrimshaw {command.replace('ID', name)}`.",
+                parameter="id",
             )
 
 
@@ -102,6 +92,13 @@ def claimants(engine: Engine) -> list[Memory]:
     """The memories whose files claim to be constitutional and that count as important."""
     every = engine.index.select(Filters(tiers=(Tier.IMPORTANT,)), sort="id", limit=-1, offset=0)
     return [memory for memory in every if notice(memory)]
+
+
+def silenced(engine: Engine) -> Mapping[str, Trust]:
+    """Constitutional memory -> the trust of its lineage, where that is no person's: it is not shown by itself."""
+    every = engine.index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
+    traced = lineage.sources(engine.index, tuple(memory.id for memory in every))
+    return {name: trust for name, trust in traced.items() if trust != Trust.HUMAN}
 
 
 def notice(memory: Memory) -> str:
@@ -160,6 +157,13 @@ def _wording(text: str) -> tuple[Any, ...]:
 def _claims(text: str) -> bool:
     with suppress(UnreadableFile):
         return metadata.stated_tier(front_matter.read(text).values) == Tier.CONSTITUTIONAL
+    return False
+
+
+def _is_constitutional(text: str) -> bool:
+    with suppress(UnreadableFile):
+        values = front_matter.read(text).values
+        return metadata.tier(values, metadata.provenance(values, str).trust) == Tier.CONSTITUTIONAL
     return False
 
 

@@ -150,8 +150,8 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
 
 def _same(engine: Engine, content: Redacted) -> Memory | None:
     """A memory that says this already, in a file that still stands as it was read."""
-    found = [engine.memory(name) for name in engine.index.same_text(text_hash(content.text))]
-    return next((memory for memory in found if _is_as_read(memory)), None)
+    found = engine.index.get(engine.index.same_text(text_hash(content.text)))
+    return next((memory for memory in found.values() if _is_as_read(memory)), None)
 
 
 def _is_as_read(memory: Memory) -> bool:
@@ -217,11 +217,11 @@ def rewrite(
     nothing changes nothing is written. Raises like `update`, and what `change` raises.
     """
     memory = _writable(engine, memory_id)
-    demand_changeable([memory], entry.actor)
     vault, name = engine.vault_of(memory_id)
     with engine.exclusive():
         raw = vault.read(name)
         before = _decoded(raw, memory.path)
+        demand_changeable([(memory_id, before)], entry.actor, "edit ID")
         current = content_hash(raw)
         after = redact_edit(before, change(before))
         expected = current if expected_hash is None else expected_hash
@@ -247,8 +247,9 @@ def delete(
     StorageFailure, this one also where a purge could not reach a copy.
     """
     memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
-    demand_changeable(memories, actor, "delete")
+    texts = ((memory.id, _content(engine, memory.id)) for memory in memories)
     if purge and memories:
+        demand_changeable(texts, actor, "delete ID")
         return _purged(engine, memories, reason, actor, session)
     if len(memories) >= MANY and backup:
         before(engine, "delete")
@@ -256,9 +257,15 @@ def delete(
         action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor=actor, session=session
     )
     with engine.exclusive():
+        demand_changeable(texts, actor, "delete ID")
         carry_out(engine, [_removal(engine, replace(entry, memory_id=memory.id)) for memory in memories])
         _unindexed(engine, memories)
     return [memory.id for memory in memories]
+
+
+def _content(engine: Engine, memory_id: str) -> str:
+    vault, name = engine.vault_of(memory_id)
+    return vault.read(name).decode(errors="replace")
 
 
 def _removal(engine: Engine, entry: Entry) -> Change:

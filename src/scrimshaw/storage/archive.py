@@ -196,18 +196,25 @@ def _write(
                 parts[_FILES + file.name] = _put(archive, file.name, file.text, file.content_hash)
         for table, group in groupby(rows, key=itemgetter(0)):
             name = f"{_TABLES}{table}{_JSONL}"
-            with archive.open(name, "w", force_zip64=True) as stream:
+            with archive.open(_member(name), "w", force_zip64=True) as stream:
                 parts[name] = _put_rows(stream, (row for _, row in group))
         manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
         data = msgspec.json.encode(manifest)
-        archive.writestr(_MANIFEST, data)
+        archive.writestr(_member(_MANIFEST), data)
         archive.comment = content_hash(data).encode()
     return manifest
 
 
+def _member(name: str) -> zipfile.ZipInfo:
+    """An entry without a time: the manifest has it, and the ZIP format knows none before 1980."""
+    member = zipfile.ZipInfo(name)
+    member.compress_type = zipfile.ZIP_DEFLATED
+    return member
+
+
 def _put(archive: zipfile.ZipFile, name: str, text: Redacted, on_disk: str) -> Part:
     data = text.text.encode()
-    archive.writestr(_FILES + name, data)
+    archive.writestr(_member(_FILES + name), data)
     digest = content_hash(data)
     return Part(sha256=digest, size=len(data), original="" if digest == on_disk else on_disk)
 

@@ -8,7 +8,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,14 +72,17 @@ def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
     sync_folder(folder.parent)
 
 
-def replace_file(path: Path, data: bytes, *, private: bool = False) -> None:
+def replace_file(path: Path, data: bytes, *, private: bool = False, check: Callable[[], None] | None = None) -> None:
     """Put `data` at `path` as a whole and durably, keeping the mode of a file that was there.
 
-    A `private` file is for its owner alone, whatever was there. Raises OSError.
+    A `private` file is for its owner alone, whatever was there. `check` is called when only the rename is left to do,
+    since forcing bytes out takes long enough for a person to save. Raises OSError, and what `check` raises.
     Until the rename the old file is untouched and the temporary file is removed.
     """
     temporary = stage_file(path, data, private=private)
     try:
+        if check:
+            check()
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)

@@ -87,7 +87,9 @@ class Vault:
         data = _encode(content)
         with self._alone(), storage_errors("write", path):
             demand_hash(memory_id, _content(path), expected_hash)
-            replace_file(path, data, private=self.private)
+            replace_file(
+                path, data, private=self.private, check=lambda: demand_hash(memory_id, _content(path), expected_hash)
+            )
         return content_hash(data)
 
     def sweep(self) -> None:

@@ -5,7 +5,6 @@ Imports next to nothing: hooks use it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -88,9 +87,11 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
     try:
         with journal.lend() as connection:
             chain_breaks = bool(verify(connection)[1])
-        deque(dump(journal), maxlen=0)  # raises where a text is none
+        for table, row in dump(journal):  # raises where a text is none
+            if table == "contents":
+                str(row["content"], "utf-8")
         return chain_breaks or bool(journal.check()) or bool(journal.value(_NO_JSON))
-    except DamagedDatabase:
+    except (DamagedDatabase, UnicodeDecodeError, TypeError):
         return True
     finally:
         journal.close()

@@ -83,8 +83,8 @@ class SqliteJournal:
     def prior(self, memory_id: str, content_hash: str) -> str | None:
         """See Journal."""
         sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
-        content = self._database.value(sql, (memory_id, content_hash))
-        return None if content is None else bytes(content).decode()
+        found = self._database.read(sql, (memory_id, content_hash), lambda row: str(row[0], "utf-8"))
+        return found[0] if found else None
 
     def traces(self, wipe: Wipe) -> dict[str, int]:
         """See Journal."""

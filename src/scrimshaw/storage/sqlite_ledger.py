@@ -42,7 +42,9 @@ def verify(connection: apsw.Connection) -> tuple[int, int]:
     if broken:
         return checked, broken
     given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
-    return checked, newest + 1 if newest < given else 0
+    # SQLite keeps its own table without types, so that damage can make a text of the number.
+    is_cut = not isinstance(given, int) or newest < given
+    return checked, newest + 1 if is_cut else 0
 
 
 @contextmanager

@@ -160,6 +160,12 @@ def _claims(engine: Engine) -> Iterator[Finding]:
         told = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
         fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
         yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
+    for name, trust in vouching.silenced(engine).items():
+        told = (
+            f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {trust}"
+        )
+        fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
+        yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
     for memory in vouching.claimants(engine):
         told, _, command = vouching.notice(memory).partition(": `")
         fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
