@@ -170,3 +170,19 @@ def test_jobs_wait_while_the_journal_refuses_and_go_on_after(
 def job_state(engine: Engine, number: int) -> JobState | None:
     job = engine.journal.job(number)
     return job.state if job else None
+
+
+def test_a_bug_in_one_part_is_told_and_ends_no_other(
+    started: Callable[[], Background], library: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def bug(*_: object, **__: object) -> None:
+        raise KeyError("a text")
+
+    with monkeypatch.context() as broken:
+        broken.setattr("scrimshaw.app.background.indexing.scan", bug)
+        begun = started()
+        assert begun.wait_until_fresh(PATIENCE_S)
+        (said,) = [each for each in told(library) if each.startswith("index_behind")]
+        assert "a bug in Scrimshaw stopped it (KeyError)" in said
+    job = library.journal.enqueue("embed", "", {})
+    assert until(lambda: library.journal.job(job).state == JobState.DONE)  # type: ignore[union-attr]

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import OpenMemory
+from tests.samples import SECRET
 
 from scrimshaw.app import worker
 from scrimshaw.app.cli.main import main
@@ -127,3 +128,15 @@ def test_a_job_whose_workers_keep_dying_is_given_up(engine: Engine, monkeypatch:
     found = engine.journal.job(job)
     assert found
     assert (found.state, found.error) == (JobState.FAILED, f"its worker died {worker.MOST_ATTEMPTS} times")
+
+
+def test_what_a_bug_quotes_is_not_written_down(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing(_engine: Engine, _job: Job, _keep_going: Callable[[int, int], bool]) -> str:
+        raise ValueError(f"key={SECRET}")
+
+    monkeypatch.setattr(worker, "HANDLERS", {DRAFT_JOB: failing})
+    engine.journal.enqueue(DRAFT_JOB, "nobody", {})
+    assert worker.Worker(engine).run_once()
+    (job,) = engine.journal.jobs((JobState.QUEUED,))
+    assert job.error.startswith("ValueError: key=")
+    assert SECRET not in job.error

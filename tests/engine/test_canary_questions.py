@@ -44,6 +44,24 @@ def recall_row(engine: Engine) -> tuple[Status, str]:
 # What the index lost
 
 
+@pytest.mark.parametrize("at", ["get", "bodies"])
+def test_a_memory_that_is_deleted_meanwhile_is_no_loss(
+    engine: Engine, vault: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    write_subjects(vault)
+    scan(engine)
+    look = getattr(engine.index, at)
+
+    def when_deleted(names: list[str]) -> object:
+        engine.index.retire([str(vault / "beef.md")])
+        return look(names)
+
+    monkeypatch.setattr(engine.index, at, when_deleted)
+    found = check(engine)
+    assert (found.lost, found.unjudged) == ((), 1)
+    assert "1 not judged: it was deleted meanwhile" in found.notes
+
+
 @pytest.mark.parametrize("loss", ["DELETE FROM memories", "DELETE FROM memories WHERE id = 'beef'"])
 def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again(
     engine: Engine, vault: Path, loss: str

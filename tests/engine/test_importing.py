@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ from tests.samples import keeping, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.importing import INGEST, MOST_PATHS, ingest_status, run_ingest_job, save_file, start_ingest
-from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
+from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.models import Filters, Job, JobState
 
 LEASE_S = 60.0
@@ -202,3 +204,23 @@ def test_what_is_not_markdown_is_refused(engine: Engine, outside: Path, name: st
 def test_an_empty_path_is_refused(engine: Engine) -> None:
     with pytest.raises(InvalidRequest, match="empty"):
         start_ingest(engine, ["docs", " "])
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="only Linux has a file that never lets itself be read")
+def test_a_file_that_cannot_be_read_is_refused_and_stops_no_other(engine: Engine, outside: Path) -> None:
+    write_memory(outside, "whole", "Walrus ivory was carved aboard, with a needle and much patience.")
+    (outside / "refusing.md").symlink_to("/proc/self/mem")
+    with pytest.raises(StorageFailure, match="Cannot read"):
+        save_file(engine, outside / "refusing.md")
+    start_ingest(engine, [str(outside)])
+    assert "Cannot read" in run(engine, claimed(engine))
+    assert ids(engine) == ["whole"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such names")
+def test_a_file_whose_name_is_no_text_is_refused_and_stops_no_other(engine: Engine, outside: Path) -> None:
+    write_memory(outside, "whole", "Walrus ivory was carved aboard, with a needle and much patience.")
+    (outside / os.fsdecode(b"a\xff.md")).write_text("Whales were seen off the cape at dawn, three of them.")
+    start_ingest(engine, [str(outside)])
+    assert "its name is not UTF-8" in run(engine, claimed(engine))
+    assert ids(engine) == ["whole"]

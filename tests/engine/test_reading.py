@@ -330,3 +330,10 @@ def test_what_is_deleted_while_phrases_are_looked_up_is_passed_over(
 
     monkeypatch.setattr(type(engine.index), "bodies", delete_in_between)
     assert [match.memory.id for match in match_triggers(engine, "the heron host", 5)] == ["b"]
+
+
+def test_attention_fades_over_any_number_of_turns(engine: Engine, vault: Path) -> None:
+    write_memory(vault, "note", "walrus", "trigger_phrases: [walrus]")
+    scan(engine)
+    (match,) = match_triggers(engine, "a walrus", 1, turn=10**400)
+    assert match.attention == pytest.approx(0.0, abs=1e-6)

@@ -97,6 +97,17 @@ def all_pages(agent: Agent, **asked: object) -> list[str]:
 
 
 @pytest.mark.parametrize("session", ["s", ""])
+@pytest.mark.parametrize("shown", [True, False])
+def test_pages_bring_a_constitutional_memory_once(engine: Engine, vault: Path, session: str, shown: bool) -> None:
+    write_memory(vault, "rule", "walrus rule: never feed the walrus", "tier: constitutional")
+    for number in range(7):
+        write_memory(vault, f"n{number}", f"walrus note {number} {'tusks ' * number}")
+    scan(engine)
+    told = all_pages(Agent(engine), query="walrus", limit=2, session_id=session, include_constitutional=shown)
+    assert sorted(told) == [*(f"n{number}" for number in range(7)), "rule"]
+
+
+@pytest.mark.parametrize("session", ["s", ""])
 @pytest.mark.parametrize("dedup", [True, False])
 @pytest.mark.parametrize("budget", [50, 70, 200, 100_000])
 def test_pages_within_a_budget_bring_everything_once(library: Engine, session: str, dedup: bool, budget: int) -> None:

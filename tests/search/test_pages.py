@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -16,7 +17,7 @@ from tests.storage.contract import INDEXES
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.engine.sessions import as_memory
-from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Retention, Stage, Tier
+from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Memory, Retention, Stage, Tier
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, StageTrace, Surroundings
 from scrimshaw.storage.ports import Index
@@ -125,7 +126,7 @@ def pages(searcher: Searcher, request: SearchRequest, recalled: tuple[Hit, ...] 
     for number in range(1000):
         if offset is None:
             return
-        page = replace(request, offset=offset, recall=number == 0)
+        page = replace(request, offset=offset, first=number == 0)
         result = searcher.search(page, Surroundings(now=NOW.timestamp(), recalled=recalled))
         yield result
         offset = result.next_offset
@@ -167,7 +168,7 @@ def test_entries_of_the_record_push_memories_to_the_next_page(index: Index) -> N
     first = search.ask("walrus", limit=4, recalled=ENTRIES)
     assert [hit.memory.id for hit in first.hits if hit.memory.content_hash] == ["n0"]
     assert first.next_offset == 1
-    second = search.ask("walrus", limit=4, recalled=ENTRIES, recall=False, offset=1)
+    second = search.ask("walrus", limit=4, recalled=ENTRIES, first=False, offset=1)
     assert ids(second) == ["n1", "n2", "n3", "n4"]
 
 
@@ -175,7 +176,34 @@ def test_a_page_of_entries_alone_still_leads_on(index: Index) -> None:
     search = Search(index, note("n0", "walrus"))
     first = search.ask("walrus", limit=1, recalled=ENTRIES)
     assert (len(first.hits), first.next_offset) == (1, 0)
-    assert ids(search.ask("walrus", limit=1, recalled=ENTRIES, recall=False)) == ["n0"]
+    assert ids(search.ask("walrus", limit=1, recalled=ENTRIES, first=False)) == ["n0"]
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3])
+def test_what_stands_before_the_hits_is_on_the_first_page_alone(index: Index, limit: int) -> None:
+    rules = [note(f"rule{number}", f"walrus {number}", tier=Tier.CONSTITUTIONAL) for number in range(2)]
+    notes = [note(f"n{number}", "walrus " + "tusk " * number) for number in range(6)]
+    search = Search(index, *rules, *notes)
+    found = [*pages(search.searcher, SearchRequest(query="walrus", limit=limit))]
+    assert sorted(hit.memory.id for page in found for hit in page.hits) == [f"n{number}" for number in range(6)]
+    assert [len(page.always_on) for page in found] == [2, *[0] * (len(found) - 1)]
+    assert all(page.tokens == sum(hit.tokens for hit in (*page.always_on, *page.hits)) for page in found)
+
+
+def test_a_constitutional_memory_that_is_deleted_meanwhile_stops_no_search(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = note("rule", "walrus", tier=Tier.CONSTITUTIONAL)
+    search, select = Search(index, rule, note("n", "walrus")), index.select
+
+    def then_deleted(*given: Any, **named: Any) -> list[Memory]:
+        found = select(*given, **named)
+        index.retire([rule.file.path])
+        return found
+
+    monkeypatch.setattr(index, "select", then_deleted)
+    found = search.ask("walrus")
+    assert (found.always_on, ids(found)) == ((), ["n"])
 
 
 def test_a_name_longer_than_the_budget_is_passed_over(index: Index) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -26,6 +27,9 @@ POLL_S = 10.0
 CANARY_S = 0.2
 # How often everything is looked at although no file changed, and how long nobody has asked anything by then.
 AGAIN_S, IDLE_S = 300.0, 2.0
+
+_BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
+_REPORT = "Report the bug with what the log says."
 
 _log = logging.getLogger(__name__)
 
@@ -161,6 +165,10 @@ class Background:
         except ScrimshawError as error:
             _log.warning("%s: %s", part, error)
             self._engine.degradations.put(part, meaning(error))
+        except Exception as error:  # noqa: BLE001 - a bug in one part must not end what follows the files in silence
+            frames = "".join(traceback.format_tb(error.__traceback__))  # its text may quote anything
+            _log.error("%s failed with %s\n%s", part, type(error).__name__, frames)
+            self._engine.degradations.put(part, meaning(ScrimshawError(_BUG.format(type(error).__name__), _REPORT)))
         else:
             self._engine.degradations.clear(part)
 

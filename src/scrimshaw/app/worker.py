@@ -11,6 +11,7 @@ from functools import partial
 
 from scrimshaw.engine import Engine, drafts, importing, indexing
 from scrimshaw.errors import ScrimshawError, StorageFailure
+from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
 
 # A worker that says nothing for this long is taken for dead.
@@ -126,6 +127,7 @@ class Worker:
 
     def _give_back(self, job: Job, trouble: str) -> None:
         """Queue a failed job again, later each time; after the last attempt it is kept as failed."""
+        trouble = redact(trouble).text  # it may quote anything, and is written down
         _log.warning("Job %s (%s), attempt %s: %s", job.id, job.kind, job.attempts, trouble)
         if job.attempts >= MOST_ATTEMPTS:
             self._engine.journal.finish(job, JobState.FAILED, trouble)

@@ -89,9 +89,13 @@ def samples(engine: Engine) -> list[str]:
 
     Taken from the list of files, since what a search looks through is under test.
     """
-    states = (state for source in engine.sources for state in engine.index.manifest(source.name).values())
-    ids = sorted(state.memory_id for state in states if state.memory_id)
+    ids = _listed(engine)
     return [ids[place] for place in sorted({len(ids) * number // SAMPLES for number in range(SAMPLES)})] if ids else []
+
+
+def _listed(engine: Engine) -> list[str]:
+    states = (state for source in engine.sources for state in engine.index.manifest(source.name).values())
+    return sorted(state.memory_id for state in states if state.memory_id)
 
 
 def own_words(title: str, body: str) -> str:
@@ -142,7 +146,7 @@ def _sample_questions(engine: Engine, chosen: Sequence[str], by_meaning: bool) -
     by_words: list[Question] = []
     wordless = 0
     for name in chosen:
-        memory = memories.get(name)
+        memory = memories.get(name) if name in bodies else None
         words = _askable(engine, own_words(memory.title, bodies[name])) if memory else ""
         if not memory or words:
             by_words.append(Question(f"words {name}", partial(_ask_words, engine, memory, name, words)))
@@ -159,6 +163,8 @@ def _sample_questions(engine: Engine, chosen: Sequence[str], by_meaning: bool) -
 
 
 def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> Answer:
+    if memory is None and name not in _listed(engine):
+        return Unjudged("it was deleted meanwhile")
     if memory is None:
         sentence = f"The memory {name} is not in the index, which has read its file."
         return Lost(query="", missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
@@ -175,9 +181,7 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
         return Good.FOUND
     if _holds(engine.searcher.search(replace(request, filters=replace(_EVERY, only=(name,)))), name):
         return Good.OUTRANKED
-    return Lost(
-        query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own ({words!r})."
-    )
+    return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
 
 
 def _holds(result: SearchResult, memory_id: str) -> bool:

@@ -231,8 +231,8 @@ def _triggers(engine: Engine) -> Finding:
     for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
         for phrase in filter(head, memory.triggers):
             if memory.id in engine.searcher.phrases(phrase):
-                return on(f"{phrase!r} brings {memory.id}")
-            return off(f"{phrase!r} does not bring {memory.id}, which names it")
+                return on(f"a phrase of {memory.id} brings it")
+            return off(f"a phrase of {memory.id} does not bring it")
     engine.searcher.phrases(PROBE_TEXT)
     return on("answers, and no memory near the first names a phrase")
 

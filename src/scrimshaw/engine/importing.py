@@ -70,7 +70,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     for number, file in enumerate(files[start:], start=start + 1):
         status, trouble = _tried(engine, file)
         counts[status] += 1
-        lines += [f"{redact(str(file)).text}: {trouble}"] if trouble else []
+        lines += [f"{redact(_shown(file)).text}: {trouble}"] if trouble else []
         if not keep_going(number, len(files)):
             break
     return "\n".join(_told(files, counts, lines))
@@ -97,8 +97,13 @@ def _told(files: Sequence[Path], counts: Counter[str], lines: Sequence[str]) -> 
 
 
 def _existing(engine: Engine, path: Path) -> Path:
-    """The file itself; raises NotFound where there is none, InvalidRequest where it is not Markdown."""
+    """The file itself; raises NotFound where there is none, InvalidRequest where it is not Markdown.
+
+    UnreadableFile for a name that is not UTF-8, which no database takes.
+    """
     path = path if path.is_absolute() else engine.settings.project / path
+    if _shown(path) != str(path):
+        raise UnreadableFile(f"{_shown(path)} cannot be read in: its name is not UTF-8.", "Rename the file.")
     with storage_errors("read", path):
         is_there = path.is_file()
     if not is_there:
@@ -106,6 +111,11 @@ def _existing(engine: Engine, path: Path) -> Path:
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidRequest(f"{path} is no Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
     return path.resolve()
+
+
+def _shown(path: Path) -> str:
+    """The path with bytes that are not UTF-8 replaced."""
+    return str(path).encode(errors="replace").decode()
 
 
 def _indexed(engine: Engine, path: Path) -> Saved | None:
@@ -127,11 +137,13 @@ def _indexed(engine: Engine, path: Path) -> Saved | None:
 
 
 def _save_copy(engine: Engine, path: Path, session: str, *, force: bool, dry_run: bool) -> Saved:
-    size = path.stat().st_size
-    if size > engine.limits().max_bytes:
-        raise UnreadableFile(f"{path} has {size} bytes, more than {engine.limits().max_bytes}.", "Split it.")
+    with storage_errors("read", path):
+        size = path.stat().st_size
+        if size > engine.limits().max_bytes:
+            raise UnreadableFile(f"{path} has {size} bytes, more than {engine.limits().max_bytes}.", "Split it.")
+        raw = path.read_bytes()
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
-    document = engine.parse(file, path.read_bytes())
+    document = engine.parse(file, raw)
     sources = [edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM]
     new = NewText(
         content=document.body.text,

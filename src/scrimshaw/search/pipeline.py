@@ -130,7 +130,8 @@ class Searcher:
             tainted = lineage.sources(self._index, tuple(memory.id for memory in memories))
             memories = [memory for memory in memories if tainted.get(memory.id, Trust.HUMAN) == Trust.HUMAN]
             bodies = self._index.bodies([memory.id for memory in memories])
-            hits = [_always_on(memory, bodies[memory.id]) for memory in memories]
+            # another process may have deleted one meanwhile
+            hits = [_always_on(memory, bodies[memory.id]) for memory in memories if memory.id in bodies]
             self._always_on = (generation, fit(hits, self._settings.constitutional_tokens).hits)
         return self._always_on[1]
 
@@ -266,7 +267,8 @@ class Searcher:
         """One page: of the memories from the offset on, and of the session's record, what fits the budget."""
         request, profile = asked.request, asked.profile
         page = ranked[request.offset : request.offset + asked.limit]
-        recalled = asked.around.recalled if request.recall else ()
+        recalled = asked.around.recalled if request.first else ()
+        always_on = asked.always_on if request.first else ()
         hits = with_recalled(self._hits(asked, page, found), recalled, asked.limit)
         fitted = fit(hits, request.token_budget)
         entries = {hit.memory.id for hit in recalled}
@@ -281,11 +283,11 @@ class Searcher:
         )
         return SearchResult(
             hits=fitted.hits,
-            always_on=asked.always_on,
+            always_on=always_on,
             intent=profile.intent,
             confidence=round(profile.confidence, 3),
             artifact=profile.artifact,
-            tokens=fitted.tokens + sum(hit.tokens for hit in asked.always_on),
+            tokens=fitted.tokens + sum(hit.tokens for hit in always_on),
             omitted=len(hits) - len(fitted.hits),
             next_offset=following if following < len(ranked) else None,
             trace=asked.trace.stages(),

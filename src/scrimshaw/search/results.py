@@ -15,8 +15,8 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
 
     `limit` counts hits from `offset` on (that of the settings without one), `token_budget` the tokens of all; `all_of`
     are concepts that must each stand in a memory. With `decay` what has faded sinks, and what is archived is left out
-    unless asked for; `min_state` holds without it too. `recall` brings entries of the session's record: of a search in
-    pages the first has them.
+    unless asked for; `min_state` holds without it too. Of a search in pages the `first` alone brings entries of the
+    session's record and the constitutional memories that stand before the hits, which no page has as hits.
     """
 
     query: str
@@ -28,7 +28,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     intent: Intent | None = None
     artifact: ArtifactClass | None = None
     constitutional: bool = True
-    recall: bool = True
+    first: bool = True
     rerank: bool = True
     length_penalty: bool = True
     include_content: bool = False

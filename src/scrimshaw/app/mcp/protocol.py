@@ -30,6 +30,7 @@ from mcp.shared.exceptions import MCPError
 
 from scrimshaw.app.mcp.schema import PromptSpec, ToolSpec, decode, input_schema, output_schema
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
+from scrimshaw.ingest.visible import visible
 
 MEMORY_SCHEME = "memory://"
 WORKER_THREADS = 4
@@ -352,8 +353,17 @@ def _contained(work: Callable[[], _T], doing: str) -> _T:
 
 
 def _outcome(reply: Any, error: str = "") -> Outcome:
-    encoded = msgspec.json.encode(reply)
-    return Outcome(msgspec.json.decode(encoded), encoded.decode(), error)
+    body = _seen(msgspec.json.decode(msgspec.json.encode(reply)))
+    return Outcome(body, msgspec.json.encode(body).decode(), error)
+
+
+def _seen(value: Any) -> Any:
+    """An answer with nothing unseen in any of its words: ids, paths and messages may be as hostile as texts."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, dict):
+        return {_seen(name): _seen(each) for name, each in value.items()}
+    return [_seen(each) for each in value] if isinstance(value, list) else value
 
 
 def _finished(name: str, arguments: Mapping[str, Any], outcome: Outcome) -> FinishedCall:
@@ -415,8 +425,8 @@ def _wire_prompt(spec: PromptSpec) -> wire.Prompt:
 def _wire_resource(entry: ResourceEntry) -> wire.Resource:
     return wire.Resource(
         uri=MEMORY_SCHEME + quote(entry.id),
-        name=entry.id,
-        title=entry.title,
+        name=visible(entry.id),
+        title=visible(entry.title),
         description=entry.description or None,
         mime_type=_MARKDOWN,
     )

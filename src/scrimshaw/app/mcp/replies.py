@@ -110,7 +110,7 @@ def hit_view(hit: Hit, *, explain: bool) -> HitView:
         tier=_unless(memory.tier, "normal"),
         type=_unless(memory.type, "general"),
         artifact=_unless(memory.artifact, "memory"),
-        anchor=shown(hit.anchor),
+        anchor="" if is_withheld(hit.anchor, memory.provenance.trust) else shown(hit.anchor),
         trust=_unless(memory.provenance.trust, "human"),
         flags=flags(f"{memory.title}\n{hit.text}", memory.provenance.trust),
         updated=memory.updated,
@@ -170,8 +170,14 @@ def memory_view(memory: Memory) -> MemoryView:
 
 
 def edge_view(edge: Neighbor) -> dict[str, Any]:
-    """An edge as the tools answer it; its evidence has no label of its own, so it is trusted as little as a tool."""
-    return {**plain_words(edge), "evidence": guarded(edge.evidence, Trust.TOOL)}
+    """An edge as the tools answer it; its words have no label of their own, so they are trusted as little as a tool."""
+    target = nowhere(edge.target) if edge.unresolved else shown(edge.target)
+    return {**plain_words(edge), "target": target, "evidence": guarded(edge.evidence, Trust.TOOL)}
+
+
+def nowhere(target: str) -> str:
+    """What an edge leads to that is no memory: any words that a file holds."""
+    return guarded(target, Trust.TOOL)
 
 
 def plain_words(value: Struct | Mapping[str, Any]) -> dict[str, Any]:

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from scrimshaw.app.hooks.inject import shown
-from scrimshaw.app.mcp.replies import MemoryView, edge_view, memory_view
+from scrimshaw.app.mcp.replies import MemoryView, edge_view, memory_view, nowhere
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.mcp.tools.core import MemoryId
@@ -122,7 +121,7 @@ def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsRep
         coverage=found.coverage,
         dangling_count=len(found.dangling),
         dangling=[
-            {"source_id": edge.source, "target_id": shown(edge.target), "relation": edge.relation}
+            {"source_id": edge.source, "target_id": nowhere(edge.target), "relation": edge.relation}
             for edge in found.dangling[:DANGLING_SHOWN]
         ],
     )

@@ -19,6 +19,7 @@ from scrimshaw.app.mcp.tools.acting import bound, mark_shown, session_of
 from scrimshaw.engine import Engine, importing, reading, sessions, vouching, writing
 from scrimshaw.engine.context import Context, ContextRequest, context
 from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.duplicates import Similar
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import (
     Degradation,
@@ -364,8 +365,8 @@ def _request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
         limit=call.limit,
         offset=offset,
         intent=call.intent,
-        constitutional=call.include_constitutional and first,
-        recall=first,
+        constitutional=call.include_constitutional,
+        first=first,
         rerank=call.rerank,
         length_penalty=call.apply_length_penalty,
         include_content=call.include_content,
@@ -460,6 +461,13 @@ def _plain(value: Any) -> object:
     return list(value) if isinstance(value, tuple) else str(value)
 
 
+def _similar(engine: Engine, found: Sequence[Similar]) -> list[dict[str, Any]]:
+    """What is like a saved text; the title of one that is gone meanwhile is not known to be harmless."""
+    memories = reading.traced(engine, engine.index.get([each.id for each in found]))
+    titles = {name: labels(memory).title for name, memory in memories.items()}
+    return [{**msgspec.to_builtins(each), "title": titles.get(each.id, each.id)} for each in found]
+
+
 def _save_reply(engine: Engine, saved: writing.Saved) -> SaveReply:
     return SaveReply(
         id=saved.id,
@@ -468,7 +476,7 @@ def _save_reply(engine: Engine, saved: writing.Saved) -> SaveReply:
         path=saved.path,
         redacted=saved.redacted,
         spans=[(span.start, span.end, span.secret_class) for span in saved.spans],
-        similar=[msgspec.to_builtins(each) for each in saved.similar],
+        similar=_similar(engine, saved.similar),
         proposals=[msgspec.to_builtins(each) for each in saved.proposals],
         quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
         reasons=saved.reasons,
