@@ -22,9 +22,9 @@ SECRET = "ghp_" + "a1B2" * 9
 RUN = "from scrimshaw.app.hooks.main import run; run()"
 
 
-def hook(project: Path, payload: bytes, client: str = "claude") -> subprocess.CompletedProcess[bytes]:
+def hook(project: Path, payload: bytes, client: str = "claude", run: str = RUN) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "SCRIMSHAW_HOME": str(project / "home")}
-    command = [sys.executable, "-c", RUN, client]
+    command = [sys.executable, "-c", run, client]
     return subprocess.run(command, input=payload, capture_output=True, cwd=project, env=environment, check=False)
 
 
@@ -73,6 +73,12 @@ def test_a_session_that_only_asked_does_not_hide_the_one_before(engine: Engine, 
     bash(project, "git commit -m 'fix: port'", "[main 1a2b3c4] fix: port\n 1 file changed", "t1")
     report(project, "UserPromptSubmit", "S2", prompt="where were we?")
     assert "fix: port" in context_of(report(project, "SessionStart", "S3", source="startup"))
+
+
+def test_a_broken_installation_stops_no_client(project: Path) -> None:
+    done = hook(project, b"{}", run=f"import sys; sys.modules['apsw'] = None; {RUN}")
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"Install scrimshaw again" in done.stderr
 
 
 def test_a_repeated_report_is_one_event(engine: Engine, project: Path) -> None:

@@ -20,8 +20,12 @@ _WATCH_S = 0.02
 def run() -> None:
     """Entry point; always exits 0."""
     import_lightly()
-    from scrimshaw.app.hooks import log, record  # noqa: PLC0415 - most of what a hook costs, so made light before
-
+    try:
+        from scrimshaw.app.hooks import log, record  # noqa: PLC0415 - most of what a hook costs, so made light before
+    except ImportError as error:
+        sys.stderr.write(f"scrimshaw-hook records nothing: {error}. Install scrimshaw again.\n")
+        sys.stderr.flush()
+        os._exit(0)
     threading.Thread(target=_give_up_in_time, daemon=True).start()
     try:
         text = record.handle(sys.argv[1:], sys.stdin.buffer.read(record.LARGEST_INPUT + 1))
