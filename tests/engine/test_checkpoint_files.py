@@ -20,6 +20,7 @@ from scrimshaw.engine import Engine, checkpoints
 from scrimshaw.engine.checkpoints import Checkpoint, before, create, delete, listed, newest_first, path_of
 from scrimshaw.engine.indexing import scan
 from scrimshaw.engine.restoring import restore
+from scrimshaw.engine.writing import NewText, save
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted
 from scrimshaw.storage.archive import LATEST, Kept, Manifest, write_archive
@@ -108,6 +109,16 @@ def test_the_order_is_that_of_their_making(notes: Engine) -> None:
         os.utime(made.path, (NOON - number, NOON - number))
     assert names(listed(notes)) == ["third", "second", "first"]
     assert [path.stem for path in newest_first(notes)] == ["third", "second", "first"]
+
+
+def test_a_clock_that_jumped_makes_none_newer(notes: Engine, kept: Path) -> None:
+    create(at(notes, NOON + 400 * 86_400), "ahead")
+    save(notes, NewText(content="Ropes are tarred.", id="tar"))
+    create(at(notes, NOON), "newest")
+    (kept / "torn.scrim").write_bytes(b"PK")
+    os.utime(kept / "torn.scrim", (NOON + 1, NOON + 1))
+    assert [path.stem for path in newest_first(notes)] == ["torn", "newest", "ahead"]
+    assert names(listed(notes)) == ["torn", "newest", "ahead"]
 
 
 def test_all_that_were_dropped_are_named(notes: Engine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ from scrimshaw.errors import (
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile
 from scrimshaw.storage import archive, swap
-from scrimshaw.storage.archive import LATEST, Kept, Manifest, created_in, open_archive, write_archive
+from scrimshaw.storage.archive import LATEST, Kept, Manifest, dated, open_archive, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.links import LINKS_FILE
@@ -151,11 +151,19 @@ def listed(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 
 def newest_first(engine: Engine) -> list[Path]:
-    """The files of all checkpoints by when they were made; what does not say so stands where its file's time puts it.
+    """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age.
 
-    Folders and links to nothing that have such a name are among them.
+    What does not tell stands where its file's time puts it. Folders and links to nothing that have such a name are
+    among them.
     """
-    return sorted(_entries(engine), key=lambda path: _age(path, created_in(path)), reverse=True)
+    found = {path: dated(path) for path in _entries(engine)}
+    ages = {path: _age(path, made.created if made else None) for path, made in found.items()}
+    length, lengths = -1, {}
+    for path in sorted(found, key=ages.__getitem__):
+        made = found[path]
+        length = made.entries if made and made.entries is not None else length
+        lengths[path] = length
+    return sorted(found, key=lambda path: (lengths[path], ages[path]), reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
@@ -353,8 +361,8 @@ def _worth(path: Path, now: float) -> tuple[bool, _Age]:
     One that cannot be read, or that a clock dated ahead of now, says nothing true of its age and goes first: else ten
     of them would push out what an operation that is still going on made to be taken back.
     """
-    created = created_in(path)
-    return created is not None and created <= now, _age(path, created)
+    made = dated(path)
+    return made is not None and made.created <= now, _age(path, made.created if made else None)
 
 
 def _age(path: Path, created: float | None) -> _Age:

@@ -86,10 +86,18 @@ class _Make(Struct, frozen=True):
     schema: int
 
 
-class _Dated(Struct, frozen=True):
-    """The day of a manifest of any version."""
+class Dated(Struct, frozen=True):
+    """What tells how new an archive of any version is: when it was made by the clock of then, and its rows."""
 
     created: Annotated[float, Meta(ge=0, le=LATEST)]
+    parts: Mapping[str, Any] = {}
+
+    @property
+    def entries(self) -> int | None:
+        """The length of its ledger, which grows whatever the clock does; None where that cannot be told."""
+        part = self.parts.get(f"{_TABLES}ledger{_JSONL}")
+        rows = part.get("rows", 0) if isinstance(part, dict) else None
+        return rows if isinstance(rows, int) else None
 
 
 class Kept(Struct, frozen=True, kw_only=True):
@@ -162,11 +170,11 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
         yield Archive(path, _manifest(opened, path, schema), opened)
 
 
-def created_in(path: Path) -> float | None:
-    """When an archive of any version was made, in seconds since 1970; None where none can be read."""
+def dated(path: Path) -> Dated | None:
+    """How new an archive of any version is; None where that cannot be read."""
     try:
         with _opened(path) as opened, _refusals(path):
-            return msgspec.json.decode(_head(opened, path), type=_Dated).created
+            return msgspec.json.decode(_head(opened, path), type=Dated)
     except (NotFound, UnusableArchive, StorageFailure):
         return None
 
