@@ -182,10 +182,15 @@ quality: {score: 1, flags: [pin-8]}
     assert found.body.text[found.headings[0].start :].startswith("# [REDACTED:pin]")
 
 
-def test_aliases_that_nest_or_turn_in_circles_end() -> None:
+def test_aliases_that_nest_end() -> None:
     doubling = "\n".join(f"k{n}: &k{n} [{', '.join([f'*k{n - 1}'] * 9)}]" for n in range(1, 40))
-    raw = f"---\nk0: &k0 [x]\n{doubling}\ntopics: &t [a, *t]\nrelations: &r {{supports: *r}}\n---\nbody"
-    assert document(raw).topics == ("a",)
+    assert document(f"---\nk0: &k0 [x]\n{doubling}\ntopics: &t [a]\ntags: *t\n---\nbody").topics == ("a",)
+
+
+@pytest.mark.parametrize("yaml", ["topics: &t [a, *t]", "relations: &r {supports: *r}", "a: &a [{b: [x, *a]}]"])
+def test_an_alias_inside_of_what_it_names_is_refused(yaml: str) -> None:
+    with pytest.raises(UnreadableFile, match="an alias stands inside of what it names"):
+        document(f"---\ntitle: x\n{yaml}\n---\nbody")
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=200).map(lambda raw: b"---\n" + raw + b"\n---\nbody"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
 from ruamel.yaml import YAML
@@ -75,13 +76,28 @@ def compose(yaml: str, name: str = "front matter") -> Node | None:
             line=1,
         )
     try:
-        return _composed(yaml)
+        root = _composed(yaml)
     except MarkedYAMLError as error:
         raise _broken(name, _line(error), error.problem or error.context or "unknown problem") from error
     except (YAMLError, ValueError, AssertionError) as error:  # the last for unknown %YAML versions
         raise _broken(name, 1, str(error).partition("\n")[0]) from error
     except RecursionError as error:
         raise _broken(name, 1, "it is nested too deeply") from error
+    if root is not None and "*" in yaml and _holds_itself(root, {}):
+        raise _broken(name, 1, "an alias stands inside of what it names")
+    return root
+
+
+def _holds_itself(node: Node, seen: dict[int, bool]) -> bool:
+    """Whether an alias leads back to where it stands; `seen` says of each node whether it is still open."""
+    if id(node) in seen or not isinstance(node, MappingNode | SequenceNode):
+        return seen.get(id(node), False)
+    seen[id(node)] = True
+    parts = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
+    if any(_holds_itself(part, seen) for part in parts):
+        return True
+    seen[id(node)] = False
+    return False
 
 
 @lru_cache(maxsize=16)  # a change reads the same block several times
@@ -97,7 +113,7 @@ def plain(node: Node) -> object:
 
 
 def _plain(node: Node, seen: dict[int, object]) -> object:
-    if id(node) in seen:  # an alias, perhaps to something that holds it
+    if id(node) in seen:  # an alias
         return seen[id(node)]
     if isinstance(node, MappingNode):
         return _mapping(node, seen)
