@@ -121,6 +121,16 @@ def test_a_clock_that_jumped_makes_none_newer(notes: Engine, kept: Path) -> None
     assert names(listed(notes)) == ["torn", "newest", "ahead"]
 
 
+def test_a_clock_that_jumped_drops_none_that_is_newer(notes: Engine) -> None:
+    for number in range(9):
+        create(at(notes, NOON - 100 + number), f"n{number}")
+    save(notes, NewText(content="Ropes are tarred.", id="tar"))
+    create(at(notes, NOON + 400 * 86_400), "ahead")
+    assert create(at(notes, NOON - 30 * 86_400), "behind").dropped == ("n0",)
+    save(notes, NewText(content="Sails are mended.", id="sail"))
+    assert create(notes, "last").dropped == ("n1",)
+
+
 def test_all_that_were_dropped_are_named(notes: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(10):
         create(at(notes, NOON - 100 + number), f"n{number}")

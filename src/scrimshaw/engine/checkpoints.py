@@ -7,7 +7,7 @@ erases out of those in the project's folder too, never out of a backup elsewhere
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +29,7 @@ from scrimshaw.errors import (
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile
 from scrimshaw.storage import archive, swap
-from scrimshaw.storage.archive import LATEST, Kept, Manifest, dated, open_archive, write_archive
+from scrimshaw.storage.archive import LATEST, Dated, Kept, Manifest, dated, open_archive, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.links import LINKS_FILE
@@ -66,11 +66,16 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
 
 class _Age(NamedTuple):
-    """What the files of checkpoints are ordered by: when it was made, else the time of the file."""
+    """What a checkpoint is ordered by: when it was made, else the time of the file, and the length of its ledger.
+
+    `is_told` says that it tells when it was made.
+    """
 
     created: float
     modified: float
     name: str
+    entries: int | None
+    is_told: bool
 
 
 class Place(NamedTuple):
@@ -156,14 +161,8 @@ def newest_first(engine: Engine) -> list[Path]:
     What does not tell stands where its file's time puts it. Folders and links to nothing that have such a name are
     among them.
     """
-    found = {path: dated(path) for path in _entries(engine)}
-    ages = {path: _age(path, made.created if made else None) for path, made in found.items()}
-    length, lengths = -1, {}
-    for path in sorted(found, key=ages.__getitem__):
-        made = found[path]
-        length = made.entries if made and made.entries is not None else length
-        lengths[path] = length
-    return sorted(found, key=lambda path: (lengths[path], ages[path]), reverse=True)
+    ages = _ages(_entries(engine))
+    return sorted(ages, key=lambda path: (ages[path].entries, ages[path]), reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
@@ -321,7 +320,7 @@ def _looked_at(engine: Engine, path: Path) -> Checkpoint:
         return Checkpoint(
             name=_name_of(path),
             path=_printable(str(path)),
-            created=_age(path, None).created,
+            created=_modified(path),
             bytes=_size(path),
             problem=_printable(error.message),
         )
@@ -346,8 +345,8 @@ def _with_room(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
     kind, now, dropped = _kind(made.name), engine.clock(), []
     others = [path for path in _entries(engine) if path.name != f"{made.name}{EXTENSION}" and path.is_file()]
-    same = [path for path in others if _kind(_name_of(path)) == kind]
-    same.sort(key=lambda path: _worth(path, now), reverse=True)
+    ages = _ages(path for path in others if _kind(_name_of(path)) == kind)
+    same = sorted(ages, key=lambda path: _worth(ages[path], now), reverse=True)
     for path in same[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next one drops it
             path.unlink()
@@ -355,22 +354,39 @@ def _with_room(engine: Engine, made: Checkpoint) -> Checkpoint:
     return replace(made, dropped=tuple(dropped))
 
 
-def _worth(path: Path, now: float) -> tuple[bool, _Age]:
+def _worth(age: _Age, now: float) -> tuple[bool, int | None, bool, _Age]:
     """What is kept longest is largest.
 
-    One that cannot be read, or that a clock dated ahead of now, says nothing true of its age and goes first: else ten
-    of them would push out what an operation that is still going on made to be taken back.
+    One that cannot be read says nothing true of its age and goes first, and of those with equal ledgers one that a
+    clock dated ahead of now: else ten of them would push out what an operation that is still going on made to be
+    taken back.
     """
-    made = dated(path)
-    return made is not None and made.created <= now, _age(path, made.created if made else None)
+    return age.is_told, age.entries, age.created <= now, age
 
 
-def _age(path: Path, created: float | None) -> _Age:
+def _ages(paths: Iterable[Path]) -> dict[Path, _Age]:
+    """How old checkpoints are; where the length of a ledger is not told, that of the one before stands for it."""
+    ages = {path: _age(path, dated(path)) for path in paths}
+    entries = -1
+    for path in sorted(ages, key=lambda path: ages[path][:3]):
+        told = ages[path].entries
+        entries = entries if told is None else told
+        ages[path] = ages[path]._replace(entries=entries)
+    return ages
+
+
+def _age(path: Path, made: Dated | None) -> _Age:
+    modified = _modified(path)
+    if made is None:
+        return _Age(modified, modified, path.name, None, False)
+    return _Age(made.created, modified, path.name, made.entries, True)
+
+
+def _modified(path: Path) -> float:
     try:
-        modified = min(max(path.lstat().st_mtime, 0.0), LATEST)
+        return min(max(path.lstat().st_mtime, 0.0), LATEST)
     except OSError:  # gone by now
-        modified = 0.0
-    return _Age(modified if created is None else created, modified, path.name)
+        return 0.0
 
 
 def _size(path: Path) -> int:
