@@ -317,5 +317,5 @@ def test_what_a_person_saves_while_bytes_are_forced_out_stays(vault: Vault, monk
     monkeypatch.setattr(os, "fsync", slow)
     with pytest.raises(Conflict) as caught:
         write(vault, "plan", "new", expected_hash=content_hash(b"old"))
-    assert caught.value.details["current_hash"] == content_hash(b"by hand")
+    assert caught.value.details == {"id": "plan", "current_hash": content_hash(b"by hand")}
     assert (path.read_bytes(), leftovers(vault)) == (b"by hand", [])
