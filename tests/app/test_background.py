@@ -185,4 +185,4 @@ def test_a_bug_in_one_part_is_told_and_ends_no_other(
         (said,) = [each for each in told(library) if each.startswith("index_behind")]
         assert "a bug in Scrimshaw stopped it (KeyError)" in said
     job = library.journal.enqueue("embed", "", {})
-    assert until(lambda: library.journal.job(job).state == JobState.DONE)  # type: ignore[union-attr]
+    assert until(lambda: library.journal.job(job).state == JobState.DONE)  # type: ignore[union-attr]  # it is there

@@ -127,7 +127,7 @@ def test_an_edit_between_the_plan_and_the_change_is_kept(
     take = checkpoints.take
 
     def typed(*given: object, **named: object) -> object:
-        made = take(*given, **named)  # type: ignore[arg-type]
+        made = take(*given, **named)  # type: ignore[arg-type]  # handed on
         (vault / f"{name}.md").write_text("Typed in the window.")
         return made
 

@@ -6,7 +6,6 @@ erases out of those in the project's folder too, never out of a backup elsewhere
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -33,7 +32,7 @@ from scrimshaw.storage.archive import LATEST, Dated, Kept, Manifest, dated, open
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.links import LINKS_FILE
-from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate
+from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
 
 EXTENSION = ".scrim"
@@ -319,10 +318,10 @@ def _looked_at(engine: Engine, path: Path) -> Checkpoint:
     except (NotFound, UnusableArchive, StorageFailure) as error:
         return Checkpoint(
             name=_name_of(path),
-            path=_printable(str(path)),
+            path=printable(str(path)),
             created=_modified(path),
             bytes=_size(path),
-            problem=_printable(error.message),
+            problem=printable(error.message),
         )
 
 
@@ -330,7 +329,7 @@ def _described(path: Path, manifest: Manifest) -> Checkpoint:
     name = _name_of(path)
     return Checkpoint(
         name=name,
-        path=_printable(str(path)),
+        path=printable(str(path)),
         created=manifest.created,
         made_as="" if manifest.name == name else manifest.name,
         bytes=_size(path),
@@ -406,12 +405,7 @@ def _is_taken(path: Path) -> bool:
 
 
 def _name_of(path: Path) -> str:
-    return _printable(path.name.removesuffix(EXTENSION))
-
-
-def _printable(text: str) -> str:
-    """The text with bytes of a file name that are not UTF-8 replaced, so that it can be shown."""
-    return os.fsencode(text).decode(errors="replace")
+    return printable(path.name.removesuffix(EXTENSION))
 
 
 def _kind(name: str) -> str:

@@ -28,6 +28,7 @@ from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.journal_file import remembered
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
+from scrimshaw.storage.packed import is_text
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.swap import Change, demand_room, scratch, swapped
 
@@ -311,21 +312,13 @@ def _held(engine: Engine) -> dict[str, set[str]]:
 
 def _demand_kept(plan: _Plan) -> None:
     """Refuse to replace what no backup can hold."""
-    strange = [step.name for step in plan.steps if step.now is not None and not _is_text(step.now)]
+    strange = [step.name for step in plan.steps if step.now is not None and not is_text(step.now)]
     if strange:
         raise Conflict(
             f"Not UTF-8, so that no checkpoint can keep them: {', '.join(strange)}.",
             "Move them out of the vault, then try again; nothing was changed.",
             unkept=strange,
         )
-
-
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _hash(data: bytes | None) -> str:

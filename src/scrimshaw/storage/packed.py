@@ -118,7 +118,7 @@ def _unpacked(data: bytes, room: _Room, layer: int) -> Iterator[bytes]:
 
 def _closed(data: bytes) -> str:
     name = next((name for first, name in _CLOSED.items() if data.startswith(first)), "")
-    return "" if name in (_PDF, _BUNDLE) and _is_text(data) else name  # a note may begin so
+    return "" if name in (_PDF, _BUNDLE) and is_text(data) else name  # a note may begin so
 
 
 def _unpacker(data: bytes) -> Callable[[bytes, _Room], Iterator[bytes]] | None:
@@ -151,11 +151,12 @@ def _is_zlib(data: bytes) -> bool:
     try:
         stream.decompress(data, MOST_BYTES)
     except zlib.error:
-        return data[0] == 0x78 and not _is_text(data)
-    return stream.eof or not _is_text(data)
+        return data[0] == 0x78 and not is_text(data)
+    return stream.eof or not is_text(data)
 
 
-def _is_text(data: bytes) -> bool:
+def is_text(data: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
     try:
         data.decode()
     except UnicodeDecodeError:

@@ -127,3 +127,8 @@ def locate(root: Path, memory_id: str) -> Path:
 def fold(memory_id: str) -> str:
     """The id as a file system sees it that ignores case and composition."""
     return unicodedata.normalize("NFC", memory_id.casefold())
+
+
+def printable(path: str) -> str:
+    """The path with bytes that are not UTF-8 replaced, so that it can be stored and shown."""
+    return os.fsencode(path).decode(errors="replace")

@@ -13,7 +13,7 @@ from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
 from scrimshaw.storage.artifacts import artifact_class
 from scrimshaw.storage.globs import compile_globs, folder_depth, literal_folder
-from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.paths import SUFFIX, printable
 
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 
@@ -211,7 +211,7 @@ class _Judge:
             return "hidden file"
         if not found.entry.name.endswith(SUFFIX):
             return f"its name does not end in {SUFFIX} in small letters"
-        if _printable(found.path) != found.path:
+        if printable(found.path) != found.path:
             return "its name is not UTF-8"
         if not stat.S_ISREG(info.st_mode):
             return "not a regular file"
@@ -237,9 +237,4 @@ def _expressions(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 
 
 def _skip(path: str, reason: str) -> Skip:
-    return Skip(path=_printable(path), reason=reason)
-
-
-def _printable(path: str) -> str:
-    """The path with bytes that are not UTF-8 replaced, so that it can be stored and shown."""
-    return os.fsencode(path).decode(errors="replace")
+    return Skip(path=printable(path), reason=reason)
