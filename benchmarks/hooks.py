@@ -23,7 +23,7 @@ from typing import NamedTuple
 from benchmarks import corpus
 from benchmarks.figures import machine
 from scrimshaw.app.cli import project_files
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.evaluation.metrics import percentile
 
 LIGHT = "from scrimshaw.app.hooks import main; main.import_lightly()"

@@ -24,9 +24,9 @@ from msgspec import Struct
 
 from benchmarks.figures import machine
 from scrimshaw.config import EmbeddingSettings, Settings
-from scrimshaw.engine import Engine, open_engine, reading
+from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.core import MEMORIES
-from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.linting import project_files
 from scrimshaw.engine.moving_paths import apply, planned
 from scrimshaw.evaluation.labelled import lines_of
@@ -162,7 +162,7 @@ def _searched(engine: Engine, data: Path) -> Search:
 
 
 def _ranking(engine: Engine, query: str) -> tuple[str, ...]:
-    found = reading.search(engine, SearchRequest(query=query, limit=CUTOFF, constitutional=False))
+    found = read.search(engine, SearchRequest(query=query, limit=CUTOFF, constitutional=False))
     return tuple(hit.memory.id for hit in found.hits)
 
 

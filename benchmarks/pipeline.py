@@ -29,7 +29,7 @@ from scrimshaw.app.mcp.protocol import AfterTool, ServerInfo, build_server
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.serve import Memories
-from scrimshaw.engine import Engine, indexing
+from scrimshaw.engine import Engine, index
 from scrimshaw.evaluation.metrics import percentile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters
@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with TemporaryDirectory(prefix="scrimshaw-bench-") as folder:
         corpus.write_project(Path(folder), texts, MEMORIES)
         with corpus.open_project(Path(folder)) as engine:
-            indexing.scan(engine)
+            index.scan(engine)
             corpus.fill_vectors(engine, MEMORIES)
             engine.sessions.open(SESSION, process=os.getppid(), now=engine.clock())
             for tool, calls in _calls(engine, texts).items():

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from benchmarks.bare import LIMIT, BareHybrid, BareText, BareVectors, SameText
 from benchmarks.figures import Figure, figure, interleave
-from scrimshaw.engine import Engine, reading
+from scrimshaw.engine import Engine, read
 from scrimshaw.models import Channel
 from scrimshaw.search.results import SearchRequest
 
@@ -38,6 +38,6 @@ def bare_search(engine: Engine, folder: Path) -> BareHybrid:
 
 def _searcher(engine: Engine, channels: tuple[Channel, ...]) -> Callable[[str], object]:
     def search(query: str) -> object:
-        return reading.search(engine, SearchRequest(query=query, limit=LIMIT, channels=channels))
+        return read.search(engine, SearchRequest(query=query, limit=LIMIT, channels=channels))
 
     return search

@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 from benchmarks.figures import machine
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.indexing import embed_pending, links_path, scan
+from scrimshaw.engine.index import embed_pending, links_path, scan
 from scrimshaw.evaluation.search_quality import read_queries
 from scrimshaw.evaluation.shadow import (
     DEPTH,

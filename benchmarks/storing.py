@@ -11,14 +11,14 @@ from pathlib import Path
 from benchmarks import bare
 from benchmarks.corpus import Texts, made_up
 from benchmarks.figures import Figure, figure, interleave, milliseconds
-from scrimshaw.engine import Engine, indexing, writing
+from scrimshaw.engine import Engine, index, write
 
 
 def ingest_rate(engine: Engine, project: Path, count: int) -> Figure:
     """Files per second of a first scan, all text redacted, parsed, cut into chunks and indexed; no vectors."""
     files = sorted((project / ".scrimshaw" / "memories").rglob("*.md"))
     theirs = milliseconds(lambda: bare.ingest(files, project / "bare-ingest.db"))
-    ours = milliseconds(lambda: indexing.scan(engine))
+    ours = milliseconds(lambda: index.scan(engine))
     rates = [count / ours * 1000], [count / theirs * 1000]
     return figure("ingest", count, "files/s", *rates, note="read, hash and FTS5, one transaction")
 
@@ -30,7 +30,7 @@ def save_latency(engine: Engine, texts: Texts, project: Path, count: int, saves:
     writer = bare.BareWriter(project / "bare-vault")
 
     def ours(item: tuple[str, str]) -> None:
-        writing.save(engine, writing.NewText(content=item[1], id=item[0]), force=True)
+        write.save(engine, write.NewText(content=item[1], id=item[0]), force=True)
 
     with embedding(engine):
         times = interleave(new, ours, lambda item: writer.save(*item))
@@ -44,7 +44,7 @@ def embedding(engine: Engine) -> Iterator[None]:
     stop = threading.Event()
 
     def work() -> None:
-        indexing.embed_pending(engine, lambda done, total: not stop.is_set())
+        index.embed_pending(engine, lambda done, total: not stop.is_set())
 
     thread = threading.Thread(target=work, name="embedding")
     thread.start()

@@ -24,8 +24,8 @@ from msgspec import Struct
 from benchmarks import corpus
 from benchmarks.figures import machine
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, indexing, open_engine, writing
-from scrimshaw.engine.reading import search
+from scrimshaw.engine import Engine, index, open_engine, write
+from scrimshaw.engine.read import search
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.evaluation.metrics import percentile
 from scrimshaw.models import Filters
@@ -112,10 +112,10 @@ def _write(engine: Engine, name: str, data: Path, saves: int) -> Done:
     texts, chance = corpus.read_texts(data), random.Random(name)
     done = Done(ms=[], saved={}, errors=[])
     for number in range(saves):
-        new = writing.NewText(content=corpus.made_up(texts, chance, number), id=f"{name}/{number}")
+        new = write.NewText(content=corpus.made_up(texts, chance, number), id=f"{name}/{number}")
         started = time.perf_counter()
         try:
-            done.saved[new.id] = writing.save(engine, new, force=True).content_hash
+            done.saved[new.id] = write.save(engine, new, force=True).content_hash
         except ScrimshawError as error:
             done.errors.append(f"{new.id}: {error}")
         done.ms.append((time.perf_counter() - started) * 1000)
@@ -145,7 +145,7 @@ def _faults(project: Path, written: Sequence[Done], expected: int) -> list[str]:
             "ledger": engine.journal.last_hashes(),
             "file": {name: _hash(project, name) for name in saved},
         }
-        scanned = indexing.scan(engine)
+        scanned = index.scan(engine)
         broken = engine.journal.verify()[1]
     faults = [
         f"{name} is not in its {place}" for name in saved for place in places if places[place].get(name) != saved[name]

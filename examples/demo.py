@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, indexing, open_engine, reading
+from scrimshaw.engine import Engine, index, open_engine, read
 from scrimshaw.search.results import Hit, SearchRequest
 
 HERE = Path(__file__).parent
@@ -43,19 +43,19 @@ def main() -> None:
 def _index(engine: Engine, console: Console) -> None:
     with Progress(console=console, transient=True) as bars:
         reading_bar, vector_bar = bars.add_task("Reading files"), bars.add_task("Embedding")
-        report = indexing.scan(engine, progress=lambda done, all_: bars.update(reading_bar, completed=done, total=all_))
+        report = index.scan(engine, progress=lambda done, all_: bars.update(reading_bar, completed=done, total=all_))
 
         def embedded(done: int, all_: int) -> bool:
             bars.update(vector_bar, completed=done, total=all_)
             return True
 
-        indexing.embed_pending(engine, embedded)
-    done, _ = indexing.vectors_ready(engine)
+        index.embed_pending(engine, embedded)
+    done, _ = index.vectors_ready(engine)
     console.print(f"[bold]Indexed {report.added} memories[/] in {done} pieces, {len(report.skipped)} files skipped.")
 
 
 def _ask(engine: Engine, console: Console, question: str) -> None:
-    result = reading.search(engine, SearchRequest(query=question, limit=3))
+    result = read.search(engine, SearchRequest(query=question, limit=3))
     stages = ", ".join(f"{stage.stage} {stage.ms:.1f} ms" for stage in result.trace if stage.ms >= 0.1)
     console.print(f"\n[bold cyan]? {question}[/]")
     console.print(f"  [dim]taken for {result.intent}; {stages}[/]")

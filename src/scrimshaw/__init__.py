@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from scrimshaw.config import Settings
     from scrimshaw.engine.core import Engine
     from scrimshaw.engine.core import open_project as open
-    from scrimshaw.engine.indexing import scan
-    from scrimshaw.engine.reading import get, search
-    from scrimshaw.engine.writing import NewText, delete, save, update
+    from scrimshaw.engine.index import scan
+    from scrimshaw.engine.read import get, search
+    from scrimshaw.engine.write import NewText, delete, save, update
     from scrimshaw.errors import ScrimshawError
     from scrimshaw.models import Filters, Memory
     from scrimshaw.search.results import Hit, SearchRequest, SearchResult
@@ -30,18 +30,18 @@ _PUBLIC = {
     "Filters": "scrimshaw.models:Filters",
     "Hit": "scrimshaw.search.results:Hit",
     "Memory": "scrimshaw.models:Memory",
-    "NewText": "scrimshaw.engine.writing:NewText",
+    "NewText": "scrimshaw.engine.write:NewText",
     "ScrimshawError": "scrimshaw.errors:ScrimshawError",
     "SearchRequest": "scrimshaw.search.results:SearchRequest",
     "SearchResult": "scrimshaw.search.results:SearchResult",
     "Settings": "scrimshaw.config:Settings",
-    "delete": "scrimshaw.engine.writing:delete",
-    "get": "scrimshaw.engine.reading:get",
+    "delete": "scrimshaw.engine.write:delete",
+    "get": "scrimshaw.engine.read:get",
     "open": "scrimshaw.engine.core:open_project",
-    "save": "scrimshaw.engine.writing:save",
-    "scan": "scrimshaw.engine.indexing:scan",
-    "search": "scrimshaw.engine.reading:search",
-    "update": "scrimshaw.engine.writing:update",
+    "save": "scrimshaw.engine.write:save",
+    "scan": "scrimshaw.engine.index:scan",
+    "search": "scrimshaw.engine.read:search",
+    "update": "scrimshaw.engine.write:update",
 }
 
 __all__ = [

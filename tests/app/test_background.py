@@ -14,8 +14,8 @@ from tests.samples import write_memory
 
 from scrimshaw.app.background import Background
 from scrimshaw.app.worker import Worker
-from scrimshaw.engine import Engine, reading
-from scrimshaw.engine.indexing import rebuild, scan
+from scrimshaw.engine import Engine, read
+from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.inspecting import health
 from scrimshaw.models import JobState
 from scrimshaw.search.results import SearchRequest
@@ -45,7 +45,7 @@ def started(library: Engine) -> Iterator[Callable[[], Background]]:
 
 
 def told(engine: Engine) -> list[str]:
-    found = reading.search(engine, SearchRequest(query="tide")).degradations
+    found = read.search(engine, SearchRequest(query="tide")).degradations
     return [each.failure_mode for each in found if not each.failure_mode.startswith("embedder_off")]
 
 
@@ -79,9 +79,9 @@ def test_what_the_index_lost_is_there_again_at_the_first_answer(
     library: Engine, started: Callable[[], Background]
 ) -> None:
     tamper(library.folder / "index.db", "DELETE FROM memories")
-    assert reading.search(library, SearchRequest(query="tide")).hits == ()
+    assert read.search(library, SearchRequest(query="tide")).hits == ()
     assert started().wait_until_fresh(PATIENCE_S)
-    assert [hit.memory.id for hit in reading.search(library, SearchRequest(query="tide")).hits] == ["tides"]
+    assert [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits] == ["tides"]
 
 
 def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
@@ -95,7 +95,7 @@ def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
     assert until(lambda: told(library) != [])
     tamper(library.folder / "index.db", "DELETE FROM memories")
     assert until(lambda: told(library) == [])
-    assert [hit.memory.id for hit in reading.search(library, SearchRequest(query="tide")).hits] == ["tides"]
+    assert [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits] == ["tides"]
 
 
 def test_nobody_is_disturbed_while_questions_come(

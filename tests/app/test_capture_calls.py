@@ -19,7 +19,7 @@ from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, Resourc
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.models import EventKind, Item, ItemKind, Trust
 from scrimshaw.search.tokens import count_tokens
 

@@ -16,7 +16,7 @@ from scrimshaw.app.hooks.record import handle
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 
 def report(project: Path, event: str, session: str, client: str = "claude", **fields: Any) -> str:

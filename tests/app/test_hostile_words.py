@@ -19,8 +19,8 @@ from scrimshaw.app.cli import render
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.inject import FENCE, FORGED
 from scrimshaw.app.serve import Memories
-from scrimshaw.engine import Engine, reading, sessions
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine import Engine, read, sessions
+from scrimshaw.engine.index import scan
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ItemKind, ItemSource, NewItem, Trust
@@ -179,7 +179,7 @@ def test_the_state_of_a_session_is_told_harmlessly(
 def test_a_pipe_gets_the_exact_text_and_a_terminal_a_harmless_one(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = reading.get(agent.engine, "tricks")
+    found = read.get(agent.engine, "tricks")
     piped = io.StringIO()
     monkeypatch.setattr(sys, "stdout", piped)
     render.text(Console(file=piped), found)

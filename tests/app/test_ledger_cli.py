@@ -20,8 +20,8 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, importing, open_engine
 from scrimshaw.engine.consolidating import consolidate, propose
 from scrimshaw.engine.drafts import ORIGIN
-from scrimshaw.engine.indexing import rebuild, scan
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.index import rebuild, scan
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.models import MemoryType
 
 

@@ -13,7 +13,7 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.mcp.tools.analysis import DANGLING_SHOWN
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 
 class Client:

@@ -17,8 +17,8 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.app.serve import Memories
-from scrimshaw.engine import Engine, reading, writing
-from scrimshaw.engine.writing import NewText
+from scrimshaw.engine import Engine, read, write
+from scrimshaw.engine.write import NewText
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.documents import text_hash
 from scrimshaw.ingest.redact import redact
@@ -81,7 +81,7 @@ PARAMETERS = [
 def filled(engine: Engine) -> Engine:
     """A memory with two memories in it."""
     for name in ("known", "other"):
-        writing.save(engine, NewText(content=f"# About {name}\n\nWhat {name} is.\n", id=name), force=True)
+        write.save(engine, NewText(content=f"# About {name}\n\nWhat {name} is.\n", id=name), force=True)
     return engine
 
 
@@ -99,12 +99,12 @@ def test_no_text_breaks_a_tool(filled: Engine, tool: str, parameter: str) -> Non
 def test_a_text_that_is_stored_comes_back_exactly(engine: Engine) -> None:
     for number, text in enumerate(strings(9)):
         content = f"# Number {number}\n\n{text}\n"
-        saved = writing.save(engine, NewText(content=content, id=f"n/{number}", title=text[:300]), force=True)
-        read = reading.get(engine, saved.id)
-        assert read.body == redact(content).text, text
+        saved = write.save(engine, NewText(content=content, id=f"n/{number}", title=text[:300]), force=True)
+        found = read.get(engine, saved.id)
+        assert found.body == redact(content).text, text
         title = " ".join(redact(text[:300]).text.split())
         assert not title or " ".join(engine.memory(saved.id).title.split()) == title, text
-        assert saved.id in engine.index.same_text(text_hash(read.body)), text
+        assert saved.id in engine.index.same_text(text_hash(found.body)), text
 
 
 def test_labels_that_are_stored_come_back_exactly(engine: Engine) -> None:
@@ -113,7 +113,7 @@ def test_labels_that_are_stored_come_back_exactly(engine: Engine) -> None:
         new = NewText(
             content=f"# Number {number}\n\nSome text.\n{number}", id=f"n/{number}", triggers=(text,), topics=(text,)
         )
-        memory = engine.memory(writing.save(engine, new, force=True).id)
+        memory = engine.memory(write.save(engine, new, force=True).id)
         if label:
             assert [" ".join(each.split()) for each in (*memory.triggers, *memory.topics)] == [label, label], text
 

@@ -18,8 +18,8 @@ from tests.samples import write_memory
 
 import scrimshaw
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, indexing, open_engine, reading
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine import Engine, index, open_engine, read
+from scrimshaw.engine.index import scan
 from scrimshaw.models import Filters, Tier
 from scrimshaw.search.results import SearchRequest
 
@@ -57,7 +57,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
         write_memory(home / "project/.scrimshaw/memories", memory_id, text, front_matter)
     with _open(home) as engine:
         scan(engine)
-        assert indexing.embed_pending(engine) == len(MEMORIES)
+        assert index.embed_pending(engine) == len(MEMORIES)
     return home
 
 
@@ -98,7 +98,7 @@ def _open(home: Path) -> Engine:
 
 def _ask_engine(home: Path, request: SearchRequest) -> list[str]:
     with _open(home) as engine:
-        result = reading.search(engine, request)
+        result = read.search(engine, request)
     assert not result.degradations
     return [hit.memory.id for hit in (*result.always_on, *result.hits)]
 

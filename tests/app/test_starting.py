@@ -16,7 +16,7 @@ from tests.conftest import OpenMemory
 
 from scrimshaw.app.starting.plan import Request, plan
 from scrimshaw.app.starting.sessions import import_transcripts
-from scrimshaw.engine import Engine, indexing, reading
+from scrimshaw.engine import Engine, index, read
 from scrimshaw.engine.starting.sources import find_sources
 from scrimshaw.engine.starting.taken import Taken
 from scrimshaw.engine.starting.transcripts import read_transcript, stored_transcripts
@@ -148,7 +148,7 @@ def test_an_old_session_is_found_by_a_search(engine: Engine, home: Path) -> None
     put_session(home, engine.settings.project, "s-1", at=START - 300 * DAY)
     (taken,) = take(engine, home)
     assert len(taken.memories) == 1
-    found = reading.search(engine, SearchRequest(query="gettext catalogues"))
+    found = read.search(engine, SearchRequest(query="gettext catalogues"))
     assert [hit.memory.id for hit in found.hits] == list(taken.memories)
 
 
@@ -282,7 +282,7 @@ def test_an_import_is_done_piece_by_piece(engine: Engine, home: Path) -> None:
 def test_the_index_needs_no_scan_afterwards(engine: Engine, home: Path) -> None:
     put_session(home, engine.settings.project, "s-1")
     take(engine, home)
-    report = indexing.scan(engine)
+    report = index.scan(engine)
     assert (report.added, report.updated, report.removed) == (0, 0, 0)
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from tests.app.test_starting import SECRET, put_session, statuses, take, write_rows
 
-from scrimshaw.engine import Engine, writing
+from scrimshaw.engine import Engine, write
 from scrimshaw.engine.starting.sources import Found, find_sources
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Trust
@@ -68,7 +68,7 @@ def test_guidance_is_taken_once_and_brought_up_to_date_until_somebody_changes_it
     assert statuses(take(engine, home, "instructions", dry_run=True)) == ["found"]
     assert statuses(take(engine, home, "instructions")) == ["taken"]
     assert "100 characters" in engine.index.bodies([memory.id])[memory.id]
-    writing.update(engine, memory.id, {}, content="Changed here, and longer than before: no tabs at all.")
+    write.update(engine, memory.id, {}, content="Changed here, and longer than before: no tabs at all.")
     file.write_text(GUIDANCE.replace("120", "80"), encoding="utf-8")
     (last,) = take(engine, home, "instructions")
     assert (last.status, last.reasons) == ("left", (f"{memory.id} was changed here since",))

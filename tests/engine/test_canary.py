@@ -13,11 +13,11 @@ from tests.engine.breaking import tamper
 from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, canary, open_engine, reading
+from scrimshaw.engine import Engine, canary, open_engine, read
 from scrimshaw.engine.canary_questions import SAMPLES, WORDS, own_words, samples
 from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.golden import add_golden, golden_file
-from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.inspecting import health, stats
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.models import Degradation, Filters
@@ -74,7 +74,7 @@ def test_vectors_emptied_by_hand_are_red_while_words_still_find(open_memory: Ope
     tamper(engine.folder / "index.db", "UPDATE vectors SET memory = memory + 1000")
     (lost,) = canary.check(open_memory(embedder=WordEmbedder())).lost
     assert "is not found by meaning of its own" in lost.sentence
-    assert reading.search(engine, SearchRequest(query="tide")).hits[0].memory.id == "tides"
+    assert read.search(engine, SearchRequest(query="tide")).hits[0].memory.id == "tides"
 
 
 def test_a_deleted_memory_is_named_with_the_query_that_lost_it(library: Engine, vault: Path) -> None:
@@ -98,14 +98,14 @@ def test_answers_say_it_while_it_is_red_and_stop_when_it_is_mended(library: Engi
 
 
 def ask(engine: Engine) -> tuple[Degradation, ...]:
-    return reading.search(engine, SearchRequest(query="tide")).degradations
+    return read.search(engine, SearchRequest(query="tide")).degradations
 
 
 @pytest.mark.parametrize(("within", "lost"), [(1, True), (2, False)])
 def test_within_is_kept(library: Engine, vault: Path, within: int, lost: bool) -> None:
     write_memory(vault, "more-tides", "# Tides and tide tables\ntide tide tide")
     scan(library)
-    hits = [hit.memory.id for hit in reading.search(library, SearchRequest(query="tide")).hits]
+    hits = [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits]
     golden(library, f'[[query]]\ntext = "tide"\nexpect = ["{hits[1]}"]\nwithin = {within}\n')
     assert bool(canary.check(library).lost) == lost
 

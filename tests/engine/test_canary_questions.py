@@ -18,7 +18,7 @@ from scrimshaw.engine.canary import check
 from scrimshaw.engine.canary_questions import SAMPLES, _is_parted_alike, own_words, samples
 from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.golden import golden_file
-from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.inspecting import health
 from scrimshaw.models import Filters, Status
 from scrimshaw.search.embedder import Embedder

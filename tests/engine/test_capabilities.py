@@ -20,9 +20,9 @@ from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
 from scrimshaw.engine.capabilities import PROBES, Finding, measured
 from scrimshaw.engine.core import LOCK_TIMEOUT_S
-from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.inspecting import health
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.models import Capability, Degradation, Status
 from scrimshaw.search.pipeline import Searcher
 

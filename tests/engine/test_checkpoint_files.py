@@ -18,9 +18,9 @@ from tests.samples import write_memory
 
 from scrimshaw.engine import Engine, checkpoints
 from scrimshaw.engine.checkpoints import Checkpoint, before, create, delete, listed, newest_first, path_of
-from scrimshaw.engine.indexing import scan
-from scrimshaw.engine.restoring import restore
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.restore import restore
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted
 from scrimshaw.storage.archive import LATEST, Kept, Manifest, write_archive

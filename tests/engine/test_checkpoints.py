@@ -22,14 +22,14 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.app.background import Background
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, checkpoints, open_engine, sessions, writing
+from scrimshaw.engine import Engine, checkpoints, open_engine, sessions, write
 from scrimshaw.engine.checkpoints import backup, backup_if_due, create, delete, listed, path_of
-from scrimshaw.engine.indexing import scan, tidy
-from scrimshaw.engine.linking import link
-from scrimshaw.engine.reading import search
-from scrimshaw.engine.recovering import set_aside
-from scrimshaw.engine.restoring import Restored, restore, restore_newest
-from scrimshaw.engine.undoing import undo
+from scrimshaw.engine.history import undo
+from scrimshaw.engine.index import scan, tidy
+from scrimshaw.engine.links import link
+from scrimshaw.engine.read import search
+from scrimshaw.engine.recovery import set_aside
+from scrimshaw.engine.restore import Restored, restore, restore_newest
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,
@@ -41,13 +41,13 @@ from scrimshaw.errors import (
 )
 from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Relation
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage import durable, swap
+from scrimshaw.storage import durable, transaction
 from scrimshaw.storage.archive import Kept, Manifest, write_archive
 from scrimshaw.storage.ports import Admission, Journal, Learning
 
 
 def save(engine: Engine, memory_id: str, text: str) -> None:
-    writing.save(engine, writing.NewText(content=text, id=memory_id), force=True)
+    write.save(engine, write.NewText(content=text, id=memory_id), force=True)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -101,7 +101,7 @@ def notes(open_memory: OpenMemory, vault: Path, project: Path) -> Engine:
     engine = open_memory()
     scan(engine)
     save(engine, "deep/b", "Ropes are coiled clockwise.")
-    writing.update(engine, "deep/b", {}, content="Ropes are coiled anticlockwise.")
+    write.update(engine, "deep/b", {}, content="Ropes are coiled anticlockwise.")
     link(engine, "docs/guide", "a", Relation.SUPPORTS)
     work(engine)
     return engine
@@ -109,8 +109,8 @@ def notes(open_memory: OpenMemory, vault: Path, project: Path) -> Engine:
 
 def wreck(engine: Engine) -> None:
     """Changes through our own doors."""
-    writing.delete(engine, ["a"])
-    writing.update(engine, "deep/b", {}, content="Wrong.")
+    write.delete(engine, ["a"])
+    write.update(engine, "deep/b", {}, content="Wrong.")
     save(engine, "new/c", "Something else entirely.")
     link(engine, "docs/guide", "new/c", Relation.CAUSED)
     engine.sessions.drop("s1", [1])
@@ -163,8 +163,8 @@ def test_the_backup_before_brings_the_wreck_back(notes: Engine, home: Path) -> N
 
 def test_a_merge_brings_back_what_is_missing_and_keeps_the_rest(notes: Engine, home: Path, vault: Path) -> None:
     create(notes, "one")
-    writing.delete(notes, ["a"])
-    writing.update(notes, "deep/b", {}, content="Newer.")
+    write.delete(notes, ["a"])
+    write.update(notes, "deep/b", {}, content="Newer.")
     save(notes, "new/c", "Something else entirely.")
     changed = (vault / "deep/b.md").read_bytes()
     back = restore(notes, path_of(notes, "one"))
@@ -237,7 +237,7 @@ def test_a_dry_run_changes_nothing(notes: Engine, home: Path) -> None:
 def test_what_was_purged_stays_away(notes: Engine, vault: Path, tmp_path: Path) -> None:
     backup(notes, tmp_path / "one.scrim")
     prior = notes.journal.history("deep/b", 1)[0]["prior_hash"]
-    writing.delete(notes, ["deep/b"], purge=True)
+    write.delete(notes, ["deep/b"], purge=True)
     back = restore(notes, tmp_path / "one.scrim", clear_existing=True)
     assert back.purged == ("memories/deep/b.md",)
     assert not (vault / "deep/b.md").exists()
@@ -271,7 +271,7 @@ def test_the_global_vault_is_left_out_unless_asked_for(notes: Engine, home: Path
     create(notes, "without")
     create(notes, "with", include_global=True)
     assert [each.files for each in listed(notes)] == [5, 4]
-    writing.delete(notes, ["global/style"])
+    write.delete(notes, ["global/style"])
     assert restore(notes, path_of(notes, "without"), clear_existing=True).written == ()
     assert restore(notes, path_of(notes, "with"), clear_existing=True).written == ("global/style.md",)
     assert (user / "style.md").read_text() == "Tabs are for sails.\n"
@@ -338,7 +338,7 @@ def test_before_many_are_deleted_a_checkpoint_is_made(notes: Engine, count: int,
     ids = [f"n{number}" for number in range(count)]
     for name in ids:
         save(notes, name, f"Text of {name}.")
-    writing.delete(notes, ids, purge=purge)
+    write.delete(notes, ids, purge=purge)
     assert len(listed(notes)) == kept
     if kept:
         assert restore(notes, Path(listed(notes)[0].path)).found == 5
@@ -449,7 +449,7 @@ def test_a_write_of_a_running_server_comes_after_the_recovery(notes: Engine, pro
     wreck(notes)
     before = tree(home)
     killed(project, "before the commit")
-    writing.update(notes, "deep/b", {}, content="Said by the server.")
+    write.update(notes, "deep/b", {}, content="Said by the server.")
     assert {**tree(home), "memories/deep/b.md": b""} == {**before, "memories/deep/b.md": b""}
     with open_again(project) as engine:
         assert "Said by the server." in engine.index.bodies(["deep/b"])["deep/b"]
@@ -461,7 +461,7 @@ def killed(project: Path, moment: str) -> None:
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", KILLED, str(project), moment], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
-    assert swap.is_interrupted(project / ".scrimshaw")
+    assert transaction.is_interrupted(project / ".scrimshaw")
 
 
 KILLED = """
@@ -470,20 +470,20 @@ from pathlib import Path
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.engine.checkpoints import path_of
-from scrimshaw.engine.restoring import restore
-from scrimshaw.storage import swap
+from scrimshaw.engine.restore import restore
+from scrimshaw.storage import transaction
 
 project, moment = Path(sys.argv[1]), sys.argv[2]
 die = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 engine = open_engine(load(project, home=project.parent / "home", environment={}))
 if moment == "after a rename":
-    go = swap._go
-    swap._go = lambda move: (go(move), die())
+    go = transaction._go
+    transaction._go = lambda move: (go(move), die())
 elif moment == "between the renames":
-    swap.Path.replace, calls = (lambda self, to: os.replace(self, to) if len(done) < 3 else die()), None
+    transaction.Path.replace, calls = (lambda self, to: os.replace(self, to) if len(done) < 3 else die()), None
     done = []
-    real = swap._go
-    swap._go = lambda move: (done.extend([1, 1]), real(move))
+    real = transaction._go
+    transaction._go = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
     type(engine.journal).stage, stage = None, type(engine.journal).stage
     def staged(self, *arguments):
@@ -492,7 +492,7 @@ elif moment == "before the commit":
         return found
     type(engine.journal).stage = staged
 else:
-    swap._tidy = die
+    transaction._tidy = die
 restore(engine, path_of(engine, "one"), clear_existing=True)
 """
 
@@ -519,7 +519,7 @@ def test_a_killed_restore_is_completed_or_taken_back(
     tidy(engine)
     assert tree(home) == (there if is_done else before)
     assert rows(home) == (wanted if is_done else tables)
-    assert not swap.is_interrupted(home)
+    assert not transaction.is_interrupted(home)
     assert list((home / "memories").rglob(".scrimshaw-tmp-*")) == []
     external = len([row for row in engine.journal.history() if row["action"] == Action.EXTERNAL])
     scan(engine)
@@ -535,7 +535,7 @@ from pathlib import Path
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.engine.checkpoints import path_of
-from scrimshaw.engine.restoring import restore
+from scrimshaw.engine.restore import restore
 
 project = Path(sys.argv[1])
 engine = open_engine(load(project, home=project.parent / "home", environment={}))
@@ -602,7 +602,7 @@ def test_a_damaged_journal_is_set_aside_and_the_newest_sound_backup_comes_back(
     ledger = notes.journal.verify()[0]
     tables = rows(home)
     save(notes, "later", "Said after the checkpoint.")
-    writing.delete(notes, ["a"])
+    write.delete(notes, ["a"])
     unusable = create(notes, "two")
     Path(unusable.path).write_bytes(b"PK")
     files = tree(home)
@@ -639,8 +639,8 @@ def test_a_restore_tells_what_it_did(notes: Engine) -> None:
 def test_a_checkpoint_holds_no_half_of_a_change(notes: Engine, vault: Path) -> None:
     save(notes, "anchor", "Anchors are weighed at dawn.")
     before = (vault / "anchor.md").read_bytes()
-    change = swap.Change(vault / "anchor.md", vault, Redacted(text="Not agreed to."))
-    with suppress(ScrimshawError), swap.swapped(notes.folder, "0" * 32, [change]):
+    change = transaction.Change(vault / "anchor.md", vault, Redacted(text="Not agreed to."))
+    with suppress(ScrimshawError), transaction.atomic_file_changes(notes.folder, "0" * 32, [change]):
         made = create(notes, "one")
         raise StorageFailure("refused", "")
     with zipfile.ZipFile(made.path) as opened:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.engine import Engine, consolidating, writing
-from scrimshaw.engine.writing import NewText
+from scrimshaw.engine import Engine, consolidating, write
+from scrimshaw.engine.write import NewText
 from scrimshaw.models import MemoryType, Trust
 
 
@@ -25,7 +25,7 @@ def session(engine: Engine, name: str, topics: tuple[str, ...], lines: str, trus
         origin="session",
         trust=trust,
     )
-    return writing.save(engine, new).id
+    return write.save(engine, new).id
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, cost, started
 
 from scrimshaw.engine import Engine, context
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.models import ItemKind
 from scrimshaw.session.pressure import SMALLEST_ANSWER
 

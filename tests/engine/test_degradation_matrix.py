@@ -27,11 +27,11 @@ from scrimshaw.app.mcp.tools.core import GetCall, SaveCall, SearchCall, memory_g
 from scrimshaw.app.mcp.tools.health import HealthCall, memory_health
 from scrimshaw.app.probes import PROCESS
 from scrimshaw.config import EmbeddingSettings, load
-from scrimshaw.engine import Engine, open_engine, reading
+from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.indexing import catch_up, embed_pending, scan
+from scrimshaw.engine.index import catch_up, embed_pending, scan
 from scrimshaw.engine.inspecting import Health, health
-from scrimshaw.engine.writing import NewText, delete, save
+from scrimshaw.engine.write import NewText, delete, save
 from scrimshaw.errors import DamagedDatabase, StorageFailure, VaultBusy
 from scrimshaw.models import Channel, Degradation, JobState, Status, Trust
 from scrimshaw.search.embed import open_embedder
@@ -86,7 +86,7 @@ def engine(open_memory: OpenMemory, vault: Path) -> Engine:
 
 
 def ask(engine: Engine, query: str = QUERY) -> SearchResult:
-    return reading.search(engine, SearchRequest(query=query))
+    return read.search(engine, SearchRequest(query=query))
 
 
 def ids(result: SearchResult) -> set[str]:
@@ -355,7 +355,7 @@ def test_a_process_that_starts_on_a_read_only_disk_reads(on_disk: Engine, disk: 
     make_read_only(disk)
     with open_engine(on_disk.settings) as late:
         assert ids(ask(late)) == {"log"}
-        assert reading.get(late, "log").memory.title == "Write-ahead log"
+        assert read.get(late, "log").memory.title == "Write-ahead log"
         assert turned(health(late)) >= {"vault", "journal", "lock"}
         with pytest.raises(StorageFailure):
             save(late, NewText(content="Salt beef is kept in barrels below the waterline."))
@@ -415,7 +415,7 @@ from pathlib import Path
 from scrimshaw.app import background
 from scrimshaw.app.probes import PROCESS
 from scrimshaw.config import EmbeddingSettings, load
-from scrimshaw.engine import open_engine, reading
+from scrimshaw.engine import open_engine, read
 from scrimshaw.engine.inspecting import health
 from scrimshaw.search.results import SearchRequest
 
@@ -432,7 +432,7 @@ with open_engine(load(project, home=project.parent / "home", environment={})) as
     hits = ()
     while not hits and time.monotonic() < deadline:
         time.sleep(0.05)
-        hits = reading.search(engine, SearchRequest(query="tide turns noon")).hits
+        hits = read.search(engine, SearchRequest(query="tide turns noon")).hits
     found = health(engine, more=PROCESS)
     beside.stop()
     off = [row.name for row in found.capabilities if row.status == "off"]

@@ -12,7 +12,7 @@ from tests.samples import SECRET
 from tests.scenarios.client import Client
 
 from scrimshaw.app.worker import Worker
-from scrimshaw.engine import Engine, drafts, indexing, reading, writing
+from scrimshaw.engine import Engine, drafts, index, read, write
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest import front_matter
 from scrimshaw.models import DRAFT_JOB, Filters, JobState, Tier, Trust
@@ -87,7 +87,7 @@ def test_a_memory_that_somebody_changed_is_left_alone(engine: Engine, client: Cl
     made = drafts.make_draft(engine, client.session)
     path = Path(engine.memory(made.memory_id).path)
     path.write_text(path.read_text(encoding="utf-8") + "\nMy own remark.\n", encoding="utf-8")
-    indexing.scan(engine)
+    index.scan(engine)
     works(client, last_word="I decided to add more.")
     assert drafts.make_draft(engine, client.session).status == "unchanged"
     assert "My own remark." in path.read_text(encoding="utf-8")
@@ -95,7 +95,7 @@ def test_a_memory_that_somebody_changed_is_left_alone(engine: Engine, client: Cl
 
 def test_a_memory_that_somebody_deleted_does_not_come_back(engine: Engine, client: Client, vault: Path) -> None:
     works(client)
-    writing.delete(engine, [drafts.make_draft(engine, client.session).memory_id])
+    write.delete(engine, [drafts.make_draft(engine, client.session).memory_id])
     works(client, last_word="I decided to add more.")
     assert drafts.make_draft(engine, client.session).status == "unchanged"
     assert not list(vault.rglob("*.md"))
@@ -138,7 +138,7 @@ def test_a_rejected_draft_can_be_read_but_not_found(engine: Engine, rejected: st
     assert (found.name, found.session) == (rejected, "0e24ab77-session")
     assert found.reasons
     assert "tier: temporary" in drafts.text_of(engine, rejected)
-    indexing.scan(engine)
+    index.scan(engine)
     assert not list(vault.rglob("*.md"))
     assert engine.index.count(Filters()) == {"": 0}
 
@@ -148,7 +148,7 @@ def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
     assert saved.status == "saved"
     assert engine.memory(saved.id).tier == Tier.NORMAL
     assert drafts.set_aside(engine) == []
-    assert reading.get(engine, saved.id).body
+    assert read.get(engine, saved.id).body
     (row,) = engine.journal.history(saved.id)
     assert (row["actor"], row["session"], row["reason"]) == ("human", "0e24ab77-session", "promoted by hand")
     assert engine.memory(saved.id).provenance.source == drafts.ORIGIN
@@ -179,9 +179,9 @@ def test_it_expires(engine: Engine, rejected: str) -> None:
 
 def test_a_temporary_memory_expires_unless_a_person_wrote_it(engine: Engine, vault: Path) -> None:
     text = "The staging host is called heron this week, and its queue is emptied by hand."
-    saved = writing.save(engine, writing.NewText(content=text, tier=Tier.TEMPORARY))
+    saved = write.save(engine, write.NewText(content=text, tier=Tier.TEMPORARY))
     (vault / "mine.md").write_text("---\ntier: temporary\nupdated: 2020-01-01T00:00:00Z\n---\nMine.\n")
-    indexing.scan(engine)
+    index.scan(engine)
     assert drafts.expire(engine) == ([], [])
     later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
     assert drafts.expire(later) == ([], [saved.id])
@@ -192,7 +192,7 @@ def test_a_temporary_memory_expires_unless_a_person_wrote_it(engine: Engine, vau
 def test_a_temporary_memory_that_was_edited_by_hand_meanwhile_does_not_expire(engine: Engine) -> None:
     texts = ("The staging host is called heron this week, and its queue is emptied by hand.",
              "The mirror in the harbour office is slow until the cable has been mended.")  # fmt: skip
-    edited, removed = (writing.save(engine, writing.NewText(content=text, tier=Tier.TEMPORARY)) for text in texts)
+    edited, removed = (write.save(engine, write.NewText(content=text, tier=Tier.TEMPORARY)) for text in texts)
     file = Path(edited.path)
     file.write_text(file.read_text().replace("tier: temporary", "tier: critical"))
     Path(removed.path).unlink()

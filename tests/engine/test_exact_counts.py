@@ -23,7 +23,7 @@ from scrimshaw.app.mcp.tools.discovery import (
 )
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.engine.inspecting import page, stats
 from scrimshaw.models import Filters, MemoryType, Tier
 

@@ -12,9 +12,9 @@ from tests.storage.contract import LIFT_GUARDS, TAMPER
 
 from scrimshaw.app.mcp.tools.discovery import StatsCall, memory_stats
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import embed_pending, scan
+from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.inspecting import LARGEST_PAGE, Folder, health, page, ranked_folders, stats
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, JobState, Tier
 

@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import OpenMemory
 
 from scrimshaw.config import Settings, load
-from scrimshaw.engine import Engine, indexing
+from scrimshaw.engine import Engine, index
 from scrimshaw.engine.linting import Linted, LintState, lint
 from scrimshaw.engine.moving_paths import apply, folder_rename, planned, rename_of
 from scrimshaw.errors import InvalidRequest, NotFound
@@ -124,7 +124,7 @@ class TestMovingPaths:
         for name, text in files.items():
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             (project / name).write_bytes(text.encode())
-        indexing.scan(engine)
+        index.scan(engine)
         renames = [rename_of("./old/=new")]
         (repair,) = planned(engine, renames)
         assert (repair.id, repair.paths) == ("a", (("old/home/plan.md", "new/home/plan.md"),))

@@ -18,11 +18,11 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
-from scrimshaw.engine import Engine, checkpoints, drafts, open_engine, purge_targets, purging, sessions, writing
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine import Engine, checkpoints, drafts, open_engine, purge_targets, purging, sessions, write
+from scrimshaw.engine.index import scan
 from scrimshaw.engine.purging import Purged
-from scrimshaw.engine.reading import search
-from scrimshaw.engine.restoring import restore
+from scrimshaw.engine.read import search
+from scrimshaw.engine.restore import restore
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, StorageFailure
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted
 from scrimshaw.search.results import SearchRequest
@@ -108,8 +108,8 @@ def in_log(engine: Engine, stack: ExitStack) -> str:
 
 
 def in_prior_content(engine: Engine, stack: ExitStack) -> str:
-    writing.save(engine, writing.NewText(content=f"First it was {NEEDLE}.", id="prior"))
-    writing.update(engine, "prior", {}, content="Then it was nothing of the kind.")
+    write.save(engine, write.NewText(content=f"First it was {NEEDLE}.", id="prior"))
+    write.update(engine, "prior", {}, content="Then it was nothing of the kind.")
     engine.journal.compact()
     return "journal.db"
 
@@ -154,7 +154,7 @@ def in_session(engine: Engine, stack: ExitStack) -> str:
 
 
 def in_ledger(engine: Engine, stack: ExitStack) -> str:
-    writing.save(engine, writing.NewText(content="A note.", id="told", reason=f"because of {NEEDLE}"))
+    write.save(engine, write.NewText(content="A note.", id="told", reason=f"because of {NEEDLE}"))
     engine.journal.compact()
     return "journal.db"
 
@@ -381,11 +381,9 @@ def test_a_vault_for_reading_only_is_refused(engine: Engine) -> None:
 
 def remembered(engine: Engine) -> Path:
     """A memory with a past, in a checkpoint, and in the record of a session."""
-    writing.save(
-        engine, writing.NewText(content=f"{WALRUS}\nA first version of the note about ivory.", id="deep/walrus")
-    )
-    writing.update(engine, "deep/walrus", {}, content=f"{WALRUS}\nA second version of the note about ivory.")
-    writing.save(engine, writing.NewText(content=f"Another: see the walrus.\n{NEEDLE}", id="other"))
+    write.save(engine, write.NewText(content=f"{WALRUS}\nA first version of the note about ivory.", id="deep/walrus"))
+    write.update(engine, "deep/walrus", {}, content=f"{WALRUS}\nA second version of the note about ivory.")
+    write.save(engine, write.NewText(content=f"Another: see the walrus.\n{NEEDLE}", id="other"))
     checkpoints.create(engine, "kept")
     sessions.bind(engine, "s1")
     path = ".scrimshaw/memories/deep/walrus.md"
@@ -409,7 +407,7 @@ def remembered(engine: Engine) -> Path:
 def test_a_memory_goes_with_all_that_is_its_own(engine: Engine, retired: bool) -> None:
     path = remembered(engine)
     if retired:
-        writing.delete(engine, ["deep/walrus"])
+        write.delete(engine, ["deep/walrus"])
     done = purge_memory(engine, "deep/walrus")
     assert done.is_clean
     assert not path.exists()
@@ -438,7 +436,7 @@ def test_what_another_memory_says_as_well_is_not_its_own(engine: Engine, vault: 
 
 def test_delete_with_purge_comes_through_the_same_door(engine: Engine) -> None:
     path = remembered(engine)
-    assert writing.delete(engine, ["deep/walrus", "other"], purge=True, session="s1", actor="agent") == [
+    assert write.delete(engine, ["deep/walrus", "other"], purge=True, session="s1", actor="agent") == [
         "deep/walrus",
         "other",
     ]
@@ -503,7 +501,7 @@ def test_what_another_process_holds_is_told_and_goes_later(engine: Engine, monke
             assert {Path(name).name for name in done.held} >= {"journal.db-wal"}
             assert {Path(trace.place).name for trace in done.left} >= {"journal.db"}
             with pytest.raises(StorageFailure, match=r"journal\.db"):
-                writing.delete(engine, ["prior"], purge=True)
+                write.delete(engine, ["prior"], purge=True)
         assert purge(engine).is_clean
         assert planted(engine.folder) == ""
 

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
-from scrimshaw.engine import Engine, checkpoints, purge_targets, purging, writing
+from scrimshaw.engine import Engine, checkpoints, purge_targets, purging, write
 from scrimshaw.engine.purging import Purged
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import erasing_files, packed
@@ -176,10 +176,10 @@ def test_a_note_may_begin_like_a_packed_file(engine: Engine, vault: Path, text: 
 
 
 def test_delete_with_purge_tells_what_it_could_not_look_into(engine: Engine, vault: Path) -> None:
-    writing.save(engine, writing.NewText(content="A note that goes for good.", id="note"))
+    write.save(engine, write.NewText(content="A note that goes for good.", id="note"))
     (vault / "a.7z").write_bytes(CLOSED["7-zip"])
     with pytest.raises(StorageFailure, match=r"a\.7z"):
-        writing.delete(engine, ["note"], purge=True)
+        write.delete(engine, ["note"], purge=True)
 
 
 # Links
@@ -292,7 +292,7 @@ def test_the_name_of_a_link_is_changed(engine: Engine, vault: Path, outside: Pat
 
 @needs_links
 def test_a_link_to_a_memory_goes_with_it(engine: Engine, vault: Path) -> None:
-    writing.save(engine, writing.NewText(content="A note that goes for good.", id="note"))
+    write.save(engine, write.NewText(content="A note that goes for good.", id="note"))
     (vault / "linked.md").symlink_to("note.md")
     target = purge_targets.memories(engine, ["note"])
     assert purging.purge(engine, target, purging.plan(engine, target)).is_clean
@@ -412,7 +412,7 @@ def test_whatever_became_of_a_checkpoint_a_purge_ends_with_an_answer(
 ) -> None:
     engine = open_memory()
     if not (kept := engine.folder / "checkpoints/kept.scrim").exists():
-        writing.save(engine, writing.NewText(content=f"It is {NEEDLE}, told once.", id="note"))
+        write.save(engine, write.NewText(content=f"It is {NEEDLE}, told once.", id="note"))
         checkpoints.create(engine, "kept")
     whole = kept.read_bytes()
     packed_anew = io.BytesIO()

@@ -6,7 +6,7 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import SECRET
 
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import InvalidRequest
 
 

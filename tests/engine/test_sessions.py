@@ -12,7 +12,7 @@ from tests.samples import SECRET, write_memory
 from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.engine import Engine, sessions
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import ItemKind, SessionState
 

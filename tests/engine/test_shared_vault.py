@@ -8,7 +8,7 @@ from pathlib import Path
 
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import AlreadyExists
 
 SPAWN = multiprocessing.get_context("spawn")

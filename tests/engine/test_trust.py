@@ -14,14 +14,14 @@ from tests.samples import write_memory
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
 from scrimshaw.engine.checkpoints import create, path_of
+from scrimshaw.engine.history import undo
 from scrimshaw.engine.importing import save_file
-from scrimshaw.engine.indexing import rebuild, scan
-from scrimshaw.engine.linking import link, unlink
-from scrimshaw.engine.reading import get, search
-from scrimshaw.engine.restoring import restore
-from scrimshaw.engine.undoing import undo
-from scrimshaw.engine.vouching import claimants, notice
-from scrimshaw.engine.writing import NewText, delete, save, update
+from scrimshaw.engine.index import rebuild, scan
+from scrimshaw.engine.links import link, unlink
+from scrimshaw.engine.read import get, search
+from scrimshaw.engine.restore import restore
+from scrimshaw.engine.trust import claimants, notice
+from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.models import Memory, MemoryType, Relation, SourceFile, Tier, Trust
 from scrimshaw.search.lineage import lowest, traced

@@ -8,7 +8,7 @@ import pytest
 
 from scrimshaw.config import EmbeddingSettings, Settings
 from scrimshaw.engine.core import open_engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.evaluation.search_quality import evaluate, evaluate_titles, read_queries
 from scrimshaw.models import Channel

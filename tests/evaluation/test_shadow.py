@@ -10,7 +10,7 @@ from tests.samples import write_memory
 
 from scrimshaw.config import TargetSettings
 from scrimshaw.engine import Engine, sessions
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.evaluation.search_quality import JudgedQuery
 from scrimshaw.evaluation.shadow import (
     ATTENTION,

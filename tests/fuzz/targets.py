@@ -22,8 +22,8 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.app.rules import own_rules, usable_rules
 from scrimshaw.config import load
-from scrimshaw.engine import open_engine, writing
-from scrimshaw.engine.writing import NewText
+from scrimshaw.engine import open_engine, write
+from scrimshaw.engine.write import NewText
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest import contamination, front_matter, instructions
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
@@ -173,7 +173,7 @@ def _hooks(client: str, folder: Path) -> Iterator[Check]:
     """A real project whose memory the prompts bring up. A hook may refuse an input with ValueError: it fails open."""
     settings = _project(folder)
     with open_engine(settings) as engine:
-        writing.save(engine, NewText(content="# Why apsw\n\nThe log.\n", triggers=("wal reset",)), force=True)
+        write.save(engine, NewText(content="# Why apsw\n\nThe log.\n", triggers=("wal reset",)), force=True)
 
     def check(text: str) -> None:
         hint, payload = _hinted(text.replace(PLACE, str(folder)))
@@ -197,7 +197,7 @@ def _hinted(text: str) -> tuple[str, str]:
 def _tools(folder: Path) -> Iterator[Check]:
     with open_engine(_project(folder)) as engine:
         for name in ("storage/wal", "a", "b"):
-            writing.save(engine, NewText(content=f"# About {name}\n\nWhat {name} is.\n", id=name), force=True)
+            write.save(engine, NewText(content=f"# About {name}\n\nWhat {name} is.\n", id=name), force=True)
         dispatcher = Dispatcher(ALL_TOOLS, engine)
 
         def check(text: str) -> None:

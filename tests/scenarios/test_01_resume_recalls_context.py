@@ -9,7 +9,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.models import ItemKind
 
 SPEC = "Exports are signed with the key of the release, and readers refuse what is not signed."

@@ -9,7 +9,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, cost
 
 from scrimshaw.engine import Engine, sessions
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 TASK = "implement a new endpoint that exports the archive of signed reports for the auditors"
 

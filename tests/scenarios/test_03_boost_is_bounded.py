@@ -19,7 +19,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, cost, started
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.search.terms import terms
 
 MODULES = [

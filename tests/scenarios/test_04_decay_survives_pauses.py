@@ -9,7 +9,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 BASES = (0.9, 0.8, 0.7, 0.6, 0.5)
 FLOOR = 0.05

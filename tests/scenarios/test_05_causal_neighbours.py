@@ -11,7 +11,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 QUERY = "session ranking improvements"
 PER_HOP = 0.05

@@ -9,7 +9,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, cost
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 WINDOW = 64_000
 """Tokens of a client's context; at 95 % a deep reply (3,500) would not fit any more."""

@@ -12,7 +12,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, Clock, started
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.models import Channel, ItemKind
 from scrimshaw.search.results import SearchRequest
 

@@ -12,7 +12,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent, started
 
 from scrimshaw.engine import Engine, sessions
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.evaluation.metrics import percentile
 from scrimshaw.models import Relation
 from scrimshaw.search.pipeline import SEEDS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.scenarios.client import Client
 
-from scrimshaw.engine import Engine, drafts, indexing
+from scrimshaw.engine import Engine, drafts, index
 from scrimshaw.ingest.front_matter import read
 from scrimshaw.ingest.quality import judge
 from scrimshaw.models import Filters
@@ -63,6 +63,6 @@ def test_the_draft_is_set_aside_with_its_flags_and_not_indexed(engine: Engine, c
     assert values["tier"] == "temporary"
     assert isinstance(values["quality"], dict)
     assert "has_placeholders" in values["quality"]["flags"]
-    indexing.scan(engine)
+    index.scan(engine)
     assert not list(vault.rglob("*.md"))
     assert engine.index.count(Filters()) == {"": 0}

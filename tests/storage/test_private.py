@@ -14,7 +14,7 @@ from tests.samples import write_memory
 from scrimshaw.app.hooks.log import log
 from scrimshaw.app.hooks.record import handle
 from scrimshaw.app.hooks.settings import COPY, settings_of
-from scrimshaw.engine import Engine, writing
+from scrimshaw.engine import Engine, write
 from scrimshaw.models import Redacted
 from scrimshaw.storage.files import Vault
 from scrimshaw.storage.sqlite import Database
@@ -66,7 +66,7 @@ def test_files_of_a_private_vault_are_their_owners_alone(tmp_path: Path) -> None
 
 
 def test_memories_have_the_modes_that_git_gives(engine: Engine, vault: Path, umask: int) -> None:
-    writing.save(engine, writing.NewText(content="# Shared\n\nWith everybody.\n", id="a/shared"), force=True)
+    write.save(engine, write.NewText(content="# Shared\n\nWith everybody.\n", id="a/shared"), force=True)
     assert mode(vault / "a/shared.md") == 0o666 & ~umask
     assert mode(vault / "a") == 0o777 & ~umask
     path = write_memory(vault, "mine", "# Mine\n")

@@ -19,7 +19,7 @@ from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.record import handle
-from scrimshaw.engine import Engine, drafts, indexing, reading, undoing, writing
+from scrimshaw.engine import Engine, drafts, history, index, read, write
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.errors import NewerDatabase
 from scrimshaw.search.results import SearchRequest
@@ -70,11 +70,11 @@ def live_through(engine: Engine, project: Path) -> None:
     hook(project, "UserPromptSubmit", prompt="We decided to use apsw; make the deploy work")
     bash(project, "t1", "git commit -m 'fix: use apsw'", "[main 1a2b3c4] fix: use apsw\n 1 file changed")
     bash(project, "t2", "make deploy", "Error: port 8443 in use")
-    writing.save(engine, writing.NewText(content=WAL, id="storage/wal", triggers=("wal reset",), session="S1"))
-    writing.save(engine, writing.NewText(content="# Old\n\nThis goes away again.\n", id="old"), force=True)
-    writing.update(engine, "storage/wal", {"tier": "important"}, content=f"{WAL}\nMore.\n", session="S1")
-    writing.delete(engine, ["old"])
-    reading.search(engine, SearchRequest(query="why apsw"))
+    write.save(engine, write.NewText(content=WAL, id="storage/wal", triggers=("wal reset",), session="S1"))
+    write.save(engine, write.NewText(content="# Old\n\nThis goes away again.\n", id="old"), force=True)
+    write.update(engine, "storage/wal", {"tier": "important"}, content=f"{WAL}\nMore.\n", session="S1")
+    write.delete(engine, ["old"])
+    read.search(engine, SearchRequest(query="why apsw"))
     hook(project, "SessionEnd", reason="exit")
     drafts.make_draft(engine, "S1")
 
@@ -129,10 +129,10 @@ def test_a_journal_of_an_older_version_can_be_worked_with(open_memory: OpenMemor
     checked, broken = engine.journal.verify()
     assert (checked, broken) == (len([row for table, row in rows if table == "ledger"]), 0)
     undone = next(row["seq"] for row in engine.journal.history() if row["action"] == "retire")
-    assert undoing.undo(engine, entry=undone).undone == 1
-    assert reading.get(engine, "old").body.endswith("This goes away again.\n")
-    assert reading.search(engine, SearchRequest(query="apsw log")).hits[0].memory.id == "storage/wal"
-    writing.save(engine, writing.NewText(content="# New\n\nSaved by the version of today.\n", id="new"), force=True)
+    assert history.undo(engine, entry=undone).undone == 1
+    assert read.get(engine, "old").body.endswith("This goes away again.\n")
+    assert read.search(engine, SearchRequest(query="apsw log")).hits[0].memory.id == "storage/wal"
+    write.save(engine, write.NewText(content="# New\n\nSaved by the version of today.\n", id="new"), force=True)
     bash(project, "t9", "git commit -m 'fix: later'", "[main 2b3c4d5] fix: later\n 1 file changed")
     assert any("fix: later" in item.text for item in engine.sessions.items("S1"))
     assert create(engine, f"after-{schema}").name == f"after-{schema}"
@@ -145,8 +145,8 @@ def test_an_index_of_every_older_version_is_usable(open_memory: OpenMemory, proj
             path.unlink()
         Database(project / ".scrimshaw" / INDEX, "index", durable=False, busy_timeout_ms=1000, through=schema).close()
         with open_memory() as engine:
-            indexing.scan(engine)
-            assert reading.search(engine, SearchRequest(query="apsw")).hits
+            index.scan(engine)
+            assert read.search(engine, SearchRequest(query="apsw")).hits
 
 
 def of_a_later_version(path: Path) -> bytes:

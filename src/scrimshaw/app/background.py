@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from scrimshaw.app.worker import Worker
-from scrimshaw.engine import Engine, canary, checkpoints, drafts, indexing
+from scrimshaw.engine import Engine, canary, checkpoints, drafts, index
 from scrimshaw.engine.degradations import INDEX, RECALL, WATCHER, index_behind
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
@@ -111,8 +111,8 @@ class Background:
         self._attempt(INDEX, self._read_files, index_behind)
 
     def _read_files(self) -> None:
-        indexing.tidy(self._engine)
-        if mended := indexing.scan(self._engine).mended:
+        index.tidy(self._engine)
+        if mended := index.scan(self._engine).mended:
             _log.warning("The index had lost %s memories; their files were read again.", mended)
 
     def _settle(self) -> None:

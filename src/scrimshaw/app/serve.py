@@ -20,7 +20,7 @@ from scrimshaw.app.mcp.schema import PromptSpec, prompt
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, inspecting, open_engine, reading
+from scrimshaw.engine import Engine, inspecting, open_engine, read
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, Trust
 from scrimshaw.search.results import SearchRequest
@@ -83,7 +83,7 @@ class Memories:
 
     def read(self, memory_id: str) -> str:
         """A memory's text, in a fence with its label where no person vouches for it; raises NotFound."""
-        found = reading.get(self._engine, memory_id)
+        found = read.get(self._engine, memory_id)
         trust = found.memory.provenance.trust
         if trust == Trust.HUMAN:
             return inject.shown(found.body)
@@ -100,7 +100,7 @@ class RecallCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 @prompt()
 def recall(engine: Engine, call: RecallCall) -> str:
     """Bring what is known about a topic into the conversation."""
-    found = search_reply(reading.search(engine, SearchRequest(query=call.topic, excerpt_tokens=_RECALL_TOKENS)))
+    found = search_reply(read.search(engine, SearchRequest(query=call.topic, excerpt_tokens=_RECALL_TOKENS)))
     lines = [f"## {hit.title} (memory://{hit.id}, trust: {hit.trust})\n{hit.text}" for hit in found.hits]
     body = "\n\n".join(lines) or "Nothing is known about it yet."
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 
-from scrimshaw.engine import Engine, drafts, importing, indexing
+from scrimshaw.engine import Engine, drafts, importing, index
 from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
@@ -24,12 +24,12 @@ STOPPED = "its worker was stopped"
 
 _log = logging.getLogger(__name__)
 
-Handler = Callable[[Engine, Job, indexing.KeepGoing], str]
+Handler = Callable[[Engine, Job, index.KeepGoing], str]
 
 # In the order of urgency: what was said yesterday is asked for first, vectors only make the answers better.
 HANDLERS: Mapping[str, Handler] = {
     DRAFT_JOB: drafts.run_draft_job,
-    indexing.EMBED: indexing.run_embed_job,
+    index.EMBED: index.run_embed_job,
     importing.INGEST: importing.run_ingest_job,
 }
 

@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import REBUILD, Lost
 from scrimshaw.engine.golden import golden_file
-from scrimshaw.engine.indexing import vectors_ready
-from scrimshaw.engine.reading import search
+from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.read import search
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.models import Channel, Degradation, Filters, Memory
 from scrimshaw.search.embedder import EmbedderUnavailable

@@ -27,7 +27,7 @@ from scrimshaw.errors import (
 )
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile
-from scrimshaw.storage import archive, swap
+from scrimshaw.storage import archive, transaction
 from scrimshaw.storage.archive import LATEST, Dated, Kept, Manifest, dated, open_archive, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.files import content_hash
@@ -136,11 +136,11 @@ def _undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
     An undo or a restore has its row only when all of its files are changed, so one that goes on is waited for.
     """
     before_it = engine.journal.history(limit=1)
-    if not swap.is_interrupted(engine.folder):
+    if not transaction.is_interrupted(engine.folder):
         made = write()
-        if engine.journal.history(limit=1) == before_it and not swap.is_interrupted(engine.folder):
+        if engine.journal.history(limit=1) == before_it and not transaction.is_interrupted(engine.folder):
             return made
-    with engine.exclusive():
+    with engine.write_lock():
         return write()
 
 

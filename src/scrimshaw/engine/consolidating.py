@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
+from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import ORIGIN
-from scrimshaw.engine.moments import moment
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.ingest import markdown
 from scrimshaw.ingest.headings import headings
 from scrimshaw.models import Edge, Filters, Memory, MemoryType, Relation, Trust
@@ -48,7 +48,7 @@ class Consolidated(Struct, frozen=True, kw_only=True):
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
     """One proposal for each topic that several session memories of the last days share, each memory in one only."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
-    filters = Filters(types=(MemoryType.SESSION,), since=moment(since), topics=(topic,) if topic else ())
+    filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
     memories = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
     memories.sort(key=lambda memory: (memory.created, memory.id))

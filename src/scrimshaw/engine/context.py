@@ -11,7 +11,7 @@ from msgspec import Struct
 from scrimshaw.config import ContextSettings
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.reading import search
+from scrimshaw.engine.read import search
 from scrimshaw.models import Filters, Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.routing import detect_intent

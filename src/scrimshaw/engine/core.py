@@ -9,17 +9,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
 
+import msgspec
+
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import Degradations
-from scrimshaw.engine.vouching import settled
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.documents import parse
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile
+from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile, Tier
 from scrimshaw.search.embed import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
-from scrimshaw.storage import swap
+from scrimshaw.storage import transaction
 from scrimshaw.storage.discover import discover
 from scrimshaw.storage.files import Vault, lock
 from scrimshaw.storage.journal_file import JOURNAL, demand_sound, remember
@@ -73,19 +74,19 @@ class Engine:
         return self.folder / LOCK_FILE
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def write_lock(self) -> Iterator[None]:
         """Hold the vault's writer lock; what a killed process left half done is ended first.
 
         Raises VaultBusy, StorageFailure, and Conflict where a person wrote over what was left half done.
         """
         with lock(self.lock_path(), LOCK_TIMEOUT_S):
             vaults = (source.root for source in self.sources if source.writable)
-            swap.recover(self.folder, self.journal.agreed, (self.settings.folder, *vaults))
+            transaction.recover(self.folder, self.journal.agreed, (self.settings.folder, *vaults))
             yield
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:
         """The document in a file's bytes, redacted; raises UnreadableFile."""
-        return settled(parse(file, raw, redact, count_tokens=count_tokens))
+        return downgrade_unvouched_tier(parse(file, raw, redact, count_tokens=count_tokens))
 
     def limits(self) -> Limits:
         """Which files are too large to be a memory."""
@@ -133,6 +134,13 @@ class Engine:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def downgrade_unvouched_tier(document: Document) -> Document:
+    """The document, important where it claims to be constitutional outside of a person's vault."""
+    if document.tier != Tier.CONSTITUTIONAL or document.file.writable:
+        return document
+    return msgspec.structs.replace(document, tier=Tier.IMPORTANT)
 
 
 def open_engine(
@@ -187,8 +195,8 @@ def _open_journal(path: Path, busy_timeout_ms: int, anew: bool) -> SqliteJournal
 
 def _recover(engine: Engine) -> None:
     """End what a killed process left half done; raises VaultBusy while one is at it."""
-    if swap.is_interrupted(engine.folder):
-        with engine.exclusive():
+    if transaction.is_interrupted(engine.folder):
+        with engine.write_lock():
             pass
 
 

@@ -13,15 +13,15 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.clock import format_time
 from scrimshaw.engine.checkpoints import before as checkpoint_before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
-from scrimshaw.engine.indexing import KeepGoing
-from scrimshaw.engine.judging import quality_of
-from scrimshaw.engine.moments import moment
-from scrimshaw.engine.names import slug
-from scrimshaw.engine.recording import Change, carry_out
-from scrimshaw.engine.writing import MANY, NewText, Saved, composed, rewrite, save
+from scrimshaw.engine.index import KeepGoing
+from scrimshaw.engine.ledger import Change, apply_changes
+from scrimshaw.engine.memory_ids import slug
+from scrimshaw.engine.quality import quality_of
+from scrimshaw.engine.write import MANY, NewText, Saved, composed, rewrite, save
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest import front_matter
 from scrimshaw.ingest.redact import redact
@@ -164,7 +164,7 @@ def discard(engine: Engine, names: Sequence[str]) -> None:
     """Remove rejected drafts; raises NotFound."""
     if not names:
         return
-    with engine.exclusive():
+    with engine.write_lock():
         for name in names:
             _vault(engine).remove(name, None)
 
@@ -178,7 +178,7 @@ def expire(engine: Engine) -> tuple[list[str], list[str]]:
     now = engine.clock()
     drafts = [each.name for each in set_aside(engine) if each.expires <= now]
     discard(engine, drafts)
-    before = moment(now - engine.settings.drafts.expire_days * _DAY_S)
+    before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
     over = [each for each in temporary if each.writable and each.provenance.trust != Trust.HUMAN]
     return drafts, _retired(engine, over) if over else []
@@ -188,9 +188,9 @@ def _retired(engine: Engine, seen: Sequence[Memory]) -> list[str]:
     """Retire those of the memories whose file is as it was seen; their ids."""
     if len(seen) >= MANY:
         checkpoint_before(engine, "delete")
-    with engine.exclusive():
+    with engine.write_lock():
         same = [memory for memory in seen if _hash_now(engine, memory.id) == memory.content_hash]
-        carry_out(engine, [_retirement(engine, memory) for memory in same])
+        apply_changes(engine, [_retirement(engine, memory) for memory in same])
         try:
             engine.index.retire([memory.path for memory in same])
         except StorageFailure as error:
@@ -250,7 +250,7 @@ def _settled(engine: Engine, new: NewText, saved: Saved) -> DraftOutcome:
 
 
 def _new_text(made: Draft, body: str, events: Sequence[RecordedEvent]) -> NewText:
-    created = moment(made.ended)
+    created = format_time(made.ended)
     return NewText(
         content=body,
         id=_memory_id(created, made.title, made.session),
@@ -301,7 +301,7 @@ def _put_aside(engine: Engine, new: NewText, reasons: Sequence[str]) -> Path:
     kept = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(reasons)})
     text, _ = composed(engine, kept, redact(new.title).text, redact(new.content))
     name = slug(new.session)
-    with engine.exclusive():
+    with engine.write_lock():
         _vault(engine).write(name, text, expected_hash=None)
     return _folder(engine) / f"{name}.md"
 

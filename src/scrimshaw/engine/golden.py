@@ -31,7 +31,7 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
     for memory_id in golden.expect:
         engine.memory(memory_id)
     path = golden_path(engine)
-    with engine.exclusive():
+    with engine.write_lock():
         if any(known.text == golden.text for known in golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
         before = golden_text(path)

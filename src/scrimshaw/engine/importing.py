@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.indexing import KeepGoing, scan
-from scrimshaw.engine.vouching import notice
-from scrimshaw.engine.writing import NewText, Saved, save
+from scrimshaw.engine.index import KeepGoing, scan
+from scrimshaw.engine.trust import notice
+from scrimshaw.engine.write import NewText, Saved, save
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EdgeKind, Job, Relation, SourceFile, Trust

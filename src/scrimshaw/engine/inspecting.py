@@ -11,10 +11,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from scrimshaw.engine import reading
+from scrimshaw.engine import read
 from scrimshaw.engine.capabilities import PROBES, Probe, Verdict, measured
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.indexing import vectors_ready
+from scrimshaw.engine.index import vectors_ready
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Capability, Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
 from scrimshaw.search.faults import Faults, Part
@@ -113,7 +113,7 @@ def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int
     if not 1 <= limit <= LARGEST_PAGE or offset < 0:
         raise InvalidRequest(f"A page has 1 to {LARGEST_PAGE} memories from offset 0.", "", parameter="limit")
     memories = engine.index.select(filters, sort=sort, limit=limit, offset=offset)
-    known = reading.traced(engine, {memory.id: memory for memory in memories})
+    known = read.traced(engine, {memory.id: memory for memory in memories})
     return Page(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)
 
 

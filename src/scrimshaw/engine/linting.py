@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES
-from scrimshaw.engine.judging import judged
+from scrimshaw.engine.quality import judged
 from scrimshaw.errors import NotFound, UnreadableFile
 from scrimshaw.ingest import documents, front_matter
 from scrimshaw.ingest.references import Reference, references, stale

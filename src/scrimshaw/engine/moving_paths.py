@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.linting import ProjectFiles, project_files
-from scrimshaw.engine.writing import rewrite
+from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest import documents
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten

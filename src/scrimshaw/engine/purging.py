@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import GLOBAL, Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.engine.purge_targets import Target, read_files
 from scrimshaw.errors import StorageFailure, UnusableArchive
 from scrimshaw.ingest.redact import redact
@@ -189,7 +189,7 @@ def erase(
     The rows go first and the memories' files last: as long as these stand, the next purge knows what to look for.
     """
     engine.vault_of("")  # raises ReadOnly
-    with engine.exclusive():
+    with engine.write_lock():
         places = list(_places(engine, _with_global(target, include_global)))
         texts = [place for place in places if _is_written(place, target) and _holds(place, target)]
         *files, whole = _entries(engine, target, texts)

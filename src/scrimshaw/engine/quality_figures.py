@@ -11,8 +11,8 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES
-from scrimshaw.engine.judging import judged
 from scrimshaw.engine.linting import memory_files
+from scrimshaw.engine.quality import judged
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import documents, metadata, sheet
 from scrimshaw.ingest.quality import Verdict

@@ -17,8 +17,8 @@ from msgspec import Meta, Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.indexing import embed_pending, scan
-from scrimshaw.engine.reading import search
+from scrimshaw.engine.index import embed_pending, scan
+from scrimshaw.engine.read import search
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.evaluation.metrics import answers_among, hit_at, mrr_at, ndcg_at, percentile
 from scrimshaw.models import Channel, Degradation, Filters

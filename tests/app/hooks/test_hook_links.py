@@ -14,7 +14,7 @@ from tests.scenarios.agent import Agent
 
 from scrimshaw.app.hooks.record import handle
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 LONG = "# Harbour\n\n" + "The walrus sings in the harbour.\n" * 60
 

@@ -15,7 +15,7 @@ import pytest
 from tests.samples import write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 from scrimshaw.models import ItemKind, Trust
 
 SECRET = "ghp_" + "a1B2" * 9

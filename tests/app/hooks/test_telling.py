@@ -14,7 +14,7 @@ from scrimshaw.app.hooks.answer import answer, takes_text
 from scrimshaw.app.hooks.parse import CLIENTS
 from scrimshaw.app.hooks.record import handle
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import scan
+from scrimshaw.engine.index import scan
 
 ASKED = "is the wal reset bug fixed?"
 

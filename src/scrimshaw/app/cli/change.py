@@ -16,7 +16,7 @@ from scrimshaw.app.cli import options, render
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import content_of, example
 from scrimshaw.app.cli.output import confirm, plain, show
-from scrimshaw.engine import Engine, indexing, reading, vouching, writing
+from scrimshaw.engine import Engine, index, read, trust, write
 from scrimshaw.errors import InvalidRequest, ReadOnly, said
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Memory, MemoryType, Tier, Trust
@@ -53,7 +53,7 @@ def save(
     """Save a new memory: redacted, durable, found at once."""
     if bool(text) == bool(file):
         raise typer.BadParameter("Give the text, or - for standard input, or --file; one of them.")
-    new = writing.NewText(
+    new = write.NewText(
         content=content_of(text, file),
         id=memory_id,
         title=title,
@@ -68,7 +68,7 @@ def save(
     if not dry_run:
         _demand_will(tier, yes)
     with open_memory(project) as engine:
-        saved = writing.save(engine, new, force=force, dry_run=dry_run)
+        saved = write.save(engine, new, force=force, dry_run=dry_run)
     show(saved, as_json, render.saved)
 
 
@@ -106,7 +106,7 @@ def edit(
         if stated or content is not None:
             text = None if content is None else content_of(content)
             expected = expect or memory.content_hash
-            saved = writing.update(engine, memory_id, stated, content=text, expected_hash=expected, actor="human")
+            saved = write.update(engine, memory_id, stated, content=text, expected_hash=expected, actor="human")
             saved = replace(saved, notices=doubts)
         else:
             saved = _edited_by_hand(engine, memory, yes)
@@ -129,7 +129,7 @@ def delete(
             _demand_writable([engine.memory(memory_id) for memory_id in ids])
         else:
             confirm(f"Delete {', '.join(ids)}{' without a trace' if purge else ''}?", yes)
-            writing.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
+            write.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
     show(Deleted(ids=ids, purged=purge, dry_run=dry_run), as_json, render.deleted)
 
 
@@ -141,7 +141,7 @@ def _demand_will(tier: Tier | None, yes: bool, doubts: tuple[str, ...] = ()) -> 
 
 def _doubts(engine: Engine, memory_id: str) -> tuple[str, ...]:
     """What a person should know of a memory's words before vouching for them."""
-    found = reading.get(engine, memory_id)
+    found = read.get(engine, memory_id)
     memory, words = found.memory, found.memory.provenance
     text = "\n".join((memory.title, *memory.triggers, found.body))
     whose = f"{plain(memory_id)} comes from {plain(words.source)}, trust {words.trust}."
@@ -164,7 +164,7 @@ def _demand_writable(memories: list[Memory]) -> None:
             raise ReadOnly(f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes.")
 
 
-def _edited_by_hand(engine: Engine, memory: Memory, yes: bool) -> writing.Saved:
+def _edited_by_hand(engine: Engine, memory: Memory, yes: bool) -> write.Saved:
     """What the file says after the user's editor has closed; what a person wrote into a constitutional one stands."""
     _demand_writable([memory])
     editor = config.editor()
@@ -177,11 +177,11 @@ def _edited_by_hand(engine: Engine, memory: Memory, yes: bool) -> writing.Saved:
         raise InvalidRequest(f"The editor {editor!r} failed: {said(error)}.", hint) from error
     if code:
         raise InvalidRequest(f"The editor {editor!r} failed: it ended with exit code {code}.", hint)
-    indexing.scan(engine)
+    index.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
-    if status == "updated" and vouching.notice(after):
+    if status == "updated" and trust.notice(after):
         if memory.tier != Tier.CONSTITUTIONAL:
             _demand_will(Tier.CONSTITUTIONAL, yes, _doubts(engine, after.id))
-        return writing.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")
-    return writing.Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)
+        return write.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")
+    return write.Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)

@@ -14,9 +14,11 @@ from scrimshaw.app.cli import options, recovery
 from scrimshaw.app.cli.memory import existing, open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, note, plain, show
-from scrimshaw.engine import Engine, checkpoints, indexing, open_engine, recovering, restoring
+from scrimshaw.engine import Engine, checkpoints, index, open_engine
 from scrimshaw.engine.checkpoints import Checkpoint
-from scrimshaw.engine.restoring import Restored
+from scrimshaw.engine.recovery import is_lost, set_aside
+from scrimshaw.engine.restore import Restored, restore_newest
+from scrimshaw.engine.restore import restore as bring_back
 
 app = typer.Typer(help="The whole memory, kept and brought back.", no_args_is_help=True)
 files = typer.Typer()
@@ -114,7 +116,7 @@ def backup(
 ) -> None:
     """Write the whole memory to a file, with checksums."""
     with open_memory(project, fresh=False) as engine:
-        indexing.catch_up(engine)  # on a disk that cannot be written a backup is wanted most
+        index.catch_up(engine)  # on a disk that cannot be written a backup is wanted most
         made = checkpoints.backup(engine, file, include_global=include_global)
     show(made, as_json, _made)
 
@@ -148,23 +150,23 @@ def restore(
 def _brought_back(project: Path | None, find: Callable[[Engine], Path], how: _How, *, fresh: bool = True) -> Restored:
     with open_memory(project, fresh=fresh) as engine:
         path = find(engine)
-        planned = restoring.restore(engine, path, clear_existing=how.clear, overwrite_edits=how.overwrite, dry_run=True)
+        planned = bring_back(engine, path, clear_existing=how.clear, overwrite_edits=how.overwrite, dry_run=True)
         if how.dry_run:
             return planned
         if how.clear and (planned.written or planned.removed):
             confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", how.yes)
-        return restoring.restore(engine, path, clear_existing=how.clear, overwrite_edits=how.overwrite)
+        return bring_back(engine, path, clear_existing=how.clear, overwrite_edits=how.overwrite)
 
 
 def _newest(project: Path | None, yes: bool) -> Restored:
     """What is missing from the newest checkpoint; only the journal's rows after a damaged one was moved away."""
     settings = existing(project)
-    confirm(recovery.question(recovering.is_lost(settings)), yes)
-    aside = recovering.set_aside(settings)
+    confirm(recovery.question(is_lost(settings)), yes)
+    aside = set_aside(settings)
     if aside:
         recovery.tell_aside(aside)
     with open_engine(settings, anew=aside is not None) as engine:
-        restored, unusable = restoring.restore_newest(engine, aside=aside)
+        restored, unusable = restore_newest(engine, aside=aside)
     for error in unusable:
         note(error.message)
     return restored

@@ -17,7 +17,7 @@ from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.setup import programs
 from scrimshaw.app.setup.status import Connection, connections
 from scrimshaw.config import Settings
-from scrimshaw.engine import Engine, indexing, inspecting, open_engine, vouching
+from scrimshaw.engine import Engine, index, inspecting, open_engine, trust
 from scrimshaw.engine.capabilities import Verdict, takes_a_file
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.inspecting import Health
@@ -142,7 +142,7 @@ def _capability(health: Health, row: Capability) -> Finding:
 
 def _files(engine: Engine) -> Finding:
     try:
-        return _skipped(indexing.scan(engine))
+        return _skipped(index.scan(engine))
     except StorageFailure as error:
         return _problem("files", f"The index cannot follow them: {error.message}", error.hint)
 
@@ -156,18 +156,18 @@ def _skipped(report: SyncReport) -> Finding:
 
 def _claims(engine: Engine) -> Iterator[Finding]:
     """What is shown before every answer by a file alone, and what claims to be and is not."""
-    for memory in vouching.by_hand(engine):
+    for memory in trust.by_hand(engine):
         told = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
         fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
         yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
-    for name, trust in vouching.silenced(engine).items():
+    for name, lowest in trust.silenced(engine).items():
         told = (
-            f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {trust}"
+            f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {lowest}"
         )
         fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
         yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
-    for memory in vouching.claimants(engine):
-        told, _, command = vouching.notice(memory).partition(": `")
+    for memory in trust.claimants(engine):
+        told, _, command = trust.notice(memory).partition(": `")
         fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
         yield Finding(name="constitutional", verdict=Verdict.NOTE, detail=told, fix=fix)
 

@@ -12,7 +12,7 @@ from scrimshaw.app.cli import calibration, options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note, percent, show, show_json
-from scrimshaw.engine.judging import judged
+from scrimshaw.engine.quality import judged
 from scrimshaw.evaluation.quality import FlagScore, QualityReport, QualityScore, evaluate_quality, labelled_files
 
 app = typer.Typer()

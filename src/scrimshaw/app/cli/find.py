@@ -13,7 +13,7 @@ from scrimshaw.app.cli.memory import existing, fill_few, open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note_degradations, show
 from scrimshaw.app.cli.quality import show_quality
-from scrimshaw.engine import indexing, inspecting, reading
+from scrimshaw.engine import index, inspecting, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.quality_figures import DAYS
 from scrimshaw.models import Filters, Intent
@@ -61,7 +61,7 @@ def search(
     wanted = options.channels_of(channels)
     with open_memory(project, fresh=False) as engine:
         if not no_scan:
-            indexing.catch_up(engine)
+            index.catch_up(engine)
             fill_few(engine)
         request = SearchRequest(
             query=query,
@@ -72,7 +72,7 @@ def search(
             include_content=content,
             token_budget=budget,
         )
-        result = reading.search(engine, request)
+        result = read.search(engine, request)
         told = engine.degradations.of(INDEX)
     show(result, as_json, partial(render.search, explain=explain, trace=trace))
     if not as_json:
@@ -90,8 +90,8 @@ def get(
     """Print the text of a memory; in a pipe the text alone."""
     with open_memory(project, fresh=False) as engine:
         if not no_scan:
-            indexing.catch_up(engine)
-        found = reading.get(engine, memory_id, anchor)
+            index.catch_up(engine)
+        found = read.get(engine, memory_id, anchor)
     show(found, as_json, render.text)
     if not as_json:
         note_degradations(found.degradations)

@@ -20,8 +20,8 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, note, show
-from scrimshaw.engine import undoing
-from scrimshaw.engine.undoing import Step, Undone
+from scrimshaw.engine.history import Step, Undone
+from scrimshaw.engine.history import undo as undo_entries
 from scrimshaw.errors import AlreadyExists, StorageFailure
 
 app = typer.Typer(help="The record of all changes.", no_args_is_help=True)
@@ -103,7 +103,7 @@ def undo(
         raise typer.BadParameter("Give --session or --entry, one of them.")
     if redo and not session:
         raise typer.BadParameter("--redo goes with --session; an undo of one entry is an entry itself.")
-    take_back = partial(undoing.undo, session=session, entry=entry or 0, redo=redo)
+    take_back = partial(undo_entries, session=session, entry=entry or 0, redo=redo)
     with open_memory(project) as engine:
         planned = take_back(engine, dry_run=True)
         if not dry_run and planned.undone:

@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from scrimshaw.app.cli.output import Advance, note_degradations, progress
 from scrimshaw.config import Settings, find_project, load
-from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.indexing import EMBED, EMBED_BATCH
+from scrimshaw.engine.index import EMBED, EMBED_BATCH
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Degradation, JobState
 from scrimshaw.search.embed import EmbedderUnavailable
@@ -51,7 +51,7 @@ def open_memory(project: Path | None, *, fresh: bool = True) -> Iterator[Engine]
     """
     with open_engine(existing(project)) as engine:
         if fresh:
-            indexing.scan(engine)
+            index.scan(engine)
         yield engine
         note_degradations(engine.degradations.of(INDEX))
 
@@ -62,7 +62,7 @@ def fill_few(engine: Engine) -> None:
     A model or a table that refuses is not reported here: the search that follows says so with its answer.
     """
     with suppress(StorageFailure):
-        ready, total = indexing.vectors_ready(engine)
+        ready, total = index.vectors_ready(engine)
         if 0 < total - ready <= EMBED_BATCH:
             _fill(engine, lambda done, total: None)
 
@@ -84,7 +84,7 @@ def _fill(engine: Engine, advance: Advance) -> Vectors:
         return job is None or engine.journal.heartbeat(job, done, total, LEASE_S)
 
     try:
-        made = indexing.embed_pending(engine, keep_going)
+        made = index.embed_pending(engine, keep_going)
     except EmbedderUnavailable as error:
         if job:
             engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
@@ -96,5 +96,5 @@ def _fill(engine: Engine, advance: Advance) -> Vectors:
 
 def vectors_of(engine: Engine, made: int = 0, degradation: Degradation | None = None) -> Vectors:
     """How far the vectors are."""
-    ready, total = indexing.vectors_ready(engine)
+    ready, total = index.vectors_ready(engine)
     return Vectors(made=made, ready=ready, total=total, degradation=degradation)

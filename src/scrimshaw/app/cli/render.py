@@ -12,8 +12,8 @@ from rich.console import Console
 
 from scrimshaw.app.cli.output import line, note, note_degradations, plain
 from scrimshaw.engine.inspecting import Page, SessionContext, Stats
-from scrimshaw.engine.reading import MemoryText
-from scrimshaw.engine.writing import Saved
+from scrimshaw.engine.read import MemoryText
+from scrimshaw.engine.write import Saved
 from scrimshaw.evaluation.search_quality import Quality, SearchEvaluation
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Memory, Skip, Trust

@@ -16,7 +16,7 @@ from scrimshaw.app.cli.output import console, is_interactive, progress, show
 from scrimshaw.app.cli.starting import Imported, stop_if_interrupted, take_in
 from scrimshaw.app.starting.plan import EVERYTHING, Request, plan
 from scrimshaw.config import Settings
-from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.starting.sources import Found, find_sources
 from scrimshaw.errors import ConfigError, StorageFailure, said
 from scrimshaw.models import Filters, Skip
@@ -68,7 +68,7 @@ def init(
     made, kept = _create(settings)
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
-            report = indexing.scan(engine, progress=advance)
+            report = index.scan(engine, progress=advance)
         imported = _imported(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported.interrupted)
         vectors = vectors_of(engine) if in_haste else fill_vectors(engine, as_json)

@@ -15,7 +15,7 @@ from scrimshaw.app.cli.memory import Vectors, existing, fill_vectors, open_memor
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, note, progress, show
 from scrimshaw.config import Settings
-from scrimshaw.engine import Engine, indexing, open_engine
+from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, StorageFailure
 from scrimshaw.models import Skip
 from scrimshaw.storage.sync import Change, SyncReport
@@ -46,7 +46,7 @@ def scan(
     """Bring the index up to date with the files, and make missing vectors."""
     with open_memory(project, fresh=False) as engine:
         with progress("Reading files", as_json) as advance:
-            report = indexing.scan(engine, force=force, progress=advance)
+            report = index.scan(engine, force=force, progress=advance)
         if report.mended and not force:
             note(f"The index had lost {report.mended} memories; their files were read again.")
         scanned = _scanned(engine, report, no_vectors, as_json)
@@ -65,7 +65,7 @@ def rebuild(
     confirm("Read every file again and make all vectors anew?", yes)
     with _sound_index(settings) as engine:
         with progress("Reading files", as_json) as advance:
-            report = indexing.rebuild(engine, progress=advance)
+            report = index.rebuild(engine, progress=advance)
         scanned = _scanned(engine, report, no_vectors, as_json)
     show(scanned, as_json, render.scanned)
 

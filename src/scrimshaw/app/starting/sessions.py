@@ -12,7 +12,7 @@ from functools import partial
 from scrimshaw.app.hooks.capture import answers, observation
 from scrimshaw.app.hooks.event import Event, EventName, digest
 from scrimshaw.app.rules import usable_rules
-from scrimshaw.engine import Engine, reviewing
+from scrimshaw.engine import Engine, review
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.starting.taken import Taken
 from scrimshaw.engine.starting.transcripts import Stored, read_transcript
@@ -148,5 +148,5 @@ def _drafted(engine: Engine, session: str) -> tuple[tuple[str, ...], tuple[str, 
         return (), outcome.reasons
     if outcome.status == "accepted":
         # A session's memory fades within weeks of its day; taking it in today recalls it.
-        reviewing.touch(engine, [engine.memory(outcome.memory_id)])
+        review.touch(engine, [engine.memory(outcome.memory_id)])
     return (outcome.memory_id,), outcome.reasons

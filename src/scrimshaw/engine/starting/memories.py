@@ -11,12 +11,12 @@ from types import MappingProxyType
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine import reviewing
+from scrimshaw.engine import review
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.importing import save_file
-from scrimshaw.engine.names import slug
+from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.starting.taken import Taken
-from scrimshaw.engine.writing import NewText, save, update
+from scrimshaw.engine.write import NewText, save, update
 from scrimshaw.errors import ScrimshawError, UnreadableFile
 from scrimshaw.ingest import front_matter, markdown, metadata
 from scrimshaw.ingest.documents import text_hash
@@ -200,7 +200,7 @@ def _put(engine: Engine, name: str, found: _Found, ids: Mapping[str, str], dry_r
         return taken(status="left", reasons=(error.message,))
     if saved.status == "saved":
         # What is old would count as forgotten; taking it in today recalls it.
-        reviewing.touch(engine, [engine.memory(saved.id)])
+        review.touch(engine, [engine.memory(saved.id)])
     return taken(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
 
 

@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from scrimshaw.config import Settings
-from scrimshaw.engine import checkpoints, recovering, restoring, writing
+from scrimshaw.engine import checkpoints, recovery, restore, write
 from scrimshaw.engine.core import open_engine
 from scrimshaw.evaluation.proving.points import wrap
 from scrimshaw.evaluation.proving.protocol import Fault
@@ -64,9 +64,9 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
     _cut(path, chance)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    aside = recovering.set_aside(settings)
+    aside = recovery.set_aside(settings)
     with open_engine(settings, anew=aside is not None) as engine:
-        restoring.restore_newest(engine, aside=aside)
+        restore.restore_newest(engine, aside=aside)
 
 
 def _cut(path: Path, chance: Random) -> None:
@@ -174,6 +174,6 @@ def _clock_jumps(chance: Random, vault: Path) -> Weather:
         nonlocal shift_s
         shift_s = chance.choice(_JUMPS_S)
 
-    for place, name, clock in ((time, "time", now), (writing, "now", stamp)):
+    for place, name, clock in ((time, "time", now), (write, "now", stamp)):
         setattr(place, name, clock)
     return weather

@@ -9,9 +9,9 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from scrimshaw.engine import checkpoints, indexing, linking, sessions, undoing, writing
+from scrimshaw.engine import checkpoints, history, index, links, sessions, write
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.reading import search
+from scrimshaw.engine.read import search
 from scrimshaw.errors import Conflict
 from scrimshaw.evaluation.proving.protocol import Ack, Intent, Operation, Role
 from scrimshaw.ingest import front_matter
@@ -98,8 +98,8 @@ def _save(desk: Desk, token: str) -> Planned:
     memory_id, body = f"{desk.name}/{token}", _text(desk, token)
 
     def act() -> Ack:
-        new = writing.NewText(content=body, id=memory_id, session=token, topics=("proof",))
-        saved = writing.save(desk.engine, new, force=True)
+        new = write.NewText(content=body, id=memory_id, session=token, topics=("proof",))
+        saved = write.save(desk.engine, new, force=True)
         desk.own.append(memory_id)
         return _ack(desk, token, memory_id, saved.content_hash)
 
@@ -118,7 +118,7 @@ def _updated(desk: Desk, token: str, memory_id: str) -> Planned:
     body = _text(desk, token)
 
     def act() -> Ack:
-        done = writing.update(desk.engine, memory_id, {}, content=body, session=token)
+        done = write.update(desk.engine, memory_id, {}, content=body, session=token)
         row = desk.engine.journal.history(memory_id, 1, session=token)[0]
         desk.last = None if memory_id in SHARED else (int(row["seq"]), memory_id)
         return Ack(token=token, hash=done.content_hash, number=int(row["seq"]))
@@ -132,7 +132,7 @@ def _delete(desk: Desk, token: str) -> Planned | None:
     memory_id = desk.chance.choice(desk.own)
 
     def act() -> Ack:
-        writing.delete(desk.engine, [memory_id], session=token)
+        write.delete(desk.engine, [memory_id], session=token)
         desk.own.remove(memory_id)
         return _ack(desk, token, memory_id, "")
 
@@ -145,7 +145,7 @@ def _link(desk: Desk, token: str) -> Planned | None:
     memory_id, target = desk.chance.choice(desk.own), desk.chance.choice(SHARED)
 
     def act() -> Ack:
-        linking.link(desk.engine, memory_id, target, Relation.SUPPORTS, 0.5, token, session=token)
+        links.link(desk.engine, memory_id, target, Relation.SUPPORTS, 0.5, token, session=token)
         return _ack(desk, token, memory_id, content_hash(desk.path(memory_id).read_bytes()))
 
     return Planned(_intent(token, Operation.LINK, memory_id, body=body_hash(desk.body(memory_id))), act)
@@ -161,7 +161,7 @@ def _edit(desk: Desk, token: str) -> Planned | None:
 
     def act() -> Ack:
         replace_file(desk.path(memory_id), data)
-        indexing.scan(desk.engine)
+        index.scan(desk.engine)
         return _ack(desk, token, memory_id, content_hash(data))
 
     return Planned(_intent(token, Operation.EDIT, memory_id, exact=content_hash(data)), act)
@@ -178,7 +178,7 @@ def _undo(desk: Desk, token: str) -> Planned | None:
         return None
 
     def act() -> Ack:
-        if not undoing.undo(desk.engine, entry=entry).undone:
+        if not history.undo(desk.engine, entry=entry).undone:
             raise Conflict(f"Entry {entry} was not undone.")
         desk.own = own_memories(desk.engine, desk.name)
         return _ack(desk, token, memory_id, prior)
@@ -220,7 +220,7 @@ def _checkpoint(desk: Desk, token: str) -> Planned:
 
 def _scan(desk: Desk, token: str) -> Planned:
     def act() -> Ack:
-        indexing.scan(desk.engine)
+        index.scan(desk.engine)
         return Ack(token=token)
 
     return Planned(_intent(token, Operation.SCAN), act)
@@ -228,7 +228,7 @@ def _scan(desk: Desk, token: str) -> Planned:
 
 def _rebuild(desk: Desk, token: str) -> Planned:
     def act() -> Ack:
-        indexing.rebuild(desk.engine)
+        index.rebuild(desk.engine)
         return Ack(token=token)
 
     return Planned(_intent(token, Operation.REBUILD), act)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from scrimshaw.config import CONFIG_FILE, PROJECT_FOLDER, Settings, load
-from scrimshaw.engine import writing
+from scrimshaw.engine import write
 from scrimshaw.engine.core import MEMORIES, open_engine
 from scrimshaw.evaluation.proving.account import Account
 from scrimshaw.evaluation.proving.operations import SHARED
@@ -42,8 +42,8 @@ def new_project(scratch: Path, number: int) -> Project:
     project = Project(folder, load(folder, home=folder / "home", environment={}))
     with open_engine(project.settings) as engine:
         for name, token in _seeds():
-            new = writing.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
-            project.account.files[name] = writing.save(engine, new, force=True).content_hash
+            new = write.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
+            project.account.files[name] = write.save(engine, new, force=True).content_hash
         rows = list(engine.journal.dump())
     _make_older(home, 1 + number % newest_migration(sqlite_tables.SCHEMA), rows)
     return project

@@ -9,7 +9,7 @@ from random import Random
 from msgspec import Struct
 
 from scrimshaw.engine import open_engine
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.evaluation.proving import disk, faults
 from scrimshaw.evaluation.proving.account import Step, steps

@@ -10,9 +10,9 @@ from random import Random
 from msgspec import Struct
 
 from scrimshaw.config import Settings
-from scrimshaw.engine import checkpoints, indexing
+from scrimshaw.engine import checkpoints, index
 from scrimshaw.engine.core import MEMORIES, Engine, open_engine
-from scrimshaw.engine.reading import search
+from scrimshaw.engine.read import search
 from scrimshaw.errors import DamagedDatabase
 from scrimshaw.evaluation.proving.account import Account, Expected, Step, book, expectations, rows
 from scrimshaw.evaluation.proving.protocol import Fault
@@ -122,7 +122,7 @@ def _wrong_ledger(
             yield Finding(Kind.LOST, f"ledger row {number} of {name}: {said.get(number)}, acknowledged {digest[:12]}")
     hashes = {name: content_hash(raw) for name, raw in files.items()}
     yield from _ahead(engine.journal.last_hashes(), expected, hashes)
-    indexing.scan(engine)
+    index.scan(engine)
     last = {name: digest for name, digest in engine.journal.last_hashes().items() if digest and name != LINKS_FILE}
     for name in sorted(last.keys() | hashes.keys()):
         if last.get(name) != hashes.get(name):
@@ -164,7 +164,7 @@ def _missing_checkpoints(engine: Engine, account: Account) -> Iterator[Finding]:
 def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> Iterator[Finding]:
     """After recovery the index holds the files and nothing else; one that was hurt is made anew first."""
     if fault in HURT_INDEX:
-        indexing.rebuild(engine)
+        index.rebuild(engine)
     for skip in engine.index.skips():
         yield Finding(Kind.INDEX, f"{skip.path} was passed over: {skip.reason}")
     found = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)

@@ -15,7 +15,7 @@ from random import Random
 import msgspec
 
 from scrimshaw.config import Settings, load
-from scrimshaw.engine import indexing, open_engine
+from scrimshaw.engine import index, open_engine
 from scrimshaw.errors import DamagedDatabase, ScrimshawError
 from scrimshaw.evaluation.proving import faults, points
 from scrimshaw.evaluation.proving.disk import Recorder
@@ -73,7 +73,7 @@ def _opened(order: Order, settings: Settings, chance: Random) -> Desk:
 def _desk(order: Order, settings: Settings, chance: Random) -> Desk:
     engine = dataclasses.replace(open_engine(settings), clock=lambda: time.time())
     try:
-        indexing.scan(engine)
+        index.scan(engine)
         return Desk(engine, order.name, order.role, chance, own_memories(engine, order.name))
     except ScrimshawError:
         engine.close()

@@ -11,7 +11,7 @@ from scrimshaw.app.mcp.replies import MemoryView, edge_view, memory_view, nowher
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.mcp.tools.core import MemoryId
-from scrimshaw.engine import Engine, linking, reading
+from scrimshaw.engine import Engine, links, read
 from scrimshaw.models import Relation
 from scrimshaw.storage.ports import Neighbor
 
@@ -71,7 +71,7 @@ class DriftWhyCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Parameters of memory_drift_why."""
 
     memory_id: MemoryId
-    max_depth: Annotated[int, Meta(ge=1, le=linking.DEEPEST, description="Most hops of the chain.")] = 3
+    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Most hops of the chain.")] = 3
     direction: Literal["outgoing", "incoming", "both"] = "both"
     relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = ()
     include_memory_details: bool = True
@@ -90,7 +90,7 @@ class DriftWhyReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 @tool(toolset="analysis", layer="L6", idempotent=True)
 def memory_causal_link(engine: Engine, call: CausalLinkCall) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
-    linked = linking.link(
+    linked = links.link(
         engine,
         call.source_id,
         call.target_id,
@@ -106,13 +106,13 @@ def memory_causal_link(engine: Engine, call: CausalLinkCall) -> CausalLinkReply:
 def memory_causal_unlink(engine: Engine, call: CausalUnlinkCall) -> CausalLinkReply:
     """Take a relation back."""
     session = session_of(engine, call.session_id)
-    return _reply(linking.unlink(engine, call.source_id, call.target_id, call.relation, session=session))
+    return _reply(links.unlink(engine, call.source_id, call.target_id, call.relation, session=session))
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
 def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsReply:
     """Count causal relations, and find those that lead nowhere."""
-    found = linking.stats(engine)
+    found = links.stats(engine)
     return CausalStatsReply(
         edges=found.edges,
         by_relation=found.by_relation,
@@ -130,7 +130,7 @@ def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsRep
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
 def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
     """What replaced a memory and why, and the chain of causes and effects around it."""
-    found = linking.drift_why(
+    found = links.drift_why(
         engine,
         call.memory_id,
         max_depth=call.max_depth,
@@ -143,14 +143,14 @@ def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
         replaced_by=[_edge(edge) for edge in found.replaced_by],
         replaces=[_edge(edge) for edge in found.replaces],
         chain={relation: [_edge(edge) for edge in edges] for relation, edges in found.chain.items()},
-        memories=tuple(memory_view(memory) for memory in reading.traced(engine, found.memories).values()),
+        memories=tuple(memory_view(memory) for memory in read.traced(engine, found.memories).values()),
     )
 
 
 TOOLS = (memory_causal_link, memory_causal_unlink, memory_causal_stats, memory_drift_why)
 
 
-def _reply(linked: linking.Linked) -> CausalLinkReply:
+def _reply(linked: links.Linked) -> CausalLinkReply:
     return CausalLinkReply(
         source_id=linked.source,
         target_id=linked.target,

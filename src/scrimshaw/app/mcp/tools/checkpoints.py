@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.schema import tool
-from scrimshaw.engine import Engine, checkpoints, restoring
+from scrimshaw.engine import Engine, checkpoints, restore
 
 _Reply = TypeVar("_Reply")
 Name = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
@@ -105,7 +105,7 @@ def checkpoint_list(engine: Engine, call: ListCheckpointsCall) -> ListCheckpoint
 def checkpoint_restore(engine: Engine, call: RestoreCall) -> RestoreReply:
     """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
     path = checkpoints.path_of(engine, call.name)
-    restored = restoring.restore(engine, path, clear_existing=call.clear_existing, dry_run=call.dry_run, actor="agent")
+    restored = restore.restore(engine, path, clear_existing=call.clear_existing, dry_run=call.dry_run, actor="agent")
     return _as(RestoreReply, restored)
 
 

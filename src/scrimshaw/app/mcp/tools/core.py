@@ -16,10 +16,10 @@ from scrimshaw.app.hooks.inject import guarded, told
 from scrimshaw.app.mcp.replies import MemoryView, SearchReply, flags, labels, memory_view, said, search_reply
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.acting import bound, mark_shown, session_of
-from scrimshaw.engine import Engine, importing, reading, sessions, vouching, writing
+from scrimshaw.engine import Engine, importing, read, sessions, trust, write
 from scrimshaw.engine.context import Context, ContextRequest, context
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.duplicates import Similar
+from scrimshaw.engine.similar import Similar
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import (
     Degradation,
@@ -217,7 +217,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
     session = bound(engine, call.session_id)
-    result = reading.search(
+    result = read.search(
         engine,
         _request(call, offset, first=not continues),
         session,
@@ -256,14 +256,14 @@ def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_get(engine: Engine, call: GetCall) -> GetReply:
     """Read a memory, or one section of it."""
-    found = reading.get(engine, call.id, call.anchor)
+    found = read.get(engine, call.id, call.anchor)
     return GetReply(
         memory=memory_view(found.memory),
         content=guarded(found.body, found.memory.provenance.trust),
         content_hash=found.content_hash,
         flags=flags(found.body, found.memory.provenance.trust),
         redacted=found.redacted,
-        notices=(notice,) if (notice := vouching.notice(found.memory)) else (),
+        notices=(notice,) if (notice := trust.notice(found.memory)) else (),
         degraded=found.degradations,
     )
 
@@ -278,7 +278,7 @@ def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
         path = Path(call.file_path)
         saved = importing.save_file(engine, path, force=call.force, dry_run=call.dry_run, session=session)
     else:
-        saved = writing.save(engine, _new_text(engine, call), force=call.force, dry_run=call.dry_run)
+        saved = write.save(engine, _new_text(engine, call), force=call.force, dry_run=call.dry_run)
     return _save_reply(engine, saved)
 
 
@@ -295,7 +295,7 @@ def memory_update(engine: Engine, call: UpdateCall) -> SaveReply:
     changes = {name: _plain(value) for name, value in given.items() if value is not None}
     if not changes and call.content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
-    saved = writing.update(
+    saved = write.update(
         engine,
         call.id,
         changes,
@@ -309,7 +309,7 @@ def memory_update(engine: Engine, call: UpdateCall) -> SaveReply:
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
     """Memories whose trigger phrases stand in a prompt, without a model."""
-    found = reading.match_triggers(
+    found = read.match_triggers(
         engine,
         call.prompt,
         call.limit,
@@ -331,7 +331,7 @@ TOOLS = (
 )
 
 
-def _trigger_view(match: reading.TriggerMatch) -> TriggerView:
+def _trigger_view(match: read.TriggerMatch) -> TriggerView:
     memory = match.memory
     trust = memory.provenance.trust
     return TriggerView(
@@ -444,8 +444,8 @@ def _continued(call: SearchCall) -> tuple[SearchCall, int]:
     return first, max(0, offset)
 
 
-def _new_text(engine: Engine, call: SaveCall) -> writing.NewText:
-    return writing.NewText(
+def _new_text(engine: Engine, call: SaveCall) -> write.NewText:
+    return write.NewText(
         content=call.content,
         id=call.id,
         title=call.title,
@@ -463,12 +463,12 @@ def _plain(value: Any) -> object:
 
 def _similar(engine: Engine, found: Sequence[Similar]) -> list[dict[str, Any]]:
     """What is like a saved text; the title of one that is gone meanwhile is not known to be harmless."""
-    memories = reading.traced(engine, engine.index.get([each.id for each in found]))
+    memories = read.traced(engine, engine.index.get([each.id for each in found]))
     titles = {name: labels(memory).title for name, memory in memories.items()}
     return [{**msgspec.to_builtins(each), "title": titles.get(each.id, each.id)} for each in found]
 
 
-def _save_reply(engine: Engine, saved: writing.Saved) -> SaveReply:
+def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
     return SaveReply(
         id=saved.id,
         status=saved.status,

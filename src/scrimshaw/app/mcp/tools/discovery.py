@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from scrimshaw.app.mcp.replies import MemoryView, edge_view, memory_view, plain_words, skip_view
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId
-from scrimshaw.engine import Engine, inspecting, reading
+from scrimshaw.engine import Engine, inspecting, read
 from scrimshaw.models import Degradation, Filters, MemoryType, Tier
 
 _ENTRY = (
@@ -146,7 +146,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_dependencies(engine: Engine, call: DependenciesCall) -> DependenciesReply:
     """What a memory links to and what links to it."""
-    edges = reading.dependencies(engine, call.id, hops=call.max_depth, direction=call.direction)
+    edges = read.dependencies(engine, call.id, hops=call.max_depth, direction=call.direction)
     return DependenciesReply(id=call.id, edges=[edge_view(edge) for edge in edges])
 
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 
 from scrimshaw.app.mcp.replies import skip_view
 from scrimshaw.app.mcp.schema import tool
-from scrimshaw.engine import Engine, importing, indexing
+from scrimshaw.engine import Engine, importing, index
 from scrimshaw.models import Job
 
 JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
@@ -58,7 +58,7 @@ class JobReply(Struct, frozen=True, kw_only=True):
 @tool(toolset="maintenance", layer="L7", idempotent=True)
 def memory_index_scan(engine: Engine, call: ScanCall) -> ScanReply:
     """Catch up with files that changed on disk."""
-    report = indexing.scan(engine, force=call.force)
+    report = index.scan(engine, force=call.force)
     return ScanReply(
         files=report.files,
         added=report.added,

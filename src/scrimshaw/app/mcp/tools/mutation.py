@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools.acting import session_of
 from scrimshaw.app.mcp.tools.core import Folder, MemoryId
-from scrimshaw.engine import Engine, checkpoints, reviewing, writing
+from scrimshaw.engine import Engine, checkpoints, review, write
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, Tier
 
@@ -71,7 +71,7 @@ def memory_delete(engine: Engine, call: DeleteCall) -> DeleteReply:
     if bool(call.id) == bool(call.spec_folder):
         raise InvalidRequest("A delete takes an id or a spec_folder.", "Give exactly one.", parameter="id")
     ids = [call.id] if call.id else _below(engine, call.spec_folder)
-    deleted = writing.delete(engine, ids, purge=call.purge, session=session_of(engine, call.session_id))
+    deleted = write.delete(engine, ids, purge=call.purge, session=session_of(engine, call.session_id))
     return DeleteReply(deleted=deleted, count=len(deleted))
 
 
@@ -81,11 +81,11 @@ def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
     before = ""
     if call.older_than_days:
         before = (datetime.now(UTC) - timedelta(days=call.older_than_days)).strftime("%Y-%m-%d")
-    chosen = [memory.id for memory in writing.bulk_select(engine, call.tier, folder=call.spec_folder, before=before)]
+    chosen = [memory.id for memory in write.bulk_select(engine, call.tier, folder=call.spec_folder, before=before)]
     if call.dry_run or not chosen:
         return DeleteReply(deleted=chosen, count=len(chosen), dry_run=call.dry_run)
     checkpoint = "" if call.skip_checkpoint else checkpoints.before(engine, "bulk-delete").name
-    deleted = writing.delete(
+    deleted = write.delete(
         engine,
         chosen,
         reason=f"bulk delete of {call.tier}",
@@ -98,7 +98,7 @@ def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
 @tool(toolset="mutation", layer="L4")
 def memory_validate(engine: Engine, call: ValidateCall) -> ValidateReply:
     """Say whether a memory helped; memories that did not sink a little."""
-    state = reviewing.validate(engine, call.id, useful=call.was_useful)
+    state = review.validate(engine, call.id, useful=call.was_useful)
     return ValidateReply(
         id=state.id, confidence=state.confidence, validations=state.reviews, promotable=state.promotable
     )

@@ -5,6 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 
-def moment(at: float) -> str:
+def format_time(at: float) -> str:
     """Seconds since 1970 as ISO in UTC, to the second."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

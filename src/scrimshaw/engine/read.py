@@ -9,7 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine import reviewing, sessions
+from scrimshaw.engine import review, sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
 from scrimshaw.errors import NotFound
@@ -84,7 +84,7 @@ def search(
     if red := engine.degradations.of(INDEX, RECALL, SESSION):
         result = replace(result, degradations=(*result.degradations, *red))
     if track_access:
-        reviewing.touch(engine, [hit.memory for hit in result.hits])
+        review.touch(engine, [hit.memory for hit in result.hits])
     return result
 
 

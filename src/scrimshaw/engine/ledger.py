@@ -15,7 +15,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.indexing import external, hash_of, kept, ledger_file
+from scrimshaw.engine.index import external, hash_of, kept, ledger_file
 from scrimshaw.errors import Conflict, StorageFailure
 from scrimshaw.models import Entry, Redacted
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
@@ -45,7 +45,7 @@ class _File(NamedTuple):
     after: bytes | None
 
 
-def carry_out(engine: Engine, changes: Sequence[Change], jobs: Sequence[tuple[str, str]] = ()) -> None:
+def apply_changes(engine: Engine, changes: Sequence[Change], jobs: Sequence[tuple[str, str]] = ()) -> None:
     """Change files, then record them in one commit with the jobs; the vault's lock is held.
 
     A hand's change that the ledger has not heard of gets a row of its own first. Raises what the acts raise, and

@@ -9,10 +9,10 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.contradictions import cues
-from scrimshaw.engine.indexing import rebuild, scan
-from scrimshaw.engine.linking import drift_why, link, stats, unlink
-from scrimshaw.engine.writing import NewText, save, update
+from scrimshaw.engine.index import rebuild, scan
+from scrimshaw.engine.links import drift_why, link, stats, unlink
+from scrimshaw.engine.proposals import cues
+from scrimshaw.engine.write import NewText, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, UnreadableFile
 from scrimshaw.models import EdgeKind, Relation
 

@@ -18,23 +18,23 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, open_engine, undoing, writing
+from scrimshaw.engine import Engine, history, open_engine, write
 from scrimshaw.engine.checkpoints import create, path_of
-from scrimshaw.engine.indexing import scan
-from scrimshaw.engine.linking import link, unlink
-from scrimshaw.engine.reading import search
-from scrimshaw.engine.restoring import restore
-from scrimshaw.engine.undoing import Undone, undo
+from scrimshaw.engine.history import Undone, undo
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.links import link, unlink
+from scrimshaw.engine.read import search
+from scrimshaw.engine.restore import restore
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound, ScrimshawError, StorageFailure
 from scrimshaw.models import Action, Relation
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage import swap
+from scrimshaw.storage import transaction
 
 S = "session-1"
 
 
 def save(engine: Engine, memory_id: str, text: str, session: str = S) -> None:
-    writing.save(engine, writing.NewText(content=text, id=memory_id, session=session), force=True)
+    write.save(engine, write.NewText(content=text, id=memory_id, session=session), force=True)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -64,13 +64,13 @@ def notes(open_memory: OpenMemory, vault: Path, project: Path) -> Engine:
 
 def change_everything(engine: Engine) -> None:
     save(engine, "new/c", "Blubber is rendered at sea.")
-    writing.update(engine, "a", {"tier": "critical"}, session=S)
-    writing.update(engine, "a", {}, content="Harpoons rust.", session=S)
+    write.update(engine, "a", {"tier": "critical"}, session=S)
+    write.update(engine, "a", {}, content="Harpoons rust.", session=S)
     link(engine, "a", "new/c", Relation.CAUSED, session=S)
     link(engine, "docs/guide", "a", Relation.SUPPORTS, session=S)
     link(engine, "docs/guide", "new/c", Relation.SUPPORTS, 0.5, session=S)
     unlink(engine, "docs/guide", "a", Relation.SUPPORTS, session=S)
-    writing.delete(engine, ["deep/b"], session=S)
+    write.delete(engine, ["deep/b"], session=S)
 
 
 def test_a_session_is_undone_byte_for_byte(notes: Engine, project: Path) -> None:
@@ -115,7 +115,7 @@ def test_an_entry_is_undone_once(notes: Engine) -> None:
 
 def test_what_a_person_edited_since_is_left_alone(notes: Engine, vault: Path) -> None:
     save(notes, "c", "Text of an agent.")
-    writing.update(notes, "c", {}, content="Second text.", session=S)
+    write.update(notes, "c", {}, content="Second text.", session=S)
     save(notes, "d", "Another.")
     (vault / "c.md").write_text("By hand.")
     undone = undo(notes, session=S)
@@ -129,9 +129,9 @@ def test_what_a_person_edited_since_is_left_alone(notes: Engine, vault: Path) ->
 
 
 def test_a_change_of_another_session_in_between_stands(notes: Engine, vault: Path) -> None:
-    writing.update(notes, "a", {}, content="one", session=S)
-    writing.update(notes, "a", {}, content="two", session="other")
-    writing.update(notes, "a", {}, content="three", session=S)
+    write.update(notes, "a", {}, content="one", session=S)
+    write.update(notes, "a", {}, content="two", session="other")
+    write.update(notes, "a", {}, content="three", session=S)
     assert [trouble for _, trouble in troubles(undo(notes, session=S))] == [
         "", "the file was changed since, by entry 4: undo that one first",
     ]  # fmt: skip
@@ -148,7 +148,7 @@ def test_a_dry_run_changes_nothing(notes: Engine, project: Path) -> None:
 
 def test_what_was_purged_cannot_come_back(notes: Engine) -> None:
     save(notes, "c", "Text.")
-    writing.delete(notes, ["c"], purge=True, session=S)
+    write.delete(notes, ["c"], purge=True, session=S)
     assert [trouble for _, trouble in troubles(undo(notes, session=S))] == [
         "the text before was not kept",
         "a later change of the same file stands",
@@ -158,7 +158,7 @@ def test_what_was_purged_cannot_come_back(notes: Engine) -> None:
 def test_a_secret_of_a_person_does_not_come_back(notes: Engine, vault: Path) -> None:
     write_memory(vault, "a", f"The token is {SECRET}.\n")
     scan(notes)
-    writing.delete(notes, ["a"], session=S)
+    write.delete(notes, ["a"], session=S)
     assert undo(notes, session=S).undone == 1
     assert SECRET not in (vault / "a.md").read_text()
     rows = notes.journal.verify()[0]
@@ -171,7 +171,7 @@ def test_secrets_that_do_not_come_back_are_told(notes: Engine, vault: Path, dry_
     write_memory(vault, "a", f"The token is {SECRET}.\nSo is {SECRET}.\n")
     scan(notes)
     save(notes, "c", "No secret in it.")
-    writing.delete(notes, ["a", "c"], session=S)
+    write.delete(notes, ["a", "c"], session=S)
     noted = {step.memory_id: step.note for step in undo(notes, session=S, dry_run=dry_run).steps if step.note}
     assert list(noted) == ["a"]
     assert "2 secrets in it were never kept" in noted["a"]
@@ -190,7 +190,7 @@ def test_bytes_that_are_no_text_are_not_made_up(notes: Engine, vault: Path) -> N
     assert (vault / "a.md").read_text() == "Mended.\n"
     (vault / "a.md").write_text("The sign \ufffd is text.\n")
     scan(notes)
-    writing.delete(notes, ["a"], session=S)
+    write.delete(notes, ["a"], session=S)
     assert undo(notes, session=S).undone == 1
 
 
@@ -210,7 +210,7 @@ def test_an_undone_session_is_redone_at_once(notes: Engine, project: Path) -> No
 
 def test_undos_out_of_order_name_the_entry_in_the_way(notes: Engine) -> None:
     save(notes, "c", "one")
-    writing.update(notes, "c", {}, content="two")
+    write.update(notes, "c", {}, content="two")
     created, updated = (row["seq"] for row in reversed(notes.journal.history("c")))
     undo(notes, entry=updated)
     redo = notes.journal.history("c")[0]["seq"]
@@ -233,7 +233,7 @@ def test_an_entry_of_a_whole_restore_names_its_files(notes: Engine) -> None:
     save(notes, "c", "Text.")
     save(notes, "d", "Text.")
     checkpoint = create(notes, "one")
-    writing.delete(notes, ["c", "d"])
+    write.delete(notes, ["c", "d"])
     restore(notes, path_of(notes, checkpoint.name))
     whole = next(row["seq"] for row in notes.journal.history() if not row["memory_id"])
     with pytest.raises(InvalidRequest, match=f"Entry {whole} stands for a restore as a whole") as caught:
@@ -263,7 +263,7 @@ def test_a_journal_that_fails_leaves_the_files(notes: Engine, project: Path, mon
     with pytest.raises(StorageFailure):
         undo(notes, session=S)
     assert tree(project / ".scrimshaw") == before
-    assert not swap.is_interrupted(project / ".scrimshaw")
+    assert not transaction.is_interrupted(project / ".scrimshaw")
     assert list(project.rglob(".scrimshaw-tmp-*")) == []
 
 
@@ -272,7 +272,7 @@ import os, signal, sys
 from pathlib import Path
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
-from scrimshaw.engine.undoing import undo
+from scrimshaw.engine.history import undo
 
 project = Path(sys.argv[1])
 engine = open_engine(load(project, home=project.parent / "home", environment={}))
@@ -308,11 +308,11 @@ def _save(engine: Engine, name: str, other: str, text: str, relation: Relation) 
 
 
 def _update(engine: Engine, name: str, other: str, text: str, relation: Relation) -> None:
-    writing.update(engine, name, {"title": text}, content=text, session=S)
+    write.update(engine, name, {"title": text}, content=text, session=S)
 
 
 def _delete(engine: Engine, name: str, other: str, text: str, relation: Relation) -> None:
-    writing.delete(engine, [name], session=S)
+    write.delete(engine, [name], session=S)
 
 
 def _link(engine: Engine, name: str, other: str, text: str, relation: Relation) -> None:
@@ -376,14 +376,14 @@ def test_many_files_that_were_changed_are_told_without_reading_the_ledger_for_ea
         save(engine, f"m{number}", f"Whale {number} was seen.")
         (vault / f"m{number}.md").write_text("By hand.\n")
     scan(engine)
-    name = undoing._name
+    name = history._name
 
-    def counted(row: undoing.Row) -> str:
+    def counted(row: history.Row) -> str:
         nonlocal named
         named += 1
         return name(row)
 
-    monkeypatch.setattr(undoing, "_name", counted)
+    monkeypatch.setattr(history, "_name", counted)
     done = undo(engine, session=S)
     assert [trouble.startswith("the file was changed since, by entry") for _, trouble in troubles(done)] == [
         True

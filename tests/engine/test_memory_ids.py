@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.samples import write_memory
 
-from scrimshaw.engine import Engine, drafts, writing
+from scrimshaw.engine import Engine, drafts, write
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.engine.exporting import export_markdown
-from scrimshaw.engine.indexing import scan
-from scrimshaw.engine.names import slug
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.starting import memories
-from scrimshaw.engine.writing import NewText
+from scrimshaw.engine.write import NewText
 from scrimshaw.errors import AlreadyExists, InvalidRequest
 from scrimshaw.ingest.elsewhere import OtherMemory
 from scrimshaw.models import Trust
@@ -91,18 +91,18 @@ def test_what_is_imported_gets_ids_for_every_system_and_of_its_own(names: list[s
     "title", [*RESERVED, "CON", "aux.txt", "...", "a" * 500, "é" * 200, "Straße", "İstanbul", "what?"]
 )
 def test_a_memory_of_any_title_is_saved_and_read_again(engine: Engine, vault: Path, title: str) -> None:
-    saved = writing.save(engine, NewText(content=f"# x\n\nAbout {title}.\n", title=title[:300]), force=True)
+    saved = write.save(engine, NewText(content=f"# x\n\nAbout {title}.\n", title=title[:300]), force=True)
     assert_portable(saved.id)
     assert (vault / f"{saved.id}.md").is_file()
     assert engine.memory(saved.id).title == title[:300]
 
 
 def test_ids_that_differ_in_case_alone_are_one(engine: Engine) -> None:
-    first = writing.save(engine, NewText(content="# One\n\nThe first.\n", title="Straße"), force=True)
-    second = writing.save(engine, NewText(content="# Two\n\nThe second.\n", title="STRASSE"), force=True)
+    first = write.save(engine, NewText(content="# One\n\nThe first.\n", title="Straße"), force=True)
+    second = write.save(engine, NewText(content="# Two\n\nThe second.\n", title="STRASSE"), force=True)
     assert fold(first.id) != fold(second.id)
     with pytest.raises(AlreadyExists):
-        writing.save(engine, NewText(content="# Three\n\nThe third.\n", id=first.id.upper()), force=True)
+        write.save(engine, NewText(content="# Three\n\nThe third.\n", id=first.id.upper()), force=True)
 
 
 @pytest.mark.parametrize("name", [*RESERVED, "a/b", "a\\b", "x:y", "what?", "ends.", " ", "..", "", "\0", "n" * 200])

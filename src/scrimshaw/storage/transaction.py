@@ -82,7 +82,7 @@ class _Marker(Struct, frozen=True):
 
 
 @contextmanager
-def swapped(folder: Path, mark: str, changes: Iterable[Change]) -> Iterator[None]:
+def atomic_file_changes(folder: Path, mark: str, changes: Iterable[Change]) -> Iterator[None]:
     """Files are changed while the block runs, and stay so if it ends; when it raises all is as before.
 
     The block commits `mark` where `recover` will ask for it. Raises Conflict naming a file that stands in the way or

@@ -12,14 +12,14 @@ from typing import Any
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.indexing import ledger_file, scan
+from scrimshaw.engine.index import ledger_file, scan
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.kept import Kept
-from scrimshaw.storage.swap import Change, swapped
+from scrimshaw.storage.transaction import Change, atomic_file_changes
 
 Row = Mapping[str, Any]
 # How the marks begin that stand in the place of secrets.
@@ -111,7 +111,7 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
     """
     if bool(session) == bool(entry):
         raise InvalidRequest("An undo takes a session or an entry.", "Give exactly one.", parameter="entry")
-    with engine.exclusive():
+    with engine.write_lock():
         rows = engine.journal.history()
         undone = _undone(rows)
         standing = [row for row in rows if row["seq"] not in undone]
@@ -268,7 +268,9 @@ def _write(engine: Engine, done: _Pass) -> None:
     """Files and journal as one; the index follows."""
     changed = [file for file in done.files.values() if file.is_changed]
     mark = secrets.token_hex(16)
-    with swapped(engine.folder, mark, [Change(file.path, file.root, file.text, file.first) for file in changed]):
+    with atomic_file_changes(
+        engine.folder, mark, [Change(file.path, file.root, file.text, file.first) for file in changed]
+    ):
         engine.journal.record(_entries(done, mark), (), _texts(done))
     engine.index.retire([str(file.path) for file in changed])
 

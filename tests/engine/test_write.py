@@ -13,11 +13,11 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import EMBED, scan
-from scrimshaw.engine.names import slug
-from scrimshaw.engine.reading import get, search
-from scrimshaw.engine.reviewing import validate
-from scrimshaw.engine.writing import NewText, bulk_select, delete, save, update
+from scrimshaw.engine.index import EMBED, scan
+from scrimshaw.engine.memory_ids import slug
+from scrimshaw.engine.read import get, search
+from scrimshaw.engine.review import validate
+from scrimshaw.engine.write import NewText, bulk_select, delete, save, update
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,

@@ -15,24 +15,24 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
-from scrimshaw.engine import Engine, checkpoints, purge_targets, purging, writing
+from scrimshaw.engine import Engine, checkpoints, purge_targets, purging, write
 from scrimshaw.engine.checkpoints import backup, create, listed, path_of
-from scrimshaw.engine.indexing import scan
-from scrimshaw.engine.restoring import restore
-from scrimshaw.engine.undoing import undo
+from scrimshaw.engine.history import undo
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.restore import restore
 from scrimshaw.errors import Conflict, StorageFailure
-from scrimshaw.storage import swap
+from scrimshaw.storage import transaction
 
 # Nothing that the redaction gate knows.
 NEEDLE = "zanzibar-walrus-77-keel"
 
 
 def save(engine: Engine, memory_id: str, text: str) -> None:
-    writing.save(engine, writing.NewText(content=text, id=memory_id), force=True)
+    write.save(engine, write.NewText(content=text, id=memory_id), force=True)
 
 
 def update(engine: Engine, memory_id: str, text: str) -> None:
-    writing.update(engine, memory_id, {}, content=text)
+    write.update(engine, memory_id, {}, content=text)
 
 
 def purge(engine: Engine, text: str = NEEDLE) -> None:
@@ -70,7 +70,7 @@ def test_a_marker_of_another_is_refused_once(open_memory: OpenMemory, home: Path
     climbing = {**move, "path": "../../victim", "root": ".", "new": "", "old_hash": ""}
     moves = {"elsewhere": [move], "climbing": [climbing]}.get(marker)
     text = json.dumps({"mark": "x", "moves": moves}) if moves else marker
-    (home / swap.MARKER).write_text(text)
+    (home / transaction.MARKER).write_text(text)
     with pytest.raises(StorageFailure, match="not of this memory's making"):
         open_memory()
     assert victim.read_text() == "x"
@@ -108,7 +108,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_changes(
         assert refused.value.details["path"] == str(blocked)
     assert tree(vault) == before
     assert [each.name for each in listed(notes)] == ["base"]
-    assert not swap.is_interrupted(home)
+    assert not transaction.is_interrupted(home)
     save(notes, "after", "Sails are patched in winter.")
 
 
@@ -122,7 +122,7 @@ def test_an_edit_between_the_plan_and_the_change_is_kept(
     save(notes, "gone", "Anchors are painted black.")
     create(notes, "base")
     update(notes, "rope", "Ropes are coiled anticlockwise.")
-    writing.delete(notes, ["gone"])
+    write.delete(notes, ["gone"])
     before = tree(vault)
     take = checkpoints.take
 
@@ -179,7 +179,7 @@ def test_a_purged_secret_stays_away_whatever_came_later(
     if later == "updated":
         update(notes, "key", "The key is not told.")
     if later in ("deleted", "made anew"):
-        writing.delete(notes, ["key"])
+        write.delete(notes, ["key"])
     if later == "made anew":
         save(notes, "key", "The key is with the harbour master.")
     before = tree(vault)
@@ -220,11 +220,11 @@ def test_a_backup_laid_among_the_checkpoints_brings_nothing_purged_back(
     backup(notes, tmp_path / "old.scrim")
     if what == "text":
         purge(notes)
-        writing.delete(notes, ["key"])
+        write.delete(notes, ["key"])
     else:
         write_memory(vault, "key", "The key is with the harbour master.\n")
         scan(notes)
-        writing.delete(notes, ["key"], purge=True)
+        write.delete(notes, ["key"], purge=True)
     path_of(notes, "old").parent.mkdir(exist_ok=True)
     shutil.copy(tmp_path / "old.scrim", path_of(notes, "old"))
     assert restore(notes, path_of(notes, "old")).purged == ("memories/key.md",)
@@ -233,7 +233,7 @@ def test_a_backup_laid_among_the_checkpoints_brings_nothing_purged_back(
 
 def test_a_purged_memory_stays_away_though_it_was_made_anew(notes: Engine, vault: Path, tmp_path: Path) -> None:
     backup(notes, tmp_path / "old.scrim")
-    writing.delete(notes, ["rope"], purge=True)
+    write.delete(notes, ["rope"], purge=True)
     save(notes, "rope", "Chains are better than ropes.")
     create(notes, "anew")
     update(notes, "rope", "Chains are worse than ropes.")
@@ -250,7 +250,7 @@ def test_a_checkpoint_that_a_purge_cleaned_brings_the_clean_text_back(notes: Eng
     create(notes, "base")
     purge(notes)
     clean = (vault / "key.md").read_bytes()
-    writing.delete(notes, ["key"])
+    write.delete(notes, ["key"])
     back = restore(notes, path_of(notes, "base"))
     assert (back.purged, back.is_purged_since) == ((), False)
     assert (vault / "key.md").read_bytes() == clean
@@ -263,7 +263,7 @@ import os, signal, sys
 from pathlib import Path
 from scrimshaw.config import load
 from scrimshaw.engine import checkpoints, open_engine
-from scrimshaw.engine.restoring import restore
+from scrimshaw.engine.restore import restore
 
 project = Path(sys.argv[1])
 engine = open_engine(load(project, home=project.parent / "home", environment={}))
@@ -275,7 +275,7 @@ restore(engine, checkpoints.path_of(engine, "base"))
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_rows_laid_ready_by_a_killed_process_go_with_the_next_write(notes: Engine, project: Path, home: Path) -> None:
     create(notes, "base")
-    writing.delete(notes, ["rope"])
+    write.delete(notes, ["rope"])
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run([sys.executable, "-c", KILLED, str(project)], env=environment, check=False)
     assert done.returncode == -signal.SIGKILL
@@ -328,7 +328,7 @@ def test_an_edit_that_was_deleted_is_guarded_no_more(notes: Engine, vault: Path)
     create(notes, "base")
     write_memory(vault, "rope", "An hour of work.\n")
     scan(notes)
-    writing.delete(notes, ["rope"])
+    write.delete(notes, ["rope"])
     save(notes, "rope", "Said by an agent.")
     assert edits(notes) == ()
 
@@ -340,7 +340,7 @@ def test_a_file_that_comes_back_redacted_is_named(notes: Engine, vault: Path) ->
     write_memory(vault, "token", f"The token is {SECRET}.\n")
     scan(notes)
     create(notes, "base")
-    writing.delete(notes, ["token", "rope"])
+    write.delete(notes, ["token", "rope"])
     back = restore(notes, path_of(notes, "base"))
     assert back.written == ("memories/rope.md", "memories/token.md")
     assert back.redacted == ("memories/token.md",)

@@ -9,18 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from msgspec.structs import replace
-
+from scrimshaw.engine.core import Engine
 from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest import front_matter, metadata
 from scrimshaw.ingest.edits import edit
-from scrimshaw.models import Action, Document, Filters, Memory, Provenance, Relation, Tier, Trust
+from scrimshaw.models import Action, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search import lineage
-
-if TYPE_CHECKING:
-    from scrimshaw.engine.core import Engine
 
 # Who acts when a person gave the command.
 HUMAN_ACTORS = frozenset({"human", "cli"})
@@ -73,13 +69,6 @@ def demand_changeable(texts: Iterable[tuple[str, str]], actor: str, command: str
                 f"Ask the user to run `scrimshaw {command.replace('ID', name)}`.",
                 parameter="id",
             )
-
-
-def settled(document: Document) -> Document:
-    """The document, important where it claims to be constitutional and stands in no vault of a person's."""
-    if document.tier != Tier.CONSTITUTIONAL or document.file.writable:
-        return document
-    return replace(document, tier=Tier.IMPORTANT)
 
 
 def by_hand(engine: Engine) -> list[Memory]:

@@ -18,12 +18,12 @@ from tests.engine.breaking import small_disk, tamper, written_by_another
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, open_engine, writing
+from scrimshaw.engine import Engine, open_engine, write
 from scrimshaw.engine.consolidating import Consolidation, consolidate
-from scrimshaw.engine.indexing import external, scan
-from scrimshaw.engine.linking import link
-from scrimshaw.engine.recovering import is_lost
-from scrimshaw.engine.undoing import undo
+from scrimshaw.engine.history import undo
+from scrimshaw.engine.index import external, scan
+from scrimshaw.engine.links import link
+from scrimshaw.engine.recovery import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, StorageFailure
 from scrimshaw.models import Action, Relation, Trust
 from scrimshaw.storage.sqlite import Database
@@ -34,7 +34,7 @@ IMPATIENT = "[index]\nbusy_timeout_ms = 50\n"
 
 
 def save(engine: Engine, memory_id: str, text: str) -> None:
-    writing.save(engine, writing.NewText(content=text, id=memory_id), force=True)
+    write.save(engine, write.NewText(content=text, id=memory_id), force=True)
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -66,9 +66,9 @@ def notes(open_memory: OpenMemory, vault: Path, project: Path) -> Engine:
 
 CHANGES: Mapping[str, Callable[[Engine], object]] = {
     "save": lambda engine: save(engine, "deep/new", "Blubber is rendered at sea."),
-    "update": lambda engine: writing.update(engine, "tool", {}, content="Ropes are cut."),
-    "update of a hand's file": lambda engine: writing.update(engine, "hand", {"tier": "critical"}),
-    "delete": lambda engine: writing.delete(engine, ["tool", "hand"]),
+    "update": lambda engine: write.update(engine, "tool", {}, content="Ropes are cut."),
+    "update of a hand's file": lambda engine: write.update(engine, "hand", {"tier": "critical"}),
+    "delete": lambda engine: write.delete(engine, ["tool", "hand"]),
     "link": lambda engine: link(engine, "tool", "hand", Relation.CAUSED),
     "link of a document": lambda engine: link(engine, "docs/guide", "hand", Relation.CAUSED),
 }
@@ -117,7 +117,7 @@ def test_what_somebody_else_wrote_meanwhile_is_not_put_back(notes: Engine, vault
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(notes.journal, "record", refuse)
         with pytest.raises(StorageFailure):
-            writing.update(notes, "tool", {}, content="Ropes are cut.")
+            write.update(notes, "tool", {}, content="Ropes are cut.")
     assert (vault / "tool.md").read_text() == "By hand."
 
 
@@ -130,7 +130,7 @@ def test_a_file_that_cannot_be_put_back_is_named(notes: Engine, vault: Path) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(notes.journal, "record", refuse)
         with pytest.raises(StorageFailure, match=r"tool\.md could not be put back; the text before is in the journal"):
-            writing.delete(notes, ["tool"])
+            write.delete(notes, ["tool"])
 
 
 @pytest.fixture
@@ -159,7 +159,7 @@ def test_a_full_disk_of_the_journal_leaves_the_files(on_full_disk: Engine, tmp_p
     before = path.read_bytes()
     big = "Ropes are cut. " * 2000
     for change in (
-        lambda: writing.update(on_full_disk, "global/rope", {}, content=big),
+        lambda: write.update(on_full_disk, "global/rope", {}, content=big),
         lambda: save(on_full_disk, "global/new", big),
     ):
         with pytest.raises(StorageFailure, match="Nothing was changed"):
@@ -171,7 +171,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from scrimshaw.config import load
-from scrimshaw.engine import linking, open_engine, writing
+from scrimshaw.engine import links, open_engine, write
 from scrimshaw.models import Relation
 
 project = Path(sys.argv[1])
@@ -188,11 +188,11 @@ exec(sys.argv[2])
 """
 
 KILLS = {
-    "update": ("writing.update(engine, 'tool', {}, content='Ropes are cut.')", "tool"),
-    "update of a hand's file": ("writing.update(engine, 'hand', {}, content='Cut.')", "hand"),
-    "delete": ("writing.delete(engine, ['tool'])", "tool"),
-    "link": ("linking.link(engine, 'tool', 'hand', Relation.CAUSED)", "tool"),
-    "link of a document": ("linking.link(engine, 'docs/guide', 'hand', Relation.CAUSED)", "links.toml"),
+    "update": ("write.update(engine, 'tool', {}, content='Ropes are cut.')", "tool"),
+    "update of a hand's file": ("write.update(engine, 'hand', {}, content='Cut.')", "hand"),
+    "delete": ("write.delete(engine, ['tool'])", "tool"),
+    "link": ("links.link(engine, 'tool', 'hand', Relation.CAUSED)", "tool"),
+    "link of a document": ("links.link(engine, 'docs/guide', 'hand', Relation.CAUSED)", "links.toml"),
 }
 
 
@@ -261,14 +261,14 @@ def test_a_change_of_what_the_ledger_knows_is_one_commit(
 
 def test_a_hands_change_before_a_tools_has_a_row_of_its_own(notes: Engine, vault: Path) -> None:
     (vault / "tool.md").write_text("By hand.")
-    writing.update(notes, "tool", {}, content="By a tool.")
+    write.update(notes, "tool", {}, content="By a tool.")
     (vault / "hand.md").unlink()
     notes.index.retire([str(vault.resolve() / "hand.md")])
     save(notes, "hand", "Anew.")
     assert acts(notes, "tool")[-2:] == [("external", "tool", "human"), ("update", "tool", "agent")]
     assert acts(notes, "hand") == [("external", "hand", "human")] * 2 + [("create", "hand", "agent")]
     (vault / "tool.md").write_text("By hand again.")
-    writing.delete(notes, ["tool"])
+    write.delete(notes, ["tool"])
     assert undo(notes, entry=newest(notes, "tool")).undone == 1
     assert (vault / "tool.md").read_text() == "By hand again."
     assert notes.journal.verify()[1] == 0
@@ -278,7 +278,7 @@ def test_a_refused_change_leaves_no_row(notes: Engine, vault: Path) -> None:
     rows = acts(notes)
     (vault / "tool.md").write_text("By hand.")
     with pytest.raises(Conflict):
-        writing.update(notes, "tool", {}, content="two", expected_hash="0" * 64)
+        write.update(notes, "tool", {}, content="two", expected_hash="0" * 64)
     write_memory(vault, "unseen", "By hand.")
     with pytest.raises(AlreadyExists):
         save(notes, "unseen", "By a tool.")
@@ -304,7 +304,7 @@ def test_a_hands_removal_and_edit_can_be_undone(notes: Engine, vault: Path, name
 def test_many_first_sights_keep_every_text(
     open_memory: OpenMemory, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrimshaw.engine.indexing.EXTERNAL_BATCH", 3)
+    monkeypatch.setattr("scrimshaw.engine.index.EXTERNAL_BATCH", 3)
     for number in range(7):
         write_memory(vault, f"n{number}", f"Number {number}.")
     engine = open_memory()
@@ -382,15 +382,15 @@ def test_texts_of_an_older_journal_are_taken_over(tmp_path: Path) -> None:
 
 
 def test_a_change_that_changes_nothing_leaves_no_row(notes: Engine, vault: Path) -> None:
-    writing.update(notes, "tool", {"tier": "critical"})
+    write.update(notes, "tool", {"tier": "critical"})
     rows, before = acts(notes), (vault / "tool.md").read_bytes()
-    assert writing.update(notes, "tool", {"tier": "critical"}).status == "unchanged"
+    assert write.update(notes, "tool", {"tier": "critical"}).status == "unchanged"
     hand = notes.index.bodies(["hand"])["hand"]
-    assert writing.update(notes, "hand", {}, content=hand).status == "unchanged"
+    assert write.update(notes, "hand", {}, content=hand).status == "unchanged"
     link(notes, "docs/guide", "tool", Relation.SUPPORTS)
     assert (acts(notes), (vault / "tool.md").read_bytes()) == (rows, before)
     with pytest.raises(Conflict):
-        writing.update(notes, "tool", {"tier": "critical"}, expected_hash="0" * 64)
+        write.update(notes, "tool", {"tier": "critical"}, expected_hash="0" * 64)
 
 
 def test_a_merge_names_each_source_once(notes: Engine) -> None:
@@ -410,7 +410,7 @@ def test_a_merge_names_each_source_once(notes: Engine) -> None:
 def test_a_secret_in_a_hands_file_is_kept_out_of_the_journal(notes: Engine, vault: Path) -> None:
     write_memory(vault, "leak", f"The token is {SECRET}.\n")
     scan(notes)
-    writing.update(notes, "leak", {"tier": "critical"})
+    write.update(notes, "leak", {"tier": "critical"})
     stored = b"".join(path.read_bytes() for path in notes.folder.glob("journal.db*"))
     assert SECRET.encode() not in stored
 
@@ -430,7 +430,7 @@ def test_what_a_person_saves_while_a_file_is_put_back_stays(
 
     monkeypatch.setattr(type(notes.journal), "record", refused)
     with pytest.raises(StorageFailure):
-        writing.update(notes, "hand", {}, content="New.")
+        write.update(notes, "hand", {}, content="New.")
     assert file.read_text() == "Saved meanwhile.\n"
 
 
@@ -439,5 +439,5 @@ def test_a_kept_text_that_is_none_is_damage(notes: Engine, value: str) -> None:
     assert isinstance(notes.journal, SqliteJournal)
     tamper(notes.journal.database.path, f"UPDATE contents SET content = {value}")
     with pytest.raises(DamagedDatabase):
-        writing.update(notes, "hand", {}, content="New.")
+        write.update(notes, "hand", {}, content="New.")
     assert is_lost(notes.settings)

@@ -60,7 +60,7 @@ def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:
 
 def tidy(engine: Engine) -> None:
     """End or remove what killed writers left in the vaults; raises VaultBusy."""
-    with engine.exclusive():
+    with engine.write_lock():
         for folder in (engine.folder, engine.folder / CHECKPOINTS):
             if folder.is_dir():
                 sweep(folder, [path.name for path in folder.iterdir()])
@@ -198,7 +198,7 @@ def _record_external(engine: Engine) -> None:
     if not unrecorded(engine):
         return
     try:
-        with engine.exclusive():
+        with engine.write_lock():
             found = [(name, said) for name, (said, _) in unrecorded(engine).items()]
             for start in range(0, len(found), EXTERNAL_BATCH):
                 _record_seen(engine, found[start : start + EXTERNAL_BATCH])

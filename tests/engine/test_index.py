@@ -13,10 +13,10 @@ from tests.conftest import OpenMemory
 from tests.samples import WordEmbedder, keeping, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.indexing import EMBED, embed_pending, rebuild, run_embed_job, scan, vectors_ready
-from scrimshaw.engine.reading import search
-from scrimshaw.engine.reviewing import validate
-from scrimshaw.engine.writing import NewText, delete, save, update
+from scrimshaw.engine.index import EMBED, embed_pending, rebuild, run_embed_job, scan, vectors_ready
+from scrimshaw.engine.read import search
+from scrimshaw.engine.review import validate
+from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.models import Action, Filters, JobState
 from scrimshaw.search.embedder import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest

@@ -14,18 +14,18 @@ from pathlib import Path
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
+from scrimshaw.clock import format_time
 from scrimshaw.engine import purge_targets, purging
 from scrimshaw.engine.checkpoints import before
-from scrimshaw.engine.contradictions import Proposal, propose_supersedes
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
-from scrimshaw.engine.duplicates import Similar, similar_memories
-from scrimshaw.engine.indexing import EMBED
-from scrimshaw.engine.judging import judged, judged_again, quality_of
-from scrimshaw.engine.moments import moment
-from scrimshaw.engine.names import free_id, given_id
-from scrimshaw.engine.recording import Change, carry_out
-from scrimshaw.engine.vouching import demand_changeable, demand_human, reworded, vouched
+from scrimshaw.engine.index import EMBED
+from scrimshaw.engine.ledger import Change, apply_changes
+from scrimshaw.engine.memory_ids import free_id, given_id
+from scrimshaw.engine.proposals import Proposal, propose_supersedes
+from scrimshaw.engine.quality import judged, judged_again, quality_of
+from scrimshaw.engine.similar import Similar, similar_memories
+from scrimshaw.engine.trust import demand_changeable, demand_human, reworded, vouched
 from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
 from scrimshaw.ingest.documents import NewMemory, render, text_hash
 from scrimshaw.ingest.edits import edit
@@ -123,7 +123,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     demand_human(new.tier, new.trust)
     content = _accepted(engine, new.content)
     title = redact(new.title or _first_line(content.text)).text
-    with engine.exclusive():
+    with engine.write_lock():
         existing = None if force else _same(engine, content)
         if existing:
             return _saved(existing, "duplicate", content)
@@ -218,7 +218,7 @@ def rewrite(
     """
     memory = _writable(engine, memory_id)
     vault, name = engine.vault_of(memory_id)
-    with engine.exclusive():
+    with engine.write_lock():
         raw = vault.read(name)
         before = _decoded(raw, memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
@@ -256,9 +256,9 @@ def delete(
     entry = Entry(
         action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor=actor, session=session
     )
-    with engine.exclusive():
+    with engine.write_lock():
         demand_changeable(texts, actor, "delete ID")
-        carry_out(engine, [_removal(engine, replace(entry, memory_id=memory.id)) for memory in memories])
+        apply_changes(engine, [_removal(engine, replace(entry, memory_id=memory.id)) for memory in memories])
         _unindexed(engine, memories)
     return [memory.id for memory in memories]
 
@@ -295,7 +295,7 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
 
 def now() -> str:
     """The time in UTC to the second, as files write it."""
-    return moment(time.time())
+    return format_time(time.time())
 
 
 def _stamped(before: str, changes: Mapping[str, object]) -> Mapping[str, object]:
@@ -381,7 +381,7 @@ def _write(
         )
     document = engine.parse(_file(vault.name, memory_id, path), data)
     change = Change(entry, text, lambda _: vault.write(name, text, expected_hash=expected_hash), expected_hash)
-    carry_out(engine, [change], _SAVE_JOBS)
+    apply_changes(engine, [change], _SAVE_JOBS)
     return _indexed(engine, replace(document, file=_seen(document.file, data)))
 
 

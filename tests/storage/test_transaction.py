@@ -13,9 +13,9 @@ import pytest
 
 from scrimshaw.errors import Conflict, StorageFailure
 from scrimshaw.models import Redacted
-from scrimshaw.storage import swap
+from scrimshaw.storage import transaction
 from scrimshaw.storage.files import content_hash
-from scrimshaw.storage.swap import MARKER, SCRATCH, Change, is_interrupted, recover, scratch, swapped
+from scrimshaw.storage.transaction import MARKER, SCRATCH, Change, atomic_file_changes, is_interrupted, recover, scratch
 
 
 def changes(folder: Path) -> list[Change]:
@@ -34,7 +34,7 @@ def tree(folder: Path) -> dict[str, str]:
 def interrupted(folder: Path, *, agreed: bool) -> bytes:
     """The marker of changes that were kept, or taken back."""
     marker = b""
-    with suppress(KeyboardInterrupt), swapped(folder, "m", changes(folder)):
+    with suppress(KeyboardInterrupt), atomic_file_changes(folder, "m", changes(folder)):
         marker = (folder / MARKER).read_bytes()
         if not agreed:
             raise KeyboardInterrupt
@@ -45,7 +45,7 @@ BEFORE, AFTER = {"a.md": "a", "old/b.md": "b"}, {"a.md": "new a", "new/c.md": "c
 
 
 def test_all_changes_stand_when_the_block_ends(tmp_path: Path) -> None:
-    with swapped(tmp_path, "m", changes(tmp_path)):
+    with atomic_file_changes(tmp_path, "m", changes(tmp_path)):
         assert is_interrupted(tmp_path)
     assert tree(tmp_path) == AFTER
     assert not (tmp_path / "old").exists()
@@ -53,7 +53,7 @@ def test_all_changes_stand_when_the_block_ends(tmp_path: Path) -> None:
 
 
 def test_no_change_stands_when_it_raises(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), swapped(tmp_path, "m", changes(tmp_path)):
+    with pytest.raises(KeyboardInterrupt), atomic_file_changes(tmp_path, "m", changes(tmp_path)):
         raise KeyboardInterrupt
     assert tree(tmp_path) == BEFORE
     assert not (tmp_path / "new").exists()
@@ -84,7 +84,7 @@ def test_there_is_usually_nothing_to_recover(tmp_path: Path) -> None:
 
 def cut_off(folder: Path, planned: list[Change], does: Callable[[], object]) -> None:
     """Something happens to files that were changed, then the change is taken back."""
-    with swapped(folder, "m", planned):
+    with atomic_file_changes(folder, "m", planned):
         does()
         raise RuntimeError("cut off")
 
@@ -132,15 +132,15 @@ def test_what_the_system_refuses_to_put_back_is_named_and_tried_again(
 
 
 def late(monkeypatch: pytest.MonkeyPatch, does: Callable[[], object]) -> None:
-    """Something happens after all was planned and before the first file is swapped."""
-    go = swap._go
+    """Something happens after all was planned and before the first file is atomic_file_changes."""
+    go = transaction._go
 
-    def going(move: swap._Move) -> None:
-        monkeypatch.setattr(swap, "_go", go)
+    def going(move: transaction._Move) -> None:
+        monkeypatch.setattr(transaction, "_go", go)
         does()
         go(move)
 
-    monkeypatch.setattr(swap, "_go", going)
+    monkeypatch.setattr(transaction, "_go", going)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +152,7 @@ def test_what_a_person_types_meanwhile_is_not_overwritten(
     file = tmp_path / name
     planned = changes(tmp_path)
     late(monkeypatch, file.unlink if text is None else lambda: file.write_text(text))
-    with pytest.raises(Conflict) as refused, swapped(tmp_path, "m", planned):
+    with pytest.raises(Conflict) as refused, atomic_file_changes(tmp_path, "m", planned):
         pass
     assert refused.value.details["path"] == str(file)
     wanted = {**BEFORE, name: text}
@@ -163,10 +163,13 @@ def test_what_a_person_types_meanwhile_is_not_overwritten(
 def test_only_what_was_planned_with_is_replaced(tmp_path: Path) -> None:
     change, *_ = changes(tmp_path)
     for prior in ("", content_hash(b"another")):
-        with pytest.raises(Conflict, match=r"a\.md"), swapped(tmp_path, "m", [change._replace(prior=prior)]):
+        with (
+            pytest.raises(Conflict, match=r"a\.md"),
+            atomic_file_changes(tmp_path, "m", [change._replace(prior=prior)]),
+        ):
             pass
         assert tree(tmp_path) == BEFORE
-    with swapped(tmp_path, "m", [change._replace(prior=content_hash(b"a"))]):
+    with atomic_file_changes(tmp_path, "m", [change._replace(prior=content_hash(b"a"))]):
         pass
     assert tree(tmp_path) == {**BEFORE, "a.md": "new a"}
 
@@ -174,7 +177,7 @@ def test_only_what_was_planned_with_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("name", "blocked"), [("a.md/x/y.md", "a.md"), ("old", "old")])
 def test_what_stands_in_the_way_is_named_before_anything_changes(tmp_path: Path, name: str, blocked: str) -> None:
     planned = [*changes(tmp_path), Change(tmp_path / name, tmp_path, Redacted(text="x"))]
-    with pytest.raises(Conflict) as refused, swapped(tmp_path, "m", planned):
+    with pytest.raises(Conflict) as refused, atomic_file_changes(tmp_path, "m", planned):
         pass
     assert refused.value.details["path"] == str(tmp_path / blocked)
     assert tree(tmp_path) == BEFORE

@@ -14,10 +14,10 @@ from msgspec.structs import replace
 from scrimshaw.engine import checkpoints
 from scrimshaw.engine.checkpoints import COMPANIONS, Place, place
 from scrimshaw.engine.core import CHECKPOINTS, Engine
-from scrimshaw.engine.indexing import scan
-from scrimshaw.engine.reading import search
-from scrimshaw.engine.recovering import Recovery, counted, demand_chained
-from scrimshaw.engine.vouching import demand_changeable
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.read import search
+from scrimshaw.engine.recovery import Recovery, counted, demand_chained
+from scrimshaw.engine.trust import demand_changeable
 from scrimshaw.errors import Conflict, NotFound, UnusableArchive
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
@@ -30,7 +30,7 @@ from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.packed import is_text
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.swap import Change, demand_room, scratch, swapped
+from scrimshaw.storage.transaction import Change, atomic_file_changes, demand_room, scratch
 
 Row = Mapping[str, Any]
 
@@ -125,7 +125,7 @@ def restore(
     as it was. InvalidRequest names a constitutional memory that `actor`, who is no person, would change.
     """
     engine.vault_of("")  # raises ReadOnly
-    with open_archive(path, engine.journal.schema()) as archive, engine.exclusive():
+    with open_archive(path, engine.journal.schema()) as archive, engine.write_lock():
         plan = _planned(engine, archive, clear_existing)
         plan = plan._replace(steps=[], edits=[]) if rows_only else plan
         _demand_kept(plan)
@@ -188,7 +188,7 @@ def _without_a_sound_one(engine: Engine, aside: Path, seen: int, doubtful: Seque
         with suppress(UnusableArchive):
             outcome = restore(engine, path, rows_only=True)
             return replace(outcome, recovery=counted(engine, aside, seen, path))
-    with engine.exclusive():
+    with engine.write_lock():
         engine.journal.record([(_BEGUN_ANEW, None)])
     _, strange = _caught_up(engine)
     nothing = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=strange)
@@ -354,7 +354,7 @@ def _carried_out(
             kept = _backed_up(engine, outcome) if backup else ""
             mark = secrets.token_hex(16)
             engine.journal.record((), (), _texts(plan.steps))
-            with swapped(engine.folder, mark, plan.changes):
+            with atomic_file_changes(engine.folder, mark, plan.changes):
                 rows = staged.commit(_entries(plan.steps, outcome, mark, actor), clear=outcome.clear_existing)
         finally:
             staged.close()

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine import vouching
+from scrimshaw.engine import trust
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.indexing import links_path
-from scrimshaw.engine.recording import Change, carry_out
-from scrimshaw.engine.writing import rewrite
+from scrimshaw.engine.index import links_path
+from scrimshaw.engine.ledger import Change, apply_changes
+from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.edits import add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
@@ -126,7 +126,7 @@ def unlink(
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
     entry = _entry(Action.UNLINK, memory, known[0], actor, session)
     if outside:
-        vouching.demand_label_kept(engine, memory, relation, actor)
+        trust.demand_label_kept(engine, memory, relation, actor)
         _change_links(engine, memory, lambda links: _without(links, outside), entry)
     if inside:
         rewrite(engine, source, lambda text: _unrelated(_labelled(engine, entry, text), inside), entry)
@@ -136,7 +136,7 @@ def unlink(
 def _labelled(engine: Engine, entry: Entry, text: str) -> str:
     """The file's text with the label that its sources gave it, before one of them is taken away."""
     is_source = entry.decision_meta["relation"] == Relation.DERIVED_FROM
-    return vouching.unlinked(engine, entry.memory_id, text, entry.actor) if is_source else text
+    return trust.unlinked(engine, entry.memory_id, text, entry.actor) if is_source else text
 
 
 def stats(engine: Engine) -> GraphStats:
@@ -246,13 +246,13 @@ def _change_links(engine: Engine, memory: Memory, change: Callable[[_Links], _Li
     path = links_path(engine)
     engine.vault_of(memory.id)  # raises ReadOnly where the project was opened for reading only
     entry = replace(entry, decision_meta={**entry.decision_meta, "file": LINKS_FILE})
-    with engine.exclusive():
+    with engine.write_lock():
         before = read_links(path, _clean)
         after = change(before)
         text = redact_edit(render_links(before), render_links(after))
         if text.text == render_links(before):
             return
-        carry_out(engine, [Change(entry, text, lambda _: write_links(path, text))])
+        apply_changes(engine, [Change(entry, text, lambda _: write_links(path, text))])
         engine.index.put_links(after)
 
 

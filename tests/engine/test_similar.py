@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.duplicates import similar_memories
-from scrimshaw.engine.writing import NewText, save
+from scrimshaw.engine.similar import similar_memories
+from scrimshaw.engine.write import NewText, save
 
 PARAGRAPH = (
     "We chose apsw over the standard library because the interpreter links an old SQLite whose write-ahead log "

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.duplicates import Similar
+from scrimshaw.engine.similar import Similar
 from scrimshaw.models import Relation
 
 # What people write when something took the place of something else; compared without case.
