@@ -24,7 +24,7 @@ from benchmarks import corpus
 from benchmarks.figures import machine
 from scrimshaw.app.cli import project_files
 from scrimshaw.engine.index import scan
-from scrimshaw.evaluation.metrics import percentile
+from scrimshaw_lab.metrics import percentile
 
 LIGHT = "from scrimshaw.app.hooks import main; main.import_lightly()"
 HOOK = "from scrimshaw.app.hooks.main import run; run()"

@@ -29,11 +29,11 @@ from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.linting import project_files
 from scrimshaw.engine.moving_paths import apply, planned
-from scrimshaw.evaluation.labelled import lines_of
-from scrimshaw.evaluation.metrics import hit_at, mrr_at
 from scrimshaw.ingest.references import Reference, Rename, references
 from scrimshaw.models import Degradation
 from scrimshaw.search.results import SearchRequest
+from scrimshaw_lab.labelled import lines_of
+from scrimshaw_lab.metrics import hit_at, mrr_at
 
 CUTOFF = 10
 SPECS = ".opencode/specs"

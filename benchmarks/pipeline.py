@@ -30,9 +30,10 @@ from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, index
-from scrimshaw.evaluation.metrics import percentile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters
+from scrimshaw_lab import targets
+from scrimshaw_lab.metrics import percentile
 
 MEMORIES = 200
 SESSION = "bench"
@@ -61,9 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             for tool, calls in _calls(engine, texts).items():
                 rounds = [calls[number % len(calls)] for number in range(given.rounds)]
                 _print(tool, *anyio.run(_measure, engine, tool, rounds))
-            targets = engine.settings.targets
-    print(f"target: at most {targets.hook_ms:g} ms added (p95)")
-    print(_redaction(texts, given.rounds, targets.redaction_ms))
+    print(f"target: at most {targets.HOOK_MS:g} ms added (p95)")
+    print(_redaction(texts, given.rounds, targets.REDACTION_MS))
 
 
 def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:

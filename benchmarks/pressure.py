@@ -26,7 +26,8 @@ from benchmarks.shadow import scratch_engine
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine.core import Engine
-from scrimshaw.evaluation.pressure import (
+from scrimshaw.search.tokens import count_tokens
+from scrimshaw_lab.pressure import (
     LEAST_TURNS,
     Ask,
     PressureFigures,
@@ -38,8 +39,7 @@ from scrimshaw.evaluation.pressure import (
     missed,
     replay,
 )
-from scrimshaw.evaluation.search_quality import JudgedQuery, read_queries
-from scrimshaw.search.tokens import count_tokens
+from scrimshaw_lab.search_quality import JudgedQuery, read_queries
 
 FIRST_SHARE, LAST_SHARE = 0.60, 0.95
 

@@ -20,8 +20,11 @@ from benchmarks.figures import machine
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
 from scrimshaw.engine.index import embed_pending, links_path, scan
-from scrimshaw.evaluation.search_quality import read_queries
-from scrimshaw.evaluation.shadow import (
+from scrimshaw.models import Edge, Filters, Relation
+from scrimshaw.storage.links import render_links
+from scrimshaw.storage.scan import Source
+from scrimshaw_lab.search_quality import read_queries
+from scrimshaw_lab.shadow import (
     DEPTH,
     FARTHEST_FALL,
     Case,
@@ -31,9 +34,6 @@ from scrimshaw.evaluation.shadow import (
     missed,
     shadows,
 )
-from scrimshaw.models import Edge, Filters, Relation
-from scrimshaw.storage.links import render_links
-from scrimshaw.storage.scan import Source
 
 INDEX = "index.db"
 
@@ -90,7 +90,7 @@ def report(found: ShadowFigures, engine: Engine) -> None:
         fallen = [fall.after - fall.before for fall in found.falls if first <= fall.before <= last]
         farthest = f", farthest {max(fallen)}" if fallen else ""
         print(f"  answers at {first}-{last} that fell more than {FARTHEST_FALL} places: {len(fallen)}{farthest}")
-    print(f"  missed: {', '.join(missed(found, engine.settings.targets)) or 'nothing'}")
+    print(f"  missed: {', '.join(missed(found)) or 'nothing'}")
 
 
 def _plain(value: object) -> str:

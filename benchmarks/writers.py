@@ -27,10 +27,10 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, index, open_engine, write
 from scrimshaw.engine.read import search
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.evaluation.metrics import percentile
 from scrimshaw.models import Filters
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.files import content_hash
+from scrimshaw_lab.metrics import percentile
 
 QUERY = "how the configuration of the tool is read"
 STOP = "stop"

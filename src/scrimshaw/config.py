@@ -27,6 +27,8 @@ PROJECT_FOLDER = ".scrimshaw"
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
+# Sections of older versions; an old file that has one is no reason to refuse to start.
+_RETIRED = frozenset({"targets"})
 _SECRET = ("key", "token", "password", "secret")
 # Thresholds that mean nothing out of their order, and whether that is falling.
 _FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
@@ -184,28 +186,6 @@ class ForgettingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_field
     ] = 60.0
 
 
-class TargetSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Figures the evaluation compares with; none of them changes behaviour."""
-
-    rank_correlation: Annotated[Share, _note("001 REQ-001", "boosted against base order, at least")] = 0.90
-    mrr_ratio: Annotated[float, _within(0, 2, "ratio", "001 SC-004", "boosted against base MRR, at least")] = 0.95
-    extraction_precision: Annotated[Share, _note("001 scenario 6", "at least")] = 0.85
-    extraction_recall: Annotated[Share, _note("001 scenario 6", "at least")] = 0.70
-    redaction_false_positives: Annotated[Share, _note("001 REQ-017", "at most")] = 0.15
-    placeholder_leakage: Annotated[Share, _note("001 SC-006", "new files, at most")] = 0.02
-    fallback_decisions: Annotated[Share, _note("001 SC-007", "new files, at most")] = 0.10
-    contamination: Annotated[Share, _note("001 SC-008", "new files, at most")] = 0.01
-    empty_triggers: Annotated[Share, _note("001 SC-009", "new files, at most")] = 0.05
-    empty_topics: Annotated[Share, _note("001 SC-010", "new files, at most")] = 0.05
-    decisions_captured: Annotated[Share, _note("001 SC-011", "sessions with choices, at least")] = 0.70
-    good_bands: Annotated[Share, _note("001 SC-012", "bands A and B of new files, at least")] = 0.70
-    hook_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 NFR-P03", "queue path")] = 5.0
-    session_boost_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 NFR-P01", "per search")] = 10.0
-    causal_boost_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 NFR-P02", "per search")] = 20.0
-    causal_query_ms: Annotated[float, _within(0, 1e6, "ms p95", "001 scenario 11", "traversal")] = 10.0
-    redaction_ms: Annotated[float, _within(0, 1e6, "ms p95 per 10 KB", "000 ADR-005", "redaction")] = 2.0
-
-
 class RedactionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The redaction gate."""
 
@@ -250,7 +230,6 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     forgetting: ForgettingSettings = ForgettingSettings()
     redaction: RedactionSettings = RedactionSettings()
     quality: QualitySettings = QualitySettings()
-    targets: TargetSettings = TargetSettings()
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
 
@@ -383,6 +362,8 @@ def _merge(
     problems: list[str],
 ) -> None:
     for section, content in table.items():
+        if section in _RETIRED:
+            continue
         if section not in SECTIONS or not isinstance(content, dict):
             problems.append(f"{origin}: {_shown(section, content)} is not known{_did_you_mean(section)}")
             continue

@@ -15,6 +15,7 @@ from scrimshaw.ingest.default_rules import DEFAULT_RULES
 from scrimshaw.ingest.rules import in_order
 from scrimshaw.models import Observation
 from scrimshaw.session import working_memory
+from scrimshaw_lab.targets import EXTRACTION_PRECISION, EXTRACTION_RECALL
 
 SESSIONS, CALLS = 50, 20
 RULES = in_order(DEFAULT_RULES)
@@ -76,8 +77,8 @@ def test_precision_recall_and_capacity(engine: Engine) -> None:
         outcomes[worth, seen.item is not None] += 1
         assert len(engine.sessions.items(session, held=True)) <= engine.settings.session.capacity
     kept, wrong, missed = outcomes[True, True], outcomes[False, True], outcomes[True, False]
-    assert kept / (kept + wrong) >= engine.settings.targets.extraction_precision
-    assert kept / (kept + missed) >= engine.settings.targets.extraction_recall
+    assert kept / (kept + wrong) >= EXTRACTION_PRECISION
+    assert kept / (kept + missed) >= EXTRACTION_RECALL
 
 
 def test_what_leaves_a_full_memory_is_attended_least(engine: Engine) -> None:

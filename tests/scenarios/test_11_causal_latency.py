@@ -13,9 +13,10 @@ from tests.scenarios.agent import Agent, started
 
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.engine.index import scan
-from scrimshaw.evaluation.metrics import percentile
 from scrimshaw.models import Relation
 from scrimshaw.search.pipeline import SEEDS
+from scrimshaw_lab import targets
+from scrimshaw_lab.metrics import percentile
 
 MEMORIES, EDGES, HITS, RUNS = 200, 500, 20, 60
 WORDS = ("walrus", "harpoon", "logbook", "anchor", "ivory", "whale", "needle", "sailor", "fog", "voyage")
@@ -26,11 +27,11 @@ def agent(engine: Engine, vault: Path) -> Agent:
     chance = random.Random(11)
     names = [f"n{number:03}" for number in range(MEMORIES)]
     pairs = [(one, other) for one in names for other in names if one != other]
-    targets: dict[str, dict[str, list[str]]] = {name: {} for name in names}
+    links: dict[str, dict[str, list[str]]] = {name: {} for name in names}
     for one, other in chance.sample(pairs, EDGES):
-        targets[one].setdefault(chance.choice(list(Relation)), []).append(other)
+        links[one].setdefault(chance.choice(list(Relation)), []).append(other)
     for name in names:
-        lines = "".join(f"\n  {relation}: [{', '.join(found)}]" for relation, found in targets[name].items())
+        lines = "".join(f"\n  {relation}: [{', '.join(found)}]" for relation, found in links[name].items())
         write_memory(vault, name, " ".join(chance.choices(WORDS, k=40)), f"relations:{lines or ' {}'}")
     scan(engine)
     assert sum(1 for _, target in engine.index.edges() if target) == EDGES
@@ -54,7 +55,7 @@ def test_the_traversal_takes_less_than_ten_milliseconds(agent: Agent) -> None:
         return index.neighbors(seeds, hops=2, direction="both", relations=tuple(Relation))
 
     assert walk(0)
-    assert p95_ms(walk) < agent.engine.settings.targets.causal_query_ms == 10.0
+    assert p95_ms(walk) < targets.CAUSAL_QUERY_MS == 10.0
 
 
 def test_the_boost_takes_less_than_twenty(agent: Agent) -> None:
@@ -63,7 +64,7 @@ def test_the_boost_takes_less_than_twenty(agent: Agent) -> None:
     boosts = sessions.surroundings(agent.engine, None, "walrus", HITS).boosts
     assert boosts
     assert boosts(names, seeds)
-    assert p95_ms(lambda _: boosts(names, seeds)) < agent.engine.settings.targets.causal_boost_ms == 20.0
+    assert p95_ms(lambda _: boosts(names, seeds)) < targets.CAUSAL_BOOST_MS == 20.0
 
 
 def test_a_neighbour_that_is_a_hit_already_is_scored_once(agent: Agent, project: Path) -> None:

@@ -93,7 +93,7 @@ def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | N
         undated=dates.count(None),
         unreadable=len(paths) - len(found),
         bands=_bands(new),
-        measures=tuple(_measures(settings, new)),
+        measures=tuple(_measures(new)),
     )
 
 
@@ -125,8 +125,7 @@ def _bands(files: Sequence[JudgedFile]) -> dict[str, int]:
     return {name: counts[name] for name in BANDS}
 
 
-def _measures(settings: Settings, files: Sequence[JudgedFile]) -> list[Measure]:
-    targets = settings.targets
+def _measures(files: Sequence[JudgedFile]) -> list[Measure]:
     sessions = [file for file in files if file.is_session]
 
     def share(name: str, source: str, test: Test, target: float, *, at_most: bool = True) -> Measure:
@@ -135,13 +134,13 @@ def _measures(settings: Settings, files: Sequence[JudgedFile]) -> list[Measure]:
         return Measure(name=name, count=count, of=len(among), target=target, at_most=at_most, source=source)
 
     return [
-        share("placeholder leakage", "001 SC-006", _flagged("has_placeholders"), targets.placeholder_leakage),
-        share("fallback decisions", "001 SC-007", _flagged("has_fallback_decision"), targets.fallback_decisions),
-        share("contamination", "001 SC-008", _flagged("has_contamination"), targets.contamination),
-        share("empty trigger phrases", "001 SC-009", _lacks("trigger_phrases"), targets.empty_triggers),
-        share("empty topics", "001 SC-010", _lacks("topics", "key_topics"), targets.empty_topics),
-        share("decisions captured", "001 SC-011", _decides, targets.decisions_captured, at_most=False),
-        share("bands A and B", "001 SC-012", _is_good, targets.good_bands, at_most=False),
+        share("placeholder leakage", "001 SC-006", _flagged("has_placeholders"), 0.02),
+        share("fallback decisions", "001 SC-007", _flagged("has_fallback_decision"), 0.10),
+        share("contamination", "001 SC-008", _flagged("has_contamination"), 0.01),
+        share("empty trigger phrases", "001 SC-009", _lacks("trigger_phrases"), 0.05),
+        share("empty topics", "001 SC-010", _lacks("topics", "key_topics"), 0.05),
+        share("decisions captured", "001 SC-011", _decides, 0.70, at_most=False),
+        share("bands A and B", "001 SC-012", _is_good, 0.70, at_most=False),
         share("score and flags present", "001 SC-013", _is_scored, SCORED_TARGET, at_most=False),
     ]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from importlib.metadata import entry_points
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 from typer.main import get_command
 
 from scrimshaw import __version__
@@ -17,18 +19,12 @@ from scrimshaw.app.cli import (
     checkpoint,
     doctor,
     drafts,
-    evaluate,
-    evaluate_extract,
-    evaluate_injection,
-    evaluate_quality,
-    evaluate_redact,
     find,
     golden,
     jobs,
     ledger,
     lint,
     options,
-    prove,
     purge,
     rules,
     session,
@@ -41,14 +37,34 @@ from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError, StorageFailure
 
 USAGE = 2
+# Packages add commands here: the name of an entry point is that of its command, its value a `typer.Typer`.
+COMMAND_GROUP = "scrimshaw.commands"
+
+
+class CommandGroup(TyperGroup):
+    """The commands of this package, and those of entry points, which are imported when asked for."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of that name, None where there is none."""
+        if cmd_name not in self.commands:
+            for point in entry_points(group=COMMAND_GROUP, name=cmd_name):
+                command = self.commands[cmd_name] = get_command(point.load())
+                command.name = cmd_name
+        return self.commands.get(cmd_name)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return list(dict.fromkeys([*self.commands, *entry_points(group=COMMAND_GROUP).names]))
+
 
 app = typer.Typer(
+    cls=CommandGroup,
     name="scrimshaw",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, starting, find, change, session, upkeep, lint, doctor, capabilities, prove, purge):
+for part in (start, setup, starting, find, change, session, upkeep, lint, doctor, capabilities, purge):
     app.add_typer(part.app)
 app.add_typer(drafts.week)
 app.add_typer(drafts.app, name="drafts")
@@ -58,10 +74,6 @@ app.add_typer(ledger.undoing_commands)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoint.files)
 app.add_typer(checkpoint.app, name="checkpoint")
-for part in (evaluate_redact, evaluate_extract, evaluate_injection, evaluate_quality):
-    evaluate.app.add_typer(part.app)
-evaluate.app.add_typer(golden.judging)
-app.add_typer(evaluate.app, name="eval")
 app.add_typer(golden.app, name="golden")
 app.add_typer(rules.app, name="rules")
 

@@ -14,7 +14,6 @@ from scrimshaw.app.cli.output import line, note, note_degradations, plain
 from scrimshaw.engine.inspecting import Page, SessionContext, Stats
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
-from scrimshaw.evaluation.search_quality import Quality, SearchEvaluation
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Memory, Skip, Trust
 from scrimshaw.search.results import Hit, SearchResult, StageTrace
@@ -245,21 +244,3 @@ def diagnosis(console: Console, result: Diagnosis) -> None:
         if finding.fix:
             console.print(line(("         -> ", style), finding.fix))
     console.print(ENDINGS[result.status])
-
-
-def evaluation(console: Console, result: SearchEvaluation) -> None:
-    """The figures of the fused ranking and of each channel by itself."""
-    console.print(f"{result.queries} queries over {result.memories} memories")
-    _figures(console, "fused", result.fused)
-    for channel, quality in result.channels.items():
-        _figures(console, channel, quality)
-    console.print(f"fused search: median {result.p50_ms:.1f} ms, 95 % within {result.p95_ms:.1f} ms")
-    if result.missed:
-        console.print(line(("missed: ", "yellow"), ", ".join(result.missed)))
-    if result.unknown:
-        console.print(line(("judged but not in the vault: ", "yellow"), ", ".join(result.unknown)))
-
-
-def _figures(console: Console, name: str, quality: Quality) -> None:
-    figures: dict[str, float] = msgspec.to_builtins(quality)
-    console.print(f"{name:<8} " + "  ".join(f"{key} {value:.3f}" for key, value in figures.items()))

@@ -1,0 +1,1 @@
+"""The commands of this package, found by `scrimshaw` through the entry points of `scrimshaw.commands`."""

@@ -1,0 +1,41 @@
+"""The command that asks the golden queries: eval golden."""
+
+from __future__ import annotations
+
+import typer
+from rich.console import Console
+
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.memory import fill_few, open_memory
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import line, show
+from scrimshaw.engine import canary
+
+app = typer.Typer()
+
+# 1 is for what was judged and is wrong, 3 for a part outside that is missing.
+LOST, UNJUDGED = 1, 3
+
+
+@app.command("golden", epilog=example("scrimshaw eval golden --json"))
+def evaluate(project: options.Project = None, as_json: options.AsJson = False) -> None:
+    """Ask the golden queries, and memories by their own words.
+
+    Exit code 1 when something known is not found, 3 when a question could not be judged, 0 when all is well.
+    """
+    with open_memory(project) as engine:
+        fill_few(engine)
+        found = canary.check(engine)
+    show(found, as_json, _recall)
+    if found.lost or found.unjudged:
+        raise typer.Exit(LOST if found.lost else UNJUDGED)
+
+
+def _recall(console: Console, found: canary.Recall) -> None:
+    for lost in found.lost:
+        console.print(line(("lost  ", "bold red"), lost.sentence))
+    for each in found.notes:
+        console.print(line(each))
+    behind = f", {found.outranked} behind others" if found.outranked else ""
+    counts = f"{found.asked} questions asked, {found.judged} judged, {found.unjudged} not, {len(found.lost)} lost"
+    console.print(line(f"{counts}{behind}"))

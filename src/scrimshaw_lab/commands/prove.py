@@ -1,0 +1,90 @@
+"""The command that proves durability on the user's machine: prove."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import line, progress, show
+from scrimshaw_lab.proving.proof import DURABLE, Failure, Report, prove
+
+app = typer.Typer(add_completion=False)
+
+_DEFAULT_ROUNDS = 100
+_SEEDS = 10_000
+
+
+@app.command("prove", epilog=example("scrimshaw prove --rounds 50", "scrimshaw prove --seed 7 --round 31"))
+def prove_durability(
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds, of about a second each.")] = _DEFAULT_ROUNDS,
+    minutes: Annotated[float | None, typer.Option(min=0.01, help="Stop after so many minutes.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The seed of another proof, to repeat it.")] = None,
+    only: Annotated[
+        int | None, typer.Option("--round", min=0, help="Repeat this round, after those its project had before it.")
+    ] = None,
+    keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch folder in any case.")] = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Kill real writers, take their disk, clock and index away, and count acknowledged writes that are lost.
+
+    Works in a scratch folder; your own memory is not touched.
+    """
+    with progress("Rounds", as_json) as advance:
+        report = prove(
+            rounds=rounds,
+            seed=secrets.randbelow(_SEEDS) if seed is None else seed,
+            seconds=None if minutes is None else minutes * 60,
+            only=only,
+            keep=keep,
+            progress=lambda done, total, played: advance(done, total),
+        )
+    show(report, as_json, _render)
+    if not report.is_clean:
+        raise typer.Exit(1)
+
+
+def _render(console: Console, report: Report) -> None:
+    verdict = ("Nothing acknowledged was lost.", "green") if report.is_clean else ("It does not hold.", "bold red")
+    console.print(line(verdict, f"  {report.rounds} rounds in {report.seconds:.0f} s, seed {report.seed}."))
+    for text, count in _counts(report).items():
+        console.print(line(f"{text:<36}{count:>8}"))
+    for title, counts in (("Killed at", report.kill_points), ("Rounds with", report.faults)):
+        console.print(line(f"{title}: {_listed(counts)}"))
+    if report.durable_settings != DURABLE:
+        console.print(line((f"The durable database runs with {report.durable_settings}, not {DURABLE}.", "red")))
+    for failure in report.failures:
+        _render_failure(console, report.seed, failure)
+    if report.folder:
+        console.print(line((f"Kept: {report.folder}", "dim")))
+
+
+def _counts(report: Report) -> dict[str, int]:
+    return {
+        "writes acknowledged": report.acknowledged,
+        "acknowledged writes lost": report.acknowledged_lost,
+        "corrupt files": report.corrupt_files,
+        "differences of index and files": report.index_differences,
+        "breaks of the ledger": report.ledger_breaks,
+        "other failures": report.other_failures,
+        "errors where something hindered": report.refused,
+        "files a power loss took back": report.lost_to_power,
+        "rounds without acknowledgement": report.rounds_without_acknowledgement,
+    }
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
+
+
+def _render_failure(console: Console, seed: int, failure: Failure) -> None:
+    console.print(line((f"Round {failure.round} ({failure.fault}):", "red")))
+    for finding in failure.findings:
+        console.print(line(f"  {finding}"))
+    console.print(line((f"  repeat: scrimshaw prove --seed {seed} --round {failure.round}", "dim")))
+    console.print(line((f"  kept: {failure.folder}", "dim")))

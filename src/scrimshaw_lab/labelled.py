@@ -1,0 +1,105 @@
+"""Reads labelled data: JSON objects, one a line, in files that may be compressed with gzip."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Literal, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from scrimshaw.errors import InvalidRequest, said
+from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw_lab.extraction import LabelledCall
+from scrimshaw_lab.redaction import Case
+
+_Line = TypeVar("_Line", bound=Struct)
+
+
+class LabelledText(Struct, frozen=True, kw_only=True):
+    """A text that holds a secret, or does not; `how` says whether it was found (literal, file) or generated."""
+
+    text: str
+    label: str = "benign"
+    source: str = ""
+    rule: str = ""
+    kind: str = ""
+    how: str = ""
+
+
+class RecordedCall(Struct, frozen=True, kw_only=True):
+    """A tool call of a real session; `exit_code` and `is_error` are None where the client does not say."""
+
+    source: str
+    session: str
+    step: int
+    tool: str
+    args: dict[str, object] | str | None = None
+    output: str = ""
+    exit_code: int | None = None
+    is_error: bool | None = None
+
+
+class CallLabel(Struct, frozen=True, kw_only=True):
+    """Whether a call should be kept, and what its summary must then hold."""
+
+    source: str
+    session: str
+    step: int
+    capture: Literal["yes", "no", "maybe"]
+    kind: str = ""
+    key: tuple[str, ...] = ()
+
+
+def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
+    """The objects of a file; raises InvalidRequest naming the line that is none."""
+    decoder = msgspec.json.Decoder(kind)
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if line.strip():
+                    yield _decoded(decoder, line, f"{path.name}:{number}")
+    except (OSError, EOFError, zlib.error) as error:
+        raise InvalidRequest(f"{path} cannot be read: {said(error)}.", "Name a .jsonl or .jsonl.gz file.") from error
+
+
+def redaction_cases(labelled: Iterable[Path], benign: Iterable[Path]) -> list[Case]:
+    """The texts as cases; nothing in a `benign` file is secret whatever its label."""
+    judged = [(entry, entry.label == "secret") for path in labelled for entry in lines_of(path, LabelledText)]
+    judged += [(entry, False) for path in benign for entry in lines_of(path, LabelledText)]
+    return [Case(entry.text, _group(entry), secret, entry.rule or entry.kind) for entry, secret in judged]
+
+
+def _group(entry: LabelledText) -> str:
+    return ", ".join(part for part in (entry.source, entry.label, entry.how) if part)
+
+
+def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
+    """The labelled ones of the recorded calls; raises InvalidRequest when a label has no call."""
+    wanted = {(label.source, label.session, label.step): label for label in lines_of(labels, CallLabel)}
+    found = []
+    for call in lines_of(calls, RecordedCall):
+        label = wanted.pop((call.source, call.session, call.step), None)
+        if label:
+            found.append(LabelledCall(tool_call(call), label.capture, label.key, label.kind, label.source))
+    if wanted:
+        missing = ", ".join(f"{session} step {step}" for _, session, step in list(wanted)[:3])
+        raise InvalidRequest(f"{len(wanted)} labels have no call: {missing}.", "Name the calls that were labelled.")
+    return found
+
+
+def tool_call(call: RecordedCall) -> ToolCall:
+    """The call as a client's hook would report it."""
+    failed = call.is_error if call.exit_code is None else call.exit_code != 0
+    arguments = {"input": call.args} if isinstance(call.args, str) else call.args or {}
+    return ToolCall(tool=call.tool, arguments=arguments, output=call.output, failed=failed)
+
+
+def _decoded(decoder: msgspec.json.Decoder[_Line], line: bytes, place: str) -> _Line:
+    try:
+        return decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise InvalidRequest(f"{place} is no labelled line: {error}.", "Write one JSON object a line.") from error

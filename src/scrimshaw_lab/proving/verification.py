@@ -1,0 +1,191 @@
+"""Looking at a project after a round with fresh eyes: files, index, ledger, and everything that was acknowledged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from pathlib import Path
+from random import Random
+
+from msgspec import Struct
+
+from scrimshaw.config import Settings
+from scrimshaw.engine import checkpoints, index
+from scrimshaw.engine.core import MEMORIES, Engine, open_engine
+from scrimshaw.engine.read import search
+from scrimshaw.errors import DamagedDatabase
+from scrimshaw.models import Filters
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.durable import TEMP_PREFIX
+from scrimshaw.storage.files import content_hash
+from scrimshaw.storage.links import LINKS_FILE
+from scrimshaw_lab.proving.account import Account, Expected, Step, book, expectations, rows
+from scrimshaw_lab.proving.protocol import Fault
+
+HURT_INDEX = frozenset({Fault.INDEX_DELETED, Fault.INDEX_DAMAGED, Fault.INDEX_LOG_CUT})
+_SAMPLE = 2
+# Of ten checkpoints kept, so many are surely not dropped yet.
+_NEWEST = 3
+
+
+class Kind(StrEnum):
+    """What a finding is about."""
+
+    LOST = "acknowledged_lost"
+    CORRUPT = "corrupt_files"
+    INDEX = "index_differences"
+    LEDGER = "ledger_breaks"
+    OTHER = "other_failures"
+
+
+class Finding(Struct, frozen=True):
+    """Something that is not as it must be."""
+
+    kind: Kind
+    what: str
+
+
+def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault, chance: Random) -> list[Finding]:
+    """All findings after a round; the account is brought up to what was found."""
+    with _recovered(settings) as engine:
+        expected = expectations(account.files, taken)
+        files = _files(settings.folder / MEMORIES)
+        book(account, taken)
+        found = [
+            *_wrong_files(expected, files),
+            *_wrong_ledger(engine, expected, files, taken),
+            *_missing_rows(engine, account),
+            *_wrong_index(engine, files, fault),
+            *_not_found(engine, files, chance),
+        ]
+    account.files = {name: content_hash(raw) for name, raw in files.items()}
+    return found
+
+
+def _recovered(settings: Settings) -> Engine:
+    """The memory; a damaged index is made anew, as `scrimshaw rebuild` does."""
+    try:
+        engine = open_engine(settings)
+    except DamagedDatabase as error:
+        if Path(error.details["path"]).name != "index.db":
+            raise
+    else:
+        try:
+            if not engine.index.check():
+                return engine
+        except DamagedDatabase:
+            pass
+        engine.close()
+    for path in settings.folder.glob("index.db*"):
+        path.unlink(missing_ok=True)
+    return open_engine(settings)
+
+
+def _files(vault: Path) -> dict[str, bytes]:
+    """The bytes of every memory by id, as the disk has them."""
+    return {
+        path.relative_to(vault).with_suffix("").as_posix(): path.read_bytes()
+        for path in sorted(vault.rglob("*.md"))
+        if not path.name.startswith(TEMP_PREFIX)
+    }
+
+
+def _wrong_files(expected: Mapping[str, Expected], files: Mapping[str, bytes]) -> Iterator[Finding]:
+    for name in sorted(files.keys() - expected.keys()):
+        yield Finding(Kind.CORRUPT, f"{name}: nobody wrote it")
+    for name, wanted in expected.items():
+        raw = files.get(name)
+        if not wanted.allows(raw):
+            yield from _wrong_file(name, wanted, raw)
+
+
+def _wrong_file(name: str, wanted: Expected, raw: bytes | None) -> Iterator[Finding]:
+    """A file of an earlier state has lost what was acknowledged since; one that nobody announced is torn."""
+    is_former = raw is None or content_hash(raw) in wanted.former
+    state = "gone" if raw is None else f"{len(raw)} bytes, {content_hash(raw)[:12]}"
+    if not is_former:
+        yield Finding(Kind.CORRUPT, f"{name}: {state}, which nobody announced")
+    if is_former or wanted.certain:
+        yield Finding(Kind.LOST, f"{name}: {state}, acknowledged {wanted.certain[:12] or 'gone'}")
+
+
+def _wrong_ledger(
+    engine: Engine, expected: Mapping[str, Expected], files: Mapping[str, bytes], taken: Iterable[Step]
+) -> Iterator[Finding]:
+    """The chain, the acknowledged rows, rows of what never was, and after a scan the last hash of every memory."""
+    checked, broken = engine.journal.verify()
+    if broken:
+        yield Finding(Kind.LEDGER, f"the chain breaks at row {broken} of {checked}")
+    said = {int(row["seq"]): (row["memory_id"], row["new_hash"]) for row in engine.journal.history()}
+    for number, name, digest in rows(taken):
+        if said.get(number) != (name, digest):
+            yield Finding(Kind.LOST, f"ledger row {number} of {name}: {said.get(number)}, acknowledged {digest[:12]}")
+    hashes = {name: content_hash(raw) for name, raw in files.items()}
+    yield from _ahead(engine.journal.last_hashes(), expected, hashes)
+    index.scan(engine)
+    last = {name: digest for name, digest in engine.journal.last_hashes().items() if digest and name != LINKS_FILE}
+    for name in sorted(last.keys() | hashes.keys()):
+        if last.get(name) != hashes.get(name):
+            yield Finding(Kind.LEDGER, f"{name}: the ledger says {last.get(name)}, the file is {hashes.get(name)}")
+
+
+def _ahead(last: Mapping[str, str], expected: Mapping[str, Expected], hashes: Mapping[str, str]) -> Iterator[Finding]:
+    """A row that is neither of the file nor of what was acknowledged tells of a change that never happened."""
+    for name, wanted in expected.items():
+        digest = last.get(name, "")
+        if wanted.is_plain and digest not in (hashes.get(name, ""), wanted.certain):
+            yield Finding(Kind.LEDGER, f"{name}: a row of {digest[:12]}, which no file ever had")
+
+
+def _missing_rows(engine: Engine, account: Account) -> Iterator[Finding]:
+    known = {
+        session: "\n".join(event.text for event in engine.sessions.events(session)) for session, _ in account.events
+    }
+    for session, token in account.events:
+        if token not in known[session]:
+            yield Finding(Kind.LOST, f"event {token} of {session}")
+    for number, key in account.jobs.items():
+        job = engine.journal.job(number)
+        if job is None or job.payload.get("token") != key:
+            yield Finding(Kind.LOST, f"job {number}")
+    yield from _missing_checkpoints(engine, account)
+
+
+def _missing_checkpoints(engine: Engine, account: Account) -> Iterator[Finding]:
+    listed = {each.name: each.problem for each in checkpoints.listed(engine, limit=2 * checkpoints.KEPT)}
+    for name, problem in listed.items():
+        if problem:
+            yield Finding(Kind.CORRUPT, f"checkpoint {name}: {problem}")
+    for name in account.checkpoints[-_NEWEST:]:
+        if name not in listed:
+            yield Finding(Kind.LOST, f"checkpoint {name}")
+
+
+def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> Iterator[Finding]:
+    """After recovery the index holds the files and nothing else; one that was hurt is made anew first."""
+    if fault in HURT_INDEX:
+        index.rebuild(engine)
+    for skip in engine.index.skips():
+        yield Finding(Kind.INDEX, f"{skip.path} was passed over: {skip.reason}")
+    found = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)
+    held = {memory.id: memory.content_hash for memory in found}
+    for name in sorted(held.keys() | files.keys()):
+        digest = content_hash(files[name]) if name in files else None
+        if held.get(name) != digest:
+            yield Finding(Kind.INDEX, f"{name}: indexed {held.get(name)}, the file is {digest}")
+    for problem in (*engine.index.check(), *engine.journal.check()):
+        yield Finding(Kind.OTHER, f"integrity check: {problem}")
+
+
+def _not_found(engine: Engine, files: Mapping[str, bytes], chance: Random) -> Iterator[Finding]:
+    """A search for the word that only one memory has finds it."""
+    for name in chance.sample(sorted(files), min(_SAMPLE, len(files))):
+        word = _own_word(files[name])
+        request = SearchRequest(query=word, include_archived=True)
+        if word and name not in [hit.memory.id for hit in search(engine, request).hits]:
+            yield Finding(Kind.INDEX, f"{name} is not found by its own word {word}")
+
+
+def _own_word(raw: bytes) -> str:
+    """The last word of the body is the token of who wrote it."""
+    return (raw.decode(errors="replace").split() or [""])[-1]

@@ -1,0 +1,283 @@
+"""Measures search on a vault with judged queries: each channel by itself, and all of them fused.
+
+The vault is only read: the index is built in a temporary folder and thrown away.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scrimshaw.config import Settings
+from scrimshaw.engine.core import Engine, open_engine
+from scrimshaw.engine.index import embed_pending, scan
+from scrimshaw.engine.read import search
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import Channel, Degradation, Filters
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.scan import Source
+from scrimshaw_lab.metrics import answers_among, hit_at, mrr_at, ndcg_at, percentile
+
+CUTOFF = 10
+SINGLE = (Channel.TEXT, Channel.VECTOR)
+
+# Called with what is being done (`scan`, `embed`, `search`), how much of it is done, and how much there is.
+Progress = Callable[[str, int, int], None]
+Ranking = list[str]
+Grade = Annotated[int, Meta(ge=0, le=10)]
+
+
+class JudgedQuery(Struct, frozen=True, kw_only=True):
+    """A query and its judgements, id -> grade: 2 answers, 1 helps, 0 is beside the point. `intent` is only a label."""
+
+    id: str
+    query: str
+    relevant: dict[str, Grade]
+    intent: str = ""
+
+
+class Quality(Struct, frozen=True, kw_only=True, rename=lambda name: name.replace("_", "@")):
+    """Means over the queries, 0..1; what counts as an answer for `mrr` and `hit` is said by `answers_among`."""
+
+    ndcg_10: float
+    mrr_10: float
+    hit_1: float
+    hit_5: float
+    hit_10: float
+
+
+class SearchEvaluation(Struct, frozen=True, kw_only=True):
+    """What was measured. Times are milliseconds of whole fused searches, each query's first, the model loaded.
+
+    `missed` are the queries without an answer among the first ten of the fused ranking; `unknown` the judged ids
+    that the vault does not have. A channel that could not be searched is absent from `channels`, and
+    `degradations` say why.
+    """
+
+    queries: int
+    memories: int
+    fused: Quality
+    channels: Mapping[Channel, Quality]
+    p50_ms: float
+    p95_ms: float
+    missed: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    degradations: tuple[Degradation, ...] = ()
+
+    def as_json(self) -> dict[str, object]:
+        """The figures as plain values, rounded: `fused` with its times, each channel, and the number of queries."""
+        times = {"p50_ms": round(self.p50_ms, 2), "p95_ms": round(self.p95_ms, 2)}
+        singles = {str(channel): _rounded(quality) for channel, quality in self.channels.items()}
+        return {"fused": {**_rounded(self.fused), **times}, **singles, "queries": self.queries}
+
+
+class TitleException(Struct, frozen=True, kw_only=True):
+    """A memory that its own title does not find well.
+
+    `rank` counts from 1 and is None beyond the tenth; `same_title` other memories have that title too.
+    """
+
+    id: str
+    title: str
+    rank: int | None
+    same_title: int
+
+
+class TitleEvaluation(Struct, frozen=True, kw_only=True):
+    """Every memory searched by its own title: how many stand at each rank (None beyond the tenth), and exceptions."""
+
+    memories: int
+    ranks: Mapping[int | None, int]
+    exceptions: tuple[TitleException, ...]
+
+
+def evaluate(
+    vault: Path,
+    queries: Path,
+    *,
+    exclude: Sequence[str] = (),
+    channels: Sequence[Channel] | None = None,
+    progress: Progress | None = None,
+    settings: Settings | None = None,
+) -> SearchEvaluation:
+    """Search `vault` for every line of `queries` and measure the rankings.
+
+    `exclude` are globs on ids or paths; one without a folder holds at any depth. `channels` are measured singly
+    besides the fused search, text and vector unless given. `settings` are those of search and embedding, the
+    defaults unless given. Raises InvalidRequest naming file and line of a query that cannot be used,
+    EmbedderUnavailable when the model stops.
+    """
+    if not vault.is_dir():
+        raise InvalidRequest(f"{vault} is not a folder.", "Name the folder of the memories.", parameter="vault")
+    source = Source(name="vault", root=vault, exclude=tuple(map(_path_glob, exclude)))
+    with TemporaryDirectory(prefix="scrimshaw-") as folder:
+        settings = settings or Settings(project=vault, home=Path(folder))
+        with open_engine(settings, sources=[source], folder=Path(folder)) as engine:
+            judged = read_queries(queries, engine.searcher.validate)
+            _fill(engine, progress)
+            return _measure(engine, judged, channels or SINGLE, progress)
+
+
+def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[JudgedQuery]:
+    """The queries of a file with a JSON object a line; raises InvalidRequest naming file and line.
+
+    `validate` raises InvalidRequest for a query that cannot be searched. Blank lines are passed over.
+    """
+    try:
+        lines = path.read_bytes().removeprefix(b"\xef\xbb\xbf").splitlines()
+    except OSError as error:
+        raise InvalidRequest(f"{path} cannot be read: {error.strerror}.", _EXPECTED, parameter="queries") from error
+    judged = [_judged(path, number, line, validate) for number, line in enumerate(lines, start=1) if line.strip()]
+    if not judged:
+        raise InvalidRequest(f"{path} holds no queries.", _EXPECTED, parameter="queries")
+    return judged
+
+
+def evaluate_titles(engine: Engine, *, within: int = 3) -> TitleEvaluation:
+    """Search every memory by its own title; an exception stands beyond rank `within`, or is not found."""
+    memories = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)
+    titles = {memory.id: _as_query(engine, memory.title) for memory in memories}
+    found = {name: _rank(engine, name, title) for name, title in titles.items()}
+    shared = Counter(titles.values())
+    exceptions = tuple(
+        TitleException(id=name, title=titles[name], rank=rank, same_title=shared[titles[name]] - 1)
+        for name, rank in found.items()
+        if rank is None or rank > within
+    )
+    return TitleEvaluation(memories=len(found), ranks=Counter(found.values()), exceptions=exceptions)
+
+
+_EXPECTED = 'Write a line per query: {"id": "q1", "query": "why apsw", "relevant": {"storage/apsw": 2}}.'
+_DECODER = msgspec.json.Decoder(JudgedQuery)
+
+
+def _judged(path: Path, number: int, line: bytes, validate: Callable[[str], str]) -> JudgedQuery:
+    try:
+        judged = _DECODER.decode(line)
+        validate(judged.query)
+    except InvalidRequest as error:
+        raise _refused(path, number, error.message) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise _refused(path, number, f"{error}.") from error
+    if not any(judged.relevant.values()):
+        raise _refused(path, number, "no memory has a grade above 0.")
+    return judged
+
+
+def _refused(path: Path, number: int, problem: str) -> InvalidRequest:
+    message = f"{path}, line {number}: {problem}"
+    return InvalidRequest(message, _EXPECTED, parameter="queries", file=str(path), line=number)
+
+
+def _path_glob(glob: str) -> str:
+    """A glob on ids or paths as one on the paths of files."""
+    whole = glob if glob.endswith(("/", SUFFIX)) else glob + SUFFIX
+    return whole if "/" in glob else f"**/{whole}"
+
+
+def _fill(engine: Engine, progress: Progress | None) -> None:
+    def scanned(done: int, total: int) -> None:
+        if progress:
+            progress("scan", done, total)
+
+    def embedded(done: int, total: int) -> bool:
+        if progress:
+            progress("embed", done, total)
+        return True
+
+    scan(engine, progress=scanned)
+    embed_pending(engine, embedded)
+
+
+def _measure(
+    engine: Engine, judged: Sequence[JudgedQuery], channels: Sequence[Channel], progress: Progress | None
+) -> SearchEvaluation:
+    fused, times = _timed(engine, judged, progress)
+    degradation = engine.embedder if isinstance(engine.embedder, Degradation) else None
+    usable = [channel for channel in channels if not (degradation and channel == Channel.VECTOR)]
+    return SearchEvaluation(
+        queries=len(judged),
+        memories=engine.index.count(Filters())[""],
+        fused=_quality(judged, fused),
+        channels={
+            channel: _quality(judged, [_search(engine, query.query, (channel,)) for query in judged])
+            for channel in usable
+        },
+        p50_ms=percentile(times, 0.50),
+        p95_ms=percentile(times, 0.95),
+        missed=tuple(query.id for query, found in zip(judged, fused, strict=True) if not _is_hit(query, found)),
+        unknown=_unknown(engine, judged),
+        degradations=(degradation,) if degradation else (),
+    )
+
+
+def _timed(
+    engine: Engine, judged: Sequence[JudgedQuery], progress: Progress | None
+) -> tuple[list[Ranking], list[float]]:
+    """The fused ranking of every query, and its milliseconds. Runs before any other search: vectors are cached."""
+    rankings, times = [], []
+    for done, query in enumerate(judged, start=1):
+        start = time.perf_counter()
+        rankings.append(_search(engine, query.query, tuple(Channel)))
+        times.append((time.perf_counter() - start) * 1000)
+        if progress:
+            progress("search", done, len(judged))
+    return rankings, times
+
+
+def _search(engine: Engine, query: str, channels: tuple[Channel, ...]) -> Ranking:
+    request = SearchRequest(query=query, limit=CUTOFF, channels=channels, constitutional=False)
+    return [hit.memory.id for hit in search(engine, request).hits]
+
+
+def _quality(judged: Sequence[JudgedQuery], rankings: Sequence[Ranking]) -> Quality:
+    pairs = [
+        (found, query.relevant, answers_among(query.relevant)) for query, found in zip(judged, rankings, strict=True)
+    ]
+    return Quality(
+        ndcg_10=_mean(ndcg_at(found, grades, CUTOFF) for found, grades, _ in pairs),
+        mrr_10=_mean(mrr_at(found, answers, CUTOFF) for found, _, answers in pairs),
+        hit_1=_mean(hit_at(found, answers, 1) for found, _, answers in pairs),
+        hit_5=_mean(hit_at(found, answers, 5) for found, _, answers in pairs),
+        hit_10=_mean(hit_at(found, answers, CUTOFF) for found, _, answers in pairs),
+    )
+
+
+def _is_hit(query: JudgedQuery, found: Ranking) -> bool:
+    return bool(hit_at(found, answers_among(query.relevant), CUTOFF))
+
+
+def _unknown(engine: Engine, judged: Sequence[JudgedQuery]) -> tuple[str, ...]:
+    wanted = {name for query in judged for name in query.relevant}
+    return tuple(sorted(wanted - engine.index.get(sorted(wanted)).keys()))
+
+
+def _as_query(engine: Engine, title: str) -> str:
+    """A title without control characters, no longer than a query may be."""
+    printable = "".join(character if character >= " " else " " for character in title)
+    return " ".join(printable.split())[: engine.settings.search.query_max]
+
+
+def _rank(engine: Engine, memory_id: str, title: str) -> int | None:
+    filters = Filters(include_deprecated=True, min_quality_score=0.0)
+    request = SearchRequest(query=title, filters=filters, limit=CUTOFF, constitutional=False)
+    ranking = [hit.memory.id for hit in search(engine, request).hits]
+    return ranking.index(memory_id) + 1 if memory_id in ranking else None
+
+
+def _mean(values: Iterable[float]) -> float:
+    every = list(values)
+    return sum(every) / len(every)
+
+
+def _rounded(quality: Quality) -> dict[str, float]:
+    figures: dict[str, float] = msgspec.to_builtins(quality)
+    return {name: round(value, 4) for name, value in figures.items()}

@@ -1,0 +1,108 @@
+"""A writer of a build that is broken on purpose: `python broken_writer.py WHAT ORDER`. The proof must find it out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from scrimshaw.models import Redacted
+from scrimshaw.storage import durable, files
+from scrimshaw.storage.files import Vault, content_hash
+from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite_journal import SqliteJournal
+from scrimshaw_lab.proving import writer
+from scrimshaw_lab.proving.protocol import Order
+
+GROUP = 5
+
+
+def file_not_forced() -> None:
+    """A new file's bytes are left to the system."""
+
+    def write_new(path: Path, data: bytes, *_: object) -> None:
+        path.write_bytes(data)
+
+    put(durable, "_write_new", write_new)
+
+
+def names_not_forced() -> None:
+    """Renames and removals are left to the system."""
+    put(durable, "sync_folder", lambda folder: None)
+
+
+def written_in_place() -> None:
+    """A file is overwritten where it stands, in two writes."""
+
+    def replace_file(path: Path, data: bytes, **_: object) -> None:
+        durable.make_folders(path.parent)
+        with path.open("wb") as file:
+            for part in (data[: len(data) // 2], data[len(data) // 2 :]):
+                file.write(part)
+                file.flush()
+                os.fsync(file.fileno())
+        durable.sync_folder(path.parent)
+
+    put(files, "replace_file", replace_file)
+
+
+def journal_before_file() -> None:
+    """The ledger tells of a file that is written afterwards."""
+    write, record = Vault.write, SqliteJournal.record
+    later: list[Callable[[], object]] = []
+
+    def write_later(self: Vault, memory_id: str, content: Redacted, *, expected_hash: str | None) -> str:
+        later.append(lambda: write(self, memory_id, content, expected_hash=expected_hash))
+        return content_hash(content.text.encode())
+
+    def record_first(self: SqliteJournal, *given: Sequence[Any]) -> list[int]:
+        numbers = record(self, *given)
+        while later:
+            later.pop()()
+        return numbers
+
+    put(Vault, "write", write_later)
+    put(SqliteJournal, "record", record_first)
+
+
+def answer_before_commit() -> None:
+    """Several transactions of the journal are committed together, after the first of them were acknowledged."""
+    original = Database.write
+    written = 0
+
+    @contextmanager
+    def write(self: Database) -> Iterator[Any]:
+        nonlocal written
+        if self.path.name != "journal.db":
+            with original(self) as connection:
+                yield connection
+            return
+        with self.lend() as connection:
+            if not connection.in_transaction:
+                connection.execute("BEGIN IMMEDIATE")
+            yield connection
+            written += 1
+            if written % GROUP == 0:
+                connection.execute("COMMIT")
+
+    put(Database, "write", write)
+
+
+BREAKS = {
+    each.__name__: each
+    for each in (file_not_forced, names_not_forced, written_in_place, journal_before_file, answer_before_commit)
+}
+
+
+def put(place: Any, name: str, value: object) -> None:
+    setattr(place, name, value)
+
+
+if __name__ == "__main__":
+    BREAKS[sys.argv[1]]()
+    writer.main(msgspec.json.decode(sys.argv[2], type=Order))

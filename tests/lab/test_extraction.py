@@ -1,0 +1,50 @@
+"""The measure of extraction counts what it says."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+
+from scrimshaw.ingest.extract import Extraction
+from scrimshaw.ingest.rules import Kind
+from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw_lab.extraction import ExtractionScore, LabelledCall, evaluate_extraction
+
+
+def labelled(capture: Literal["yes", "no", "maybe"], output: str, source: str = "s") -> LabelledCall:
+    return LabelledCall(ToolCall(tool="Bash", output=output), capture, ("key", "other"), "error", source)
+
+
+def keep_what_says_so(call: ToolCall) -> Extraction | None:
+    if "keep" not in call.output:
+        return None
+    return Extraction(kind=Kind.ERROR, attention=0.5, text=call.output, rule_id="r")
+
+
+def test_maybe_counts_for_neither_side() -> None:
+    cases = [
+        labelled("yes", "keep key"),
+        labelled("yes", "keep key other"),
+        labelled("yes", "nothing", "t"),
+        labelled("no", "keep", "t"),
+        labelled("no", "nothing"),
+        labelled("maybe", "keep"),
+        labelled("maybe", "nothing"),
+    ]
+    report = evaluate_extraction(cases, keep_what_says_so)
+    assert report.overall == ExtractionScore(kept=2, wrong=1, missed=1, keys_kept=3, keys=4)
+    assert report.overall.precision == pytest.approx(2 / 3)
+    assert report.overall.recall == pytest.approx(2 / 3)
+    assert report.overall.key_recall == pytest.approx(3 / 4)
+    assert report.by_source == {
+        "s": ExtractionScore(kept=2, keys_kept=3, keys=4),
+        "t": ExtractionScore(wrong=1, missed=1),
+    }
+    assert report.by_kind == {"error": report.overall}
+
+
+def test_nothing_to_judge_is_no_figure() -> None:
+    nothing = ExtractionScore()
+    assert nothing.precision is nothing.recall is nothing.key_recall is None
+    assert (ExtractionScore(missed=10).precision, ExtractionScore(missed=10).recall) == (None, 0.0)
