@@ -7,13 +7,17 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test fuzz check fix docs docs-check lint types imports bench bench-hook e2e eval coverage mutants clean
+.PHONY: demo test shape fuzz check fix docs docs-check lint types imports bench bench-hook e2e eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
 test: $(STAMP)
 	$(BIN)/python -m pytest
+
+# How large the code is and how long its paths are, each measure beside the bound that `make test` holds it to.
+shape: $(STAMP)
+	$(BIN)/python -m tests.shape $(MEASURE)
 
 # Inputs made at random, FUZZ_MINUTES for each target; FUZZ="--target edits --seed 7" chooses. What breaks one is kept
 # below tests/fuzz/found, which the tests replay.
