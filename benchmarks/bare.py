@@ -16,7 +16,7 @@ from benchmarks.corpus import bodies, embedder_of
 from scrimshaw.config import SearchSettings
 from scrimshaw.engine import Engine
 from scrimshaw.models import Filters
-from scrimshaw.search.terms import match_expression, terms
+from scrimshaw.search.tokens import match_expression, query_terms
 from scrimshaw.storage.sqlite_index import FIELD_WEIGHTS, ROWS_PER_MEMORY
 
 LIMIT = 10
@@ -73,7 +73,7 @@ class BareText:
 
     def search(self, query: str) -> list[tuple[Any, ...]]:
         """The best memories by full text."""
-        return self._database.execute(self._sql, (match_expression(terms(query)),)).fetchall()
+        return self._database.execute(self._sql, (match_expression(query_terms(query)),)).fetchall()
 
 
 class SameText:
@@ -89,7 +89,7 @@ class SameText:
 
     def search(self, query: str) -> list[tuple[Any, ...]]:
         """The best rows by full text."""
-        return self._database.execute(self._sql, (match_expression(terms(query)),)).fetchall()
+        return self._database.execute(self._sql, (match_expression(query_terms(query)),)).fetchall()
 
 
 class BareVectors:

@@ -15,8 +15,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests.samples` is
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
-from scrimshaw.search.embedder import Embedder
-from scrimshaw.search.minilm import MiniLMEmbedder
+from scrimshaw.search.embedders.base import Embedder
+from scrimshaw.search.embedders.minilm import MiniLMEmbedder
 from scrimshaw.search.pipeline import Searcher
 
 

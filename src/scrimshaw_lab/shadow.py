@@ -23,7 +23,7 @@ from scrimshaw.ingest import markdown
 from scrimshaw.ingest.headings import headings
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters, ItemKind, Memory, NewItem, Session
-from scrimshaw.search.results import Boosts, SearchRequest, Surroundings
+from scrimshaw.search.results import Boosts, SearchRequest, SessionContext
 from scrimshaw_lab import targets
 from scrimshaw_lab.metrics import ANSWERS, answers_among, mrr_at, percentile
 from scrimshaw_lab.search_quality import JudgedQuery
@@ -232,7 +232,7 @@ def _timed(work: Callable[[], _Value]) -> tuple[float, _Value]:
     return (time.perf_counter() - start) * 1000, value
 
 
-def _ids(engine: Engine, request: SearchRequest, around: Surroundings) -> list[str]:
+def _ids(engine: Engine, request: SearchRequest, around: SessionContext) -> list[str]:
     return [hit.memory.id for hit in engine.searcher.search(request, around).hits]
 
 

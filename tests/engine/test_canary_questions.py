@@ -21,8 +21,8 @@ from scrimshaw.engine.golden import golden_file
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.inspecting import health
 from scrimshaw.models import Filters, Status
-from scrimshaw.search.embedder import Embedder
-from scrimshaw.search.minilm import MiniLMEmbedder
+from scrimshaw.search.embedders.base import Embedder
+from scrimshaw.search.embedders.minilm import MiniLMEmbedder
 
 OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
 SUBJECTS = ("tides", "beef", "ropes", "sails", "biscuits", "anchors", "charts", "lamps", "whales", "pumps")

@@ -34,7 +34,7 @@ from scrimshaw.engine.inspecting import Health, health
 from scrimshaw.engine.write import NewText, delete, save
 from scrimshaw.errors import DamagedDatabase, StorageFailure, VaultBusy
 from scrimshaw.models import Channel, Degradation, JobState, Status, Trust
-from scrimshaw.search.embed import open_embedder
+from scrimshaw.search.embedders import open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import SearchRequest, SearchResult
 
@@ -177,7 +177,7 @@ def test_a_lineage_that_cannot_be_read_vouches_for_nothing(engine: Engine) -> No
 
 
 def test_the_package_of_the_model_is_gone(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrimshaw.search.minilm.PACKAGE", "no_package_of_this_name")
+    monkeypatch.setattr("scrimshaw.search.embedders.minilm.PACKAGE", "no_package_of_this_name")
     gone = open_embedder(EmbeddingSettings())
     without = replace(engine, embedder=gone, searcher=Searcher(engine.index, engine.settings, gone))
     result = ask(without)

@@ -18,7 +18,7 @@ from scrimshaw.engine.read import search
 from scrimshaw.engine.review import validate
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.models import Action, Filters, JobState
-from scrimshaw.search.embedder import EmbedderUnavailable
+from scrimshaw.search.embedders.base import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
 
 LEASE_S = 60.0

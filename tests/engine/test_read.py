@@ -17,7 +17,7 @@ from scrimshaw.engine.review import validate
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import NotFound, UnreadableFile
 from scrimshaw.models import Channel, Filters, Intent, MemoryType, Mode, Stage, Tier
-from scrimshaw.search.minilm import MiniLMEmbedder
+from scrimshaw.search.embedders.minilm import MiniLMEmbedder
 from scrimshaw.search.results import SearchRequest, SearchResult
 
 BODIES = {

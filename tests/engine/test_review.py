@@ -19,7 +19,7 @@ from scrimshaw.engine.index import scan
 from scrimshaw.engine.review import MOST_STABLE_DAYS, validate
 from scrimshaw.engine.sessions import as_memory
 from scrimshaw.models import Item, ItemKind, ItemSource, Memory, MemoryType, Retention, Tier
-from scrimshaw.search.forgetting import presence
+from scrimshaw.search.candidates import presence
 from scrimshaw.storage.ports import Review
 
 AGES = {"hot": 1, "warm": 30, "cold": 100, "dormant": 200, "archived": 400}

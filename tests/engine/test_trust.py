@@ -24,7 +24,7 @@ from scrimshaw.engine.trust import claimants, notice
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.models import Memory, MemoryType, Relation, SourceFile, Tier, Trust
-from scrimshaw.search.lineage import lowest, traced
+from scrimshaw.search.lineage import lowest_trust, with_inherited_trust
 from scrimshaw.search.results import SearchRequest
 
 
@@ -47,7 +47,7 @@ def trust_of(engine: Engine, memory_id: str) -> Trust:
     ],
 )
 def test_the_lowest_trust_counts(trusts: tuple[Trust, ...], wanted: Trust) -> None:
-    assert lowest(trusts) == wanted
+    assert lowest_trust(trusts) == wanted
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_memory_has_the_trust_of_its_lineage(engine: Engine, vault: Path, memo
     assert get(engine, memory_id).memory.provenance.trust == wanted
     hits = search(engine, SearchRequest(query="zebra", limit=60)).hits
     assert {hit.memory.id: hit.memory.provenance.trust for hit in hits}[memory_id] == wanted
-    assert traced(engine.index, {}) == {}
+    assert with_inherited_trust(engine.index, {}) == {}
 
 
 def test_of_equal_hits_the_better_vouched_for_comes_first(engine: Engine, vault: Path) -> None:
@@ -434,7 +434,7 @@ def test_a_copy_of_a_file_keeps_its_label_and_its_sources(
     outside = write_memory(tmp_path, "outside", "Zebras are grey.", f"title: Zebras{label}")
     derived = write_memory(tmp_path, "derived", "Lions are not.", f"relations: {{derived_from: [page]}}{label}")
     copied = save_file(engine, outside, force=True)
-    assert engine.memory(copied.id).provenance.trust == lowest((stated or Trust.AGENT, Trust.AGENT))
+    assert engine.memory(copied.id).provenance.trust == lowest_trust((stated or Trust.AGENT, Trust.AGENT))
     assert trust_of(engine, save_file(engine, derived, force=True).id) == Trust.WEB
 
 

@@ -20,7 +20,7 @@ from tests.scenarios.agent import Agent, cost, started
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
-from scrimshaw.search.terms import terms
+from scrimshaw.search.tokens import query_terms
 
 MODULES = [
     "argparse",
@@ -71,7 +71,7 @@ def asks(texts: dict[str, str]) -> list[Ask]:
     found = []
     for _ in range(QUERIES):
         name = chance.choice(sorted(texts))
-        words = terms(texts[name], limit=200)
+        words = query_terms(texts[name], limit=200)
         found.append(Ask(" ".join(chance.sample(words, min(len(words), chance.randint(3, 6)))), name))
     return found
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.models import Relation
-from scrimshaw.search.boosts import capped, causal_boosts, session_boost
+from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.storage.graph import Link, walk
 from scrimshaw.storage.ports import Neighbor
 
@@ -54,8 +54,8 @@ def test_nothing_to_go_by_lifts_nothing() -> None:
     assert causal_boosts({"a": 1.0}, [], 0.05) == {}
     assert causal_boosts({}, [step("a", "b")], 0.05) == {}
     assert causal_boosts({"a": 0.0}, [step("a", "b")], 0.05) == {}
-    assert capped({}, CAP) == {}
-    assert capped({"session": 0.0, "causal": 0.0}, CAP) == {}
+    assert cap_boosts({}, CAP) == {}
+    assert cap_boosts({"session": 0.0, "causal": 0.0}, CAP) == {}
 
 
 @pytest.mark.parametrize(
@@ -120,16 +120,16 @@ def test_a_causal_boost_is_at_most_the_share_per_hop(edges: list[Link], seeds: d
     ],
 )
 def test_contributions_shrink_together(parts: dict[str, float], expected: dict[str, float]) -> None:
-    assert capped(parts, CAP) == pytest.approx(expected)
+    assert cap_boosts(parts, CAP) == pytest.approx(expected)
 
 
 def test_a_sum_at_the_cap_is_left_as_it_is() -> None:
-    assert capped({"session": 0.125, "causal": 0.0625}, 0.1875) == {"session": 0.125, "causal": 0.0625}
+    assert cap_boosts({"session": 0.125, "causal": 0.0625}, 0.1875) == {"session": 0.125, "causal": 0.0625}
 
 
 @given(contributions, st.just(0.0) | st.floats(min_value=1e-6, max_value=0.5))
 def test_the_cap_is_never_exceeded(parts: dict[str, float], limit: float) -> None:
-    held = capped(parts, limit)
+    held = cap_boosts(parts, limit)
     assert sum(held.values()) <= limit
     assert all(held[name] <= parts[name] for name in held)
     assert held.keys() == {name for name, part in parts.items() if part > 0}

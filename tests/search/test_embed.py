@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from scrimshaw.config import EmbeddingSettings
 from scrimshaw.models import Degradation
-from scrimshaw.search import embedder as shared
-from scrimshaw.search import http_embedder, minilm, tokens
-from scrimshaw.search.embed import Embedder, EmbedderUnavailable, open_embedder
-from scrimshaw.search.embedder import unit_rows
-from scrimshaw.search.minilm import DIMENSION, MiniLMEmbedder, batches
+from scrimshaw.search import tokens
+from scrimshaw.search.embedders import Embedder, EmbedderUnavailable, minilm, open_embedder
+from scrimshaw.search.embedders import base as shared
+from scrimshaw.search.embedders import http as http_embedder
+from scrimshaw.search.embedders.base import unit_rows
+from scrimshaw.search.embedders.minilm import DIMENSION, MiniLMEmbedder, batches
 
 LOCKED = "The database is locked by another writer."
 PARAPHRASE = "SQLite reports that someone else holds the write lock."
@@ -99,7 +100,7 @@ def test_opening_imports_nothing_heavy() -> None:
     heavy = in_a_fresh_process(
         "import sys\n"
         "from scrimshaw.config import EmbeddingSettings\n"
-        "from scrimshaw.search.embed import open_embedder\n"
+        "from scrimshaw.search.embedders import open_embedder\n"
         "for name in ('minilm', 'fastembed', 'http', 'none'):\n"
         "    open_embedder(EmbeddingSettings(provider=name, url='http://localhost/v1', model='m'))\n"
         "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'fastembed'} & set(sys.modules)))\n"
@@ -111,7 +112,7 @@ def test_opening_imports_nothing_heavy() -> None:
 def test_memory_stays_small() -> None:
     """The whole process after loading, 50 queries and a long batch: 165-176 MB measured."""
     resident = in_a_fresh_process(
-        "from scrimshaw.search.minilm import MiniLMEmbedder\n"
+        "from scrimshaw.search.embedders.minilm import MiniLMEmbedder\n"
         "embedder = MiniLMEmbedder(batch=8, max_tokens=256)\n"
         "for n in range(50):\n"
         "    embedder.embed([f'query number {n}'])\n"
@@ -125,8 +126,8 @@ def test_memory_stays_small() -> None:
 def test_the_runtime_reports_to_nobody(tmp_path: Path) -> None:
     """onnxruntime would write a device id and a log of events below the user's cache, and send them."""
     in_a_fresh_process(
-        "from scrimshaw.search.embedder import runtime_errors\n"
-        "from scrimshaw.search.minilm import MiniLMEmbedder\n"
+        "from scrimshaw.search.embedders.base import runtime_errors\n"
+        "from scrimshaw.search.embedders.minilm import MiniLMEmbedder\n"
         "MiniLMEmbedder(batch=8, max_tokens=256).embed(['a query'])\n"
         "runtime_errors()\n",
         HOME=str(tmp_path),
@@ -482,7 +483,7 @@ def test_fastembed_without_a_model_gives_up_at_once(tmp_path: Path, monkeypatch:
 
 def test_fastembed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastembed")
-    from scrimshaw.search import fastembed_embedder
+    from scrimshaw.search.embedders import fastembed as fastembed_embedder
 
     class Loaded:
         def embed(self, texts: list[str], batch_size: int) -> Iterator[Any]:

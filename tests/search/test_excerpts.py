@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.search.excerpts import excerpt
-from scrimshaw.search.tokens import count_tokens, head
+from scrimshaw.search.tokens import count_tokens, excerpt, head
 
 TEXT = """# Rollback
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedder import EmbedderUnavailable
-from scrimshaw.search.fastembed_embedder import DEFAULT_MODEL, FastembedEmbedder
+from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.embedders.fastembed import DEFAULT_MODEL, FastembedEmbedder
 
 PACKAGE = """
 class TextEmbedding:

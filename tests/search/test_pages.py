@@ -19,7 +19,7 @@ from scrimshaw.config import SessionSettings
 from scrimshaw.engine.sessions import as_memory
 from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Memory, Retention, Stage, Tier
 from scrimshaw.search.pipeline import Searcher
-from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, StageTrace, Surroundings
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, StageTrace
 from scrimshaw.storage.ports import Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -127,7 +127,7 @@ def pages(searcher: Searcher, request: SearchRequest, recalled: tuple[Hit, ...] 
         if offset is None:
             return
         page = replace(request, offset=offset, first=number == 0)
-        result = searcher.search(page, Surroundings(now=NOW.timestamp(), recalled=recalled))
+        result = searcher.search(page, SessionContext(now=NOW.timestamp(), recalled=recalled))
         yield result
         offset = result.next_offset
     raise AssertionError("the pages come to no end")
@@ -148,7 +148,7 @@ def test_over_all_pages_each_match_comes_once(
         query="walrus", limit=limit, token_budget=budget, include_content=whole, include_archived=archived
     )
     everything = SearchRequest(query="walrus", limit=1000, include_archived=archived)
-    whole_answer = crowd.search(everything, Surroundings(now=NOW.timestamp())).hits
+    whole_answer = crowd.search(everything, SessionContext(now=NOW.timestamp())).hits
     expected = [hit.memory.id for hit in whole_answer if budget is None or hit.memory.label_tokens <= budget]
     found = [hit for page in pages(crowd, asked, ENTRIES[:recalled]) for hit in page.hits]
     assert [hit.memory.id for hit in found if hit.memory.content_hash] == expected
@@ -158,7 +158,7 @@ def test_over_all_pages_each_match_comes_once(
 
 def test_the_crowd_is_parted_by_its_factors(crowd: Searcher) -> None:
     """Else the pages above would join however they were cut."""
-    hits = crowd.search(SearchRequest(query="walrus", limit=100), Surroundings(now=NOW.timestamp())).hits
+    hits = crowd.search(SearchRequest(query="walrus", limit=100), SessionContext(now=NOW.timestamp())).hits
     fused = [hit.explanation.fused for hit in hits]
     assert fused != sorted(fused, reverse=True)
 

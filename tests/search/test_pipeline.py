@@ -26,9 +26,9 @@ from scrimshaw.models import (
     Tier,
     Trust,
 )
-from scrimshaw.search.embedder import EmbedderUnavailable
-from scrimshaw.search.pipeline import Fitted, Searcher, fit
-from scrimshaw.search.results import SearchRequest, SearchResult, Surroundings
+from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.pipeline import Searcher
+from scrimshaw.search.results import HitPage, SearchRequest, SearchResult, SessionContext, fit_budget
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage.ports import Index, Review
 
@@ -60,7 +60,7 @@ class Search:
 
     def ask(self, query: str, **fields: Any) -> SearchResult:
         around = {name: fields.pop(name) for name in ("boosts", "reviews", "recalled", "now") if name in fields}
-        return self.searcher.search(SearchRequest(query=query, **fields), Surroundings(**around))
+        return self.searcher.search(SearchRequest(query=query, **fields), SessionContext(**around))
 
 
 def configured(**settings: Any) -> Settings:
@@ -274,7 +274,7 @@ def test_the_first_hit_is_cut_rather_than_left_out(index: Index) -> None:
     search = Search(index, note("a", "wal " * 500))
     (hit,) = search.ask("wal", token_budget=30, include_content=True).hits
     assert 20 < hit.tokens <= 30
-    assert fit([], 5) == Fitted(hits=(), tokens=0, taken=0)
+    assert fit_budget([], 5) == HitPage(hits=(), tokens=0, consumed=0)
 
 
 def test_a_hit_shows_an_excerpt_or_the_whole(index: Index) -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.search.terms import MAX_TERMS, STOP_WORDS, match_expression, terms
+from scrimshaw.search.tokens import MAX_TERMS, STOP_WORDS, match_expression, query_terms
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ from scrimshaw.search.terms import MAX_TERMS, STOP_WORDS, match_expression, term
     ],
 )
 def test_terms(query: str, expected: tuple[str, ...]) -> None:
-    assert terms(query) == expected
+    assert query_terms(query) == expected
 
 
 def test_terms_are_capped_at_the_first_ones() -> None:
-    found = terms(" ".join(f"w{n}" for n in range(5 * MAX_TERMS)))
+    found = query_terms(" ".join(f"w{n}" for n in range(5 * MAX_TERMS)))
     assert found == tuple(f"w{n}" for n in range(MAX_TERMS))
-    assert terms("red green blue", limit=2) == ("red", "green")
+    assert query_terms("red green blue", limit=2) == ("red", "green")
 
 
 def test_the_stop_list_spares_words_that_name_things() -> None:
@@ -48,7 +48,7 @@ def test_match_expression(words: tuple[str, ...], expected: str) -> None:
 
 @given(st.text(max_size=300))
 def test_terms_are_distinct_lower_case_and_stable(query: str) -> None:
-    found = terms(query)
+    found = query_terms(query)
     assert len(set(found)) == len(found) <= MAX_TERMS
     assert all(term == term.lower() and "_" not in term for term in found)
     assert set(found).isdisjoint(STOP_WORDS) or set(found) <= STOP_WORDS
@@ -63,7 +63,7 @@ def index() -> apsw.Connection:
 
 @given(query=st.text(max_size=300))
 def test_no_query_breaks_the_engine(index: apsw.Connection, query: str) -> None:
-    if expression := match_expression(terms(query)):
+    if expression := match_expression(query_terms(query)):
         assert index.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,)).fetchall() == []
 
 
@@ -72,5 +72,5 @@ def test_a_word_of_a_document_finds_it(word: str) -> None:
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = 'porter unicode61')")
     connection.execute("INSERT INTO t VALUES (?)", (f"before {word}, after",))
-    expression = match_expression(terms(f"({word})?"))
+    expression = match_expression(query_terms(f"({word})?"))
     assert connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,)).fetchall() == [(1,)]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.ingest.phrases import head, heads, normalise
-from scrimshaw.search.triggers import standing
+from scrimshaw.search.tokens import find_phrases
 
 WORD = re.compile(r"\w+")
 
@@ -23,7 +23,7 @@ class Table:
             self._by_head.setdefault(head(phrase), []).append((phrase, memory_id))
 
     def match(self, text: str) -> dict[str, list[str]]:
-        return standing(text, (each for name in heads(text) for each in self._by_head.get(name, ())))
+        return find_phrases(text, (each for name in heads(text) for each in self._by_head.get(name, ())))
 
 
 def matched(phrase: str, text: str) -> bool:

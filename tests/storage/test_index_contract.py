@@ -23,7 +23,7 @@ from scrimshaw.models import (
     Tier,
     Trust,
 )
-from scrimshaw.search.terms import match_expression, prefix_expression, terms
+from scrimshaw.search.tokens import match_expression, prefix_expression, query_terms
 from scrimshaw.storage.ports import FileState, Index, Piece
 
 EVERYTHING = Filters(include_deprecated=True)
@@ -402,7 +402,7 @@ HOSTILE = [
 @pytest.mark.parametrize("query", HOSTILE)
 def test_hostile_queries_are_only_words(index: Index, query: str) -> None:
     index.put([document("a", "plain hello")])
-    for expression in (match_expression(terms(query)), prefix_expression(terms(query))):
+    for expression in (match_expression(query_terms(query)), prefix_expression(query_terms(query))):
         if expression:
             assert found(index, expression) in ([], ["a"])
     assert ids(index) == ["a"]
@@ -411,7 +411,7 @@ def test_hostile_queries_are_only_words(index: Index, query: str) -> None:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(st.text(max_size=40))
 def test_no_query_breaks_the_expression(index: Index, query: str) -> None:
-    for expression in (match_expression(terms(query)), prefix_expression(terms(query))):
+    for expression in (match_expression(query_terms(query)), prefix_expression(query_terms(query))):
         if expression:
             index.match_text(expression, EVERYTHING, 3)
 

@@ -18,9 +18,9 @@ from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.read import search
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.models import Channel, Degradation, Filters, Memory
-from scrimshaw.search.embedder import EmbedderUnavailable
+from scrimshaw.search.embedders.base import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest, SearchResult
-from scrimshaw.search.terms import terms
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.golden import GOLDEN_FILE, Golden
 
 SAMPLES, WITHIN = 8, 5
@@ -106,7 +106,7 @@ def own_words(title: str, body: str) -> str:
     lines = (line.strip() for line in body.splitlines())
     sentence = next((line for line in lines if line and not line.startswith("#")), "").partition(". ")[0]
     plain = (word for word in f"{title} {sentence}".split() if all(map(_is_parted_alike, word)))
-    return " ".join(terms(" ".join(plain), limit=WORDS))
+    return " ".join(query_terms(" ".join(plain), limit=WORDS))
 
 
 def _is_parted_alike(character: str) -> bool:

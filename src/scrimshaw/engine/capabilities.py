@@ -22,8 +22,8 @@ from scrimshaw.ingest.phrases import head
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
 from scrimshaw.search.candidates import vectors_pending
-from scrimshaw.search.embedder import EmbedderUnavailable
-from scrimshaw.search.terms import match_expression, terms
+from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.tokens import match_expression, query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
 from scrimshaw.storage.git import work_tree
@@ -191,7 +191,7 @@ def _text(engine: Engine) -> Finding:
 def _known_word(engine: Engine) -> tuple[Memory | None, str]:
     """A memory and a word of its title."""
     for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
-        for word in terms(memory.title):
+        for word in query_terms(memory.title):
             if word.isascii():
                 return memory, word
     return None, "memory"
@@ -230,10 +230,10 @@ def _is_under_way(engine: Engine, kind: str) -> bool:
 def _triggers(engine: Engine) -> Finding:
     for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
         for phrase in filter(head, memory.triggers):
-            if memory.id in engine.searcher.phrases(phrase):
+            if memory.id in engine.searcher.match_phrases(phrase):
                 return on(f"a phrase of {memory.id} brings it")
             return off(f"a phrase of {memory.id} does not bring it")
-    engine.searcher.phrases(PROBE_TEXT)
+    engine.searcher.match_phrases(PROBE_TEXT)
     return on("answers, and no memory near the first names a phrase")
 
 

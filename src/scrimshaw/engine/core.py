@@ -17,7 +17,7 @@ from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError
 from scrimshaw.ingest.documents import parse
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile, Tier
-from scrimshaw.search.embed import Embedder, open_embedder
+from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction

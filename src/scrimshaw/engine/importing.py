@@ -14,7 +14,7 @@ from scrimshaw.engine.write import NewText, Saved, save
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EdgeKind, Job, Relation, SourceFile, Trust
-from scrimshaw.search.lineage import lowest
+from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.durable import storage_errors
 
 INGEST = "ingest"
@@ -153,7 +153,7 @@ def _save_copy(engine: Engine, path: Path, session: str, *, force: bool, dry_run
         triggers=document.triggers,
         topics=document.topics,
         origin="import",
-        trust=lowest((Trust.AGENT, document.provenance.trust)),
+        trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in sources if edge.kind == EdgeKind.RELATION),
         reason=f"imported from {redact(path.name).text}",
         session=session,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -17,7 +16,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Capability, Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
-from scrimshaw.search.faults import Faults, Part
+from scrimshaw.search.degradation import Degradations, Part
 
 LARGEST_PAGE = 100
 
@@ -122,7 +121,11 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     every = engine.index.select(filters, sort="id", limit=-1, offset=0)
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
     dates = sorted(memory.updated for memory in memories if memory.updated)
-    faults = Faults()
+    degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
+    with degradations.tolerate(Part.FILES):
+        skips = list(engine.index.skips())
+    with degradations.tolerate(Part.VECTORS):
+        vectors = vectors_ready(engine)
     return Stats(
         total=len(memories),
         by_tier=_counted(memory.tier for memory in memories),
@@ -132,12 +135,12 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         folders=_folders(memories),
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
-        skipped=tuple(faults.borne(Part.FILES, engine.index.skips, [])),
-        vectors=faults.borne(Part.VECTORS, partial(vectors_ready, engine), (0, 0)),
+        skipped=tuple(skips),
+        vectors=vectors,
         waiting_jobs=len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
         index_bytes=engine.index.size_bytes(),
         journal_bytes=engine.journal.size_bytes(),
-        degradations=faults.found(),
+        degradations=degradations.as_tuple(),
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.decay import retention
-from scrimshaw.search.faults import Faults, Part
+from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import content_hash
@@ -95,8 +94,8 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     """
     if memory_id.startswith(sessions.ITEM_PREFIX):
         return _item_text(engine, memory_id)
-    faults = Faults()
-    memory = traced(engine, {memory_id: engine.memory(memory_id)}, faults)[memory_id]
+    degradations = Degradations()
+    memory = traced(engine, {memory_id: engine.memory(memory_id)}, degradations)[memory_id]
     raw = _bytes_of(memory)
     document = engine.parse(_file_of(memory, raw), raw)
     body = document.body.text
@@ -113,7 +112,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         body=body,
         content_hash=content_hash(raw),
         redacted=document.body.classes,
-        degradations=faults.found(),
+        degradations=degradations.as_tuple(),
     )
 
 
@@ -132,7 +131,7 @@ def match_triggers(
     A match has full attention, faded by `turn`s (0.98 each) where one is given; what the session works with has at
     least its attention there. With `cognitive` the text follows the attention: whole, a start, or none.
     """
-    phrases = engine.searcher.phrases(text)
+    phrases = engine.searcher.match_phrases(text)
     filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
     memories = engine.index.select(filters, sort="id", limit=len(phrases), offset=0)
     memories.sort(key=lambda memory: (-sum(map(len, phrases[memory.id])), memory.id))
@@ -195,10 +194,11 @@ def _unresolved(engine: Engine, start: str, found: Sequence[Neighbor], hops: int
     ]
 
 
-def traced(engine: Engine, memories: Mapping[str, Memory], faults: Faults | None = None) -> Mapping[str, Memory]:
+def traced(
+    engine: Engine, memories: Mapping[str, Memory], degradations: Degradations | None = None
+) -> Mapping[str, Memory]:
     """The memories, each with the trust of its lineage; the least where that cannot be read."""
-    work = partial(lineage.traced, engine.index, memories)
-    return (faults or Faults()).borne(Part.GRAPH, work, lineage.untraced(memories))
+    return lineage.resolve_trust(engine.index, memories, degradations or Degradations())
 
 
 def _bytes_of(memory: Memory) -> bytes:

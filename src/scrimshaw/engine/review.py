@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scrimshaw.engine.core import Engine
 from scrimshaw.models import Grade, Memory
 from scrimshaw.search import decay
-from scrimshaw.search.forgetting import presence
+from scrimshaw.search.candidates import presence
 from scrimshaw.storage.ports import Review
 
 # spec-kit memory_validate: confidence moves by these from 0.5; promotion to critical is proposed from here.

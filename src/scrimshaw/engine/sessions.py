@@ -26,8 +26,8 @@ from scrimshaw.models import (
     SessionState,
     Tier,
 )
-from scrimshaw.search.boosts import capped, causal_boosts, session_boost
-from scrimshaw.search.results import Boosts, Explanation, Hit, Surroundings
+from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
+from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
 from scrimshaw.session.recall import Recalled, recall
@@ -101,9 +101,9 @@ def attended(engine: Engine, session: Session) -> list[Attended]:
     return [Attended(item=item, attention=attention) for item, attention in ranked]
 
 
-def surroundings(engine: Engine, session: Session | None, query: str, limit: int) -> Surroundings:
+def surroundings(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
     """What the moment adds to a search for `query`."""
-    return Surroundings(
+    return SessionContext(
         now=engine.clock(),
         reviews=engine.journal.reviews,
         boosts=_boosts(engine, session),
@@ -190,7 +190,7 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
             for name in names
             if name in linked or name in causal
         }
-        return {name: capped(part, settings.boost_limit) for name, part in parts.items()}
+        return {name: cap_boosts(part, settings.boost_limit) for name, part in parts.items()}
 
     return boosts if linked or features.causal_boost else None
 

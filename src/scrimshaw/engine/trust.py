@@ -39,7 +39,7 @@ def vouched(engine: Engine, memory_id: str, changes: Mapping[str, object], actor
         return changes
     if actor not in HUMAN_ACTORS:
         raise _refusal(memory_id)
-    trust = lineage.sources(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN)
+    trust = lineage.inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN)
     if trust != Trust.HUMAN:
         raise InvalidRequest(
             f"{memory_id!r} was derived from what has trust {trust}; a constitutional memory comes from people alone.",
@@ -86,7 +86,7 @@ def claimants(engine: Engine) -> list[Memory]:
 def silenced(engine: Engine) -> Mapping[str, Trust]:
     """Constitutional memory -> the trust of its lineage, where that is no person's: it is not shown by itself."""
     every = engine.index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
-    traced = lineage.sources(engine.index, tuple(memory.id for memory in every))
+    traced = lineage.inherited_trusts(engine.index, tuple(memory.id for memory in every))
     return {name: trust for name, trust in traced.items() if trust != Trust.HUMAN}
 
 
@@ -111,15 +111,15 @@ def unlinked(engine: Engine, memory_id: str, text: str, actor: str) -> str:
     """A file's text that keeps, when a source is taken from it by anybody but a person, the label it had by it."""
     if actor in HUMAN_ACTORS:
         return text
-    return lowered(text, lineage.sources(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN))
+    return lowered(text, lineage.inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN))
 
 
 def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor: str) -> None:
     """Refuse to anybody but a person to take a source from a document that cannot keep the label it had by it."""
     if actor in HUMAN_ACTORS or relation != Relation.DERIVED_FROM:
         return
-    trust = lineage.sources(engine.index, (memory.id,)).get(memory.id, Trust.HUMAN)
-    if lineage.rank(trust) > lineage.rank(memory.provenance.trust):
+    trust = lineage.inherited_trusts(engine.index, (memory.id,)).get(memory.id, Trust.HUMAN)
+    if lineage.trust_rank(trust) > lineage.trust_rank(memory.provenance.trust):
         raise InvalidRequest(
             f"Without this source {memory.id!r} would be trusted more than {trust}.",
             "Ask the user to take the relation out of .scrimshaw/links.toml.",
@@ -130,7 +130,7 @@ def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor:
 def lowered(text: str, trust: Trust) -> str:
     """The text of a file that states this trust at most; raises UnreadableFile where its front matter is broken."""
     values = front_matter.read(text).values
-    if lineage.rank(metadata.provenance(values, str).trust) >= lineage.rank(trust):
+    if lineage.trust_rank(metadata.provenance(values, str).trust) >= lineage.trust_rank(trust):
         return text
     stated = values.get("provenance")
     fields = stated if isinstance(stated, Mapping) else {"source": metadata.line(stated) or Provenance().source}

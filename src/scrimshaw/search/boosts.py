@@ -11,8 +11,8 @@ from scrimshaw.models import Relation
 _BELOW = 1 - 1e-12
 
 
-class Step(Protocol):
-    """An edge met on a walk: see `Neighbor` of the storage ports."""
+class CausalStep(Protocol):
+    """An edge met on a walk: what `Neighbor` of the storage ports tells, without importing storage."""
 
     @property
     def start(self) -> str: ...
@@ -31,12 +31,12 @@ class Step(Protocol):
 
 
 def session_boost(attention: float, weight: float) -> float:
-    """What attention (0..1, clamped) adds, as a share of the score (000 ADR-002)."""
+    """What attention (0..1, clamped) adds, as a share of the score."""
     return weight * min(max(attention, 0.0), 1.0)
 
 
-def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Step], per_hop: float) -> Mapping[str, float]:
-    """What the causal neighbours of the seeds gain, as shares of their scores (000 ADR-002).
+def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[CausalStep], per_hop: float) -> Mapping[str, float]:
+    """What the causal neighbours of the seeds gain, as shares of their scores.
 
     `seeds` are hits with their scores; a weak hit lifts in proportion to the best. A neighbour gains
     `per_hop / hop`, times the strengths on the way; its best way counts, once. No seed lifts itself, and no memory is
@@ -46,20 +46,17 @@ def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Step], per_ho
     gains: dict[str, float] = {}
     for step in neighbours:
         score = seeds.get(step.start, 0.0)
-        if score > 0 and step.place != step.start and not _leads_to_superseded(step):
+        leads_to_superseded = step.relation == Relation.SUPERSEDES and step.outward
+        if score > 0 and step.place != step.start and not leads_to_superseded:
             gain = score / best * per_hop / step.hop * step.path_strength * step.strength
             gains[step.place] = max(gain, gains.get(step.place, 0.0))
     return {name: gain for name, gain in gains.items() if gain > 0}
 
 
-def capped(parts: Mapping[str, float], limit: float) -> Mapping[str, float]:
+def cap_boosts(parts: Mapping[str, float], limit: float) -> Mapping[str, float]:
     """The contributions above 0 by name, scaled together where their sum would exceed `limit`."""
     given = {name: part for name, part in parts.items() if part > 0}
     total = sum(given.values())
     if total <= limit:
         return given
     return {name: part * (limit / total) * _BELOW for name, part in given.items()}
-
-
-def _leads_to_superseded(step: Step) -> bool:
-    return step.relation == Relation.SUPERSEDES and step.outward

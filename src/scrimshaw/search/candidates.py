@@ -1,37 +1,60 @@
-"""The channels: each turns a query into a ranked list of candidates, or says why it cannot."""
+"""The channels: each turns a query into a ranked list of candidates, or reports why it cannot."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.phrases import heads
-from scrimshaw.models import Channel, Degradation, Filters, Relation
-from scrimshaw.search.embedder import Embedder, EmbedderUnavailable
-from scrimshaw.search.faults import Faults, Part
-from scrimshaw.search.fusion import ChannelList
-from scrimshaw.search.terms import match_expression
-from scrimshaw.search.triggers import standing
-from scrimshaw.storage.ports import Index, Match
+from scrimshaw.models import Channel, Degradation, Filters, Memory, Relation, Retention
+from scrimshaw.search import decay
+from scrimshaw.search.degradation import Degradations, Part
+from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
+from scrimshaw.search.fusion import ChannelList, Fused
+from scrimshaw.search.tokens import find_phrases, match_expression
+from scrimshaw.storage.ports import Index, Match, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
+DAY_S = 86_400.0
 
 
-class Candidates(Struct, frozen=True, kw_only=True):
-    """What the channels found: a list per channel, the phrases that stood, and the best chunk of each memory.
+class Presence(Struct, frozen=True, kw_only=True):
+    """Retrievability 0..1 of a memory, and its state."""
 
-    The best chunk is the one found by words, else the one found by meaning. `coverage` is the share of pieces that
-    meaning could find.
-    """
+    retrievability: float = 1.0
+    state: Retention = Retention.HOT
+
+
+class Candidate(Struct, kw_only=True):
+    """A memory on its way to a hit: what found it, and what lowered and lifted its score."""
+
+    memory: Memory
+    presence: Presence
+    #: Share of the validations that found it useful; 0.5 without any.
+    confidence: float
+    fused: Fused
+    score: float = 0.0
+    factors: Mapping[str, float] = {}
+    boosts: Mapping[str, float] = {}
+
+
+class ChannelResults(Struct, frozen=True, kw_only=True):
+    """What the channels found."""
 
     lists: tuple[ChannelList, ...]
+    #: Memory id -> its best chunk: the one found by words, else the one found by meaning.
     chunks: Mapping[str, int]
+    #: Memory id -> its phrases that occur in the query.
     phrases: Mapping[str, Sequence[str]]
+    #: Share of the chunks that have a vector.
     coverage: float = 1.0
 
     def ids(self) -> set[str]:
@@ -40,34 +63,53 @@ class Candidates(Struct, frozen=True, kw_only=True):
 
 
 class CandidateFinder:
-    """Asks the channels of one index: `depth` candidates each, and causal neighbours so many `hops` away."""
+    """Asks the channels of one index: `depth` candidates each, and causal neighbours up to `hops` away."""
 
     def __init__(self, index: Index, embedder: Embedder | Degradation, *, depth: int, hops: int) -> None:
         self._index = index
         self._embedder = embedder
         self._depth = depth
         self._hops = hops
-        self._counted = (-1, 0, 0)
+        self._vector_counts = (-1, 0, 0)
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 
     def find(
-        self, query: str, terms: Sequence[str], filters: Filters, channels: Sequence[Channel], faults: Faults
-    ) -> Candidates:
-        """The candidates of every channel asked for; what a channel could not do is added to `faults`."""
-        text: list[Match] = faults.borne(Part.TEXT, partial(self._text, terms, filters, channels), [])
-        vector: list[Match] = faults.borne(Part.VECTORS, partial(self._vector, query, filters, channels, faults), [])
-        phrases: dict[str, list[str]] = faults.borne(Part.TRIGGERS, partial(self._phrases, query, channels), {})
-        trigger = self._trigger(phrases, filters, len(query))
-        lists = ((Channel.TEXT, text), (Channel.VECTOR, vector), (Channel.TRIGGER, trigger))
-        return Candidates(
-            lists=tuple(_channel_list(channel, found) for channel, found in lists if found),
+        self,
+        query: str,
+        terms: Sequence[str],
+        filters: Filters,
+        channels: Sequence[Channel],
+        degradations: Degradations,
+    ) -> ChannelResults:
+        """The candidates of every channel asked for; `degradations` receives what a channel could not do."""
+        text: list[Match] = []
+        vector: list[Match] = []
+        phrases: dict[str, list[str]] = {}
+        if Channel.TEXT in channels and terms:
+            with degradations.tolerate(Part.TEXT):
+                text = self._index.match_text(match_expression(terms), filters, self._depth)
+        if Channel.VECTOR in channels:
+            with degradations.tolerate(Part.VECTORS):
+                vector = self._match_vector(query, filters, degradations)
+        if Channel.TRIGGER in channels:
+            with degradations.tolerate(Part.TRIGGERS):
+                phrases = self.match_phrases(query, titles=True)
+        trigger = self._match_triggers(phrases, filters, len(query)) if phrases else []
+        matches = {Channel.TEXT: text, Channel.VECTOR: vector, Channel.TRIGGER: trigger}
+        _, done, total = self._vector_counts
+        return ChannelResults(
+            lists=tuple(
+                ChannelList(channel=channel, ids=[each.id for each in found], scores=[each.score for each in found])
+                for channel, found in matches.items()
+                if found
+            ),
             chunks={match.id: match.chunk for match in (*vector, *text) if match.chunk >= 0},
             phrases=phrases,
-            coverage=self._coverage() if vector else 1.0,
+            coverage=done / total if vector and total else 1.0,
         )
 
-    def neighbours(self, seeds: Mapping[str, float], filters: Filters) -> list[Match]:
-        """Causal neighbours of the seeds that satisfy the filters; each scores a share of the seed it is met from."""
+    def find_neighbours(self, seeds: Mapping[str, float], filters: Filters) -> list[Match]:
+        """Causal neighbours of the seeds that satisfy the filters; each scores a share of its seed's score."""
         if not seeds:
             return []
         scores: dict[str, float] = {}
@@ -75,61 +117,45 @@ class CandidateFinder:
         for edge in edges:
             score = seeds[edge.start] * HOP_SHARE**edge.hop * edge.path_strength * edge.strength
             scores[edge.place] = max(score, scores.get(edge.place, 0.0))
-        new = tuple(scores.keys() - seeds.keys())
-        allowed = self._index.select(_within(filters, new), sort="id", limit=len(new), offset=0) if new else []
+        new = scores.keys() - seeds.keys()
+        return self._allowed_matches({name: scores[name] for name in new}, filters) if new else []
+
+    def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
+        """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
+        return find_phrases(text, self._index.phrases(heads(text), titles=titles))
+
+    def _match_triggers(self, phrases: Mapping[str, Sequence[str]], filters: Filters, length: int) -> list[Match]:
+        """Memories whose phrases occur in the query; the score is the share of the query that they cover."""
+        scores = {name: min(1.0, sum(map(len, each)) / length) for name, each in phrases.items()}
+        return self._allowed_matches(scores, filters)[: self._depth]
+
+    def _allowed_matches(self, scores: Mapping[str, float], filters: Filters) -> list[Match]:
+        """Those of the scored memories that satisfy the filters, best first."""
+        only = tuple(name for name in scores if filters.only is None or name in filters.only)
+        allowed = self._index.select(replace(filters, only=only), sort="id", limit=len(scores), offset=0)
         found = [Match(id=memory.id, score=scores[memory.id]) for memory in allowed]
         return sorted(found, key=lambda match: (-match.score, match.id))
 
-    def phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
-        """Memory id -> its trigger phrases that stand in the text; with `titles` its title is one of them."""
-        return standing(text, self._index.phrases(heads(text), titles=titles))
-
-    def _text(self, terms: Sequence[str], filters: Filters, channels: Sequence[Channel]) -> list[Match]:
-        expression = match_expression(terms) if Channel.TEXT in channels else ""
-        return self._index.match_text(expression, filters, self._depth) if expression else []
-
-    def _phrases(self, query: str, channels: Sequence[Channel]) -> dict[str, list[str]]:
-        return self.phrases(query, titles=True) if Channel.TRIGGER in channels else {}
-
-    def _vector(self, query: str, filters: Filters, channels: Sequence[Channel], faults: Faults) -> list[Match]:
-        if Channel.VECTOR not in channels:
-            return []
+    def _match_vector(self, query: str, filters: Filters, degradations: Degradations) -> list[Match]:
         if isinstance(self._embedder, Degradation):
-            faults.note(self._embedder)
+            degradations.note(self._embedder)
             return []
         try:
             vector = self._query_vector(query)
         except EmbedderUnavailable as error:
-            faults.note(error.degradation)
+            degradations.note(error.degradation)
             return []
-        for pending in self._pending(self._embedder.model):
-            faults.note(pending)
-        return self._index.match_vector(self._embedder.model, vector, filters, self._depth)
-
-    def _pending(self, model: str) -> list[Degradation]:
-        """What is to be said while some memories have no vector yet; counted once per state of the index."""
         generation = self._index.generation()
-        if self._counted[0] != generation:
-            self._counted = (generation, *self._index.vector_progress(model))
-        _, done, total = self._counted
-        return [vectors_pending(done, total)] if done < total else []
-
-    def _coverage(self) -> float:
-        """The share of pieces that have a vector; the best of few says little about the rest."""
-        _, done, total = self._counted
-        return done / total if total > 0 else 1.0
+        if self._vector_counts[0] != generation:  # counted once per state of the index
+            self._vector_counts = (generation, *self._index.vector_progress(self._embedder.model))
+        _, done, total = self._vector_counts
+        if done < total:
+            degradations.note(vectors_pending(done, total))
+        return self._index.match_vector(self._embedder.model, vector, filters, self._depth)
 
     def _embed(self, query: str) -> Any:
         assert not isinstance(self._embedder, Degradation)
         return self._embedder.embed([query])[0]
-
-    def _trigger(self, phrases: Mapping[str, Sequence[str]], filters: Filters, length: int) -> list[Match]:
-        """Memories whose phrases stand in the query; the score is the share of the query that they cover."""
-        if not phrases:
-            return []
-        allowed = self._index.select(_within(filters, phrases), sort="id", limit=len(phrases), offset=0)
-        found = [Match(id=memory.id, score=_covered(phrases[memory.id], length)) for memory in allowed]
-        return sorted(found, key=lambda match: (-match.score, match.id))[: self._depth]
 
 
 def vectors_pending(done: int, total: int) -> Degradation:
@@ -142,14 +168,27 @@ def vectors_pending(done: int, total: int) -> Degradation:
     )
 
 
-def _channel_list(channel: Channel, found: Sequence[Match]) -> ChannelList:
-    return ChannelList(channel=channel, ids=[match.id for match in found], scores=[match.score for match in found])
+def presence(memory: Memory, review: Review | None, now: float, settings: ForgettingSettings) -> Presence:
+    """How present a memory still is at `now` (seconds since 1970).
+
+    Constitutional and critical memories never fade, nor does what has neither date nor review; what was never
+    reviewed is as old as its last change.
+    """
+    half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
+    since = review.last_review if review and review.reviews else _time_changed(memory)
+    if since is None or math.isinf(half_life):
+        return Presence()
+    stability = decay.stability_of(half_life)
+    if review and review.reviews:
+        stability = max(stability, review.stability)
+    retrievability = decay.retrievability((now - since) / DAY_S, stability)
+    return Presence(retrievability=retrievability, state=decay.retention(retrievability, settings.state_thresholds))
 
 
-def _within(filters: Filters, ids: Iterable[str]) -> Filters:
-    """The filters with no ids allowed but these, as far as they were allowed."""
-    return replace(filters, only=tuple(name for name in ids if filters.only is None or name in filters.only))
-
-
-def _covered(phrases: Sequence[str], length: int) -> float:
-    return min(1.0, sum(map(len, phrases)) / length)
+def _time_changed(memory: Memory) -> float | None:
+    """When the memory was last changed, in seconds since 1970, as its file says."""
+    try:
+        moment = datetime.fromisoformat(memory.updated or memory.created)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

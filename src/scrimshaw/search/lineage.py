@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from scrimshaw.models import Memory, Relation, Trust
+from scrimshaw.search.degradation import Degradations, Part
 from scrimshaw.storage.ports import Index
 
 # Steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep.
@@ -16,36 +17,36 @@ _ORDER = tuple(Trust)
 _LEAST = _ORDER[-1]
 
 
-def lowest(trusts: Iterable[Trust]) -> Trust:
+def lowest_trust(trusts: Iterable[Trust]) -> Trust:
     """The least of them; human where there is none."""
     return max(trusts, key=_ORDER.index, default=Trust.HUMAN)
 
 
-def rank(trust: Trust) -> int:
+def trust_rank(trust: Trust) -> int:
     """0 for the highest trust."""
     return _ORDER.index(trust)
 
 
-def traced(index: Index, memories: Mapping[str, Memory]) -> dict[str, Memory]:
+def resolve_trust(index: Index, memories: Mapping[str, Memory], degradations: Degradations) -> dict[str, Memory]:
+    """The memories, each with the trust of its lineage; with the least trust where the lineage cannot be read."""
+    trusted: dict[str, Memory] = {}
+    with degradations.tolerate(Part.GRAPH):
+        trusted = with_inherited_trust(index, memories)
+    return trusted or {name: _with_trust(memory, _LEAST) for name, memory in memories.items()}
+
+
+def with_inherited_trust(index: Index, memories: Mapping[str, Memory]) -> dict[str, Memory]:
     """The memories, each with the trust of its lineage in its provenance."""
     found = dict(memories)
-    for name, trust in sources(index, tuple(memories)).items():
-        own = found[name].provenance
-        found[name] = replace(found[name], provenance=replace(own, trust=lowest((own.trust, trust))))
+    for name, trust in inherited_trusts(index, tuple(memories)).items():
+        found[name] = _with_trust(found[name], lowest_trust((found[name].provenance.trust, trust)))
     return found
 
 
-def untraced(memories: Mapping[str, Memory]) -> dict[str, Memory]:
-    """The memories with the least trust, for a lineage that cannot be read vouches for nothing."""
-    return {
-        name: replace(memory, provenance=replace(memory.provenance, trust=_LEAST)) for name, memory in memories.items()
-    }
+def inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
+    """Memory id -> the lowest trust among its sources, for those that were derived from anything.
 
-
-def sources(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
-    """Memory id -> the lowest trust among what it was derived from, for those that were derived from anything.
-
-    What is gone, was never there, or is too many steps away to be looked up vouches for nothing.
+    A source that is gone, never existed, or is too many steps away counts as least trusted.
     """
     if not ids:
         return {}
@@ -61,4 +62,8 @@ def sources(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
         is_known = edge.place in origins and edge.place not in lost and (edge.hop <= DEEPEST or edge.place in met)
         met.add(edge.place)
         trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust if is_known else _LEAST)
-    return {start: lowest(each) for start, each in trusts.items()}
+    return {start: lowest_trust(each) for start, each in trusts.items()}
+
+
+def _with_trust(memory: Memory, trust: Trust) -> Memory:
+    return replace(memory, provenance=replace(memory.provenance, trust=trust))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from scrimshaw.models import ArtifactClass, Memory, Tier
+from scrimshaw.models import ArtifactClass, Memory, Retention, Tier
 
 FLOOR = 0.80
 
@@ -23,9 +23,13 @@ SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
 # Validated as not useful: confidence falls from 0.5 to 0.
 UNTRUSTED_FACTOR = 0.90
+# Most hits per state where limits are asked for; room that a state does not use passes to the next.
+STATE_LIMITS: Mapping[Retention, int] = MappingProxyType(
+    {Retention.HOT: 5, Retention.WARM: 10, Retention.COLD: 3, Retention.DORMANT: 2, Retention.ARCHIVED: 1}
+)
 
 
-def factors(
+def lowering_factors(
     memory: Memory,
     *,
     artifact: ArtifactClass | None,
@@ -35,28 +39,26 @@ def factors(
 ) -> dict[str, float]:
     """The factors of a memory that are below 1, by name.
 
-    `confidence` is the share of validations that spoke for it (0.5 unvalidated), `retrievability` is 0..1.
+    `confidence` is the share of validations that found it useful (0.5 unvalidated), `retrievability` is 0..1.
     """
+    length = 1.0
+    if length_penalty and memory.length < SHORT:
+        length = SHORT_FACTOR
+    elif length_penalty and memory.length > LONG:
+        length = LONG_FACTOR
     found = {
         "tier": TIER_FACTORS.get(memory.tier, 1.0),
         "artifact": 1.0 if artifact in (None, memory.artifact) else OTHER_ARTIFACT,
-        "length": _length_factor(memory.length) if length_penalty else 1.0,
+        "length": length,
         "validation": 1.0 - (1.0 - UNTRUSTED_FACTOR) * max(0.0, 0.5 - confidence) * 2,
         "retrievability": 0.9 + 0.1 * retrievability,
     }
     return {name: factor for name, factor in found.items() if factor < 1.0}
 
 
-def apply(score: float, memory: Memory, found: Mapping[str, float]) -> float:
+def lower_score(score: float, memory: Memory, factors: Mapping[str, float]) -> float:
     """The score after its factors."""
     product = 1.0
-    for factor in found.values():
+    for factor in factors.values():
         product *= factor
-    floor = FLOOR * TIER_FACTORS.get(memory.tier, 1.0)
-    return score * max(product, floor)
-
-
-def _length_factor(length: int) -> float:
-    if length < SHORT:
-        return SHORT_FACTOR
-    return LONG_FACTOR if length > LONG else 1.0
+    return score * max(product, FLOOR * TIER_FACTORS.get(memory.tier, 1.0))

@@ -1,59 +1,63 @@
-"""What a search answers: hits with their explanations, and a trace of its stages."""
+"""What a search is asked and what it answers: hits with their explanations, fitted to a budget, and a trace."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.models import ArtifactClass, Channel, Degradation, Filters, Intent, ItemSource, Memory, Retention, Stage
+from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.storage.ports import Review
 
 
 class SearchRequest(Struct, frozen=True, kw_only=True):
-    """A search as asked, already validated in its types.
-
-    `limit` counts hits from `offset` on (that of the settings without one), `token_budget` the tokens of all; `all_of`
-    are concepts that must each stand in a memory. With `decay` what has faded sinks, and what is archived is left out
-    unless asked for; `min_state` holds without it too. Of a search in pages the `first` alone brings entries of the
-    session's record and the constitutional memories that stand before the hits, which no page has as hits.
-    """
+    """A search as asked, its types already validated."""
 
     query: str
+    #: Concepts that must each occur in a memory.
     all_of: tuple[str, ...] = ()
     filters: Filters = Filters()
+    #: Hits from `offset` on; the limit of the settings where None.
     limit: int | None = None
     offset: int = 0
     channels: tuple[Channel, ...] = tuple(Channel)
     intent: Intent | None = None
     artifact: ArtifactClass | None = None
     constitutional: bool = True
+    #: The first page alone brings session entries, and the constitutional memories that no page has among its hits.
     first: bool = True
     rerank: bool = True
     length_penalty: bool = True
     include_content: bool = False
     excerpt_tokens: int | None = None
+    #: Tokens of all hits together.
     token_budget: int | None = None
+    #: What faded sinks, and archived memories are left out unless `include_archived`.
     decay: bool = True
     include_archived: bool = False
+    #: Holds without `decay` too.
     min_state: Retention | None = None
     state_limits: bool = False
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a hit stands where it stands.
+    """Why a hit has its place."""
 
-    `ranks` (from 1) and `raw` scores are those of each channel that found it, `fused` is their fusion in 0..1,
-    `factors` lowered it, `boosts` lifted it, `phrases` are the trigger phrases that stood in the query; `source` is
-    the tool call that an entry of a session's record came from.
-    """
-
+    #: Rank (from 1) and engine score in each channel that found it.
     ranks: Mapping[str, int]
     raw: Mapping[str, float]
+    #: The fusion of the channels, 0..1.
     fused: float
+    #: What lowered and what lifted it.
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
+    #: Its trigger phrases that occur in the query.
     phrases: tuple[str, ...] = ()
+    #: The tool call that an entry of a session's record came from.
     source: ItemSource | None = None
 
 
@@ -75,16 +79,15 @@ class Hit(Struct, frozen=True, kw_only=True):
 Boosts = Callable[[Sequence[str], Mapping[str, float]], Mapping[str, Mapping[str, float]]]
 
 
-class Surroundings(Struct, frozen=True, kw_only=True):
-    """What the moment adds to a search.
+class SessionContext(Struct, frozen=True, kw_only=True):
+    """What the moment and the session add to a search."""
 
-    `now` is in seconds since 1970; `reviews` answers review states by id; `boosts` names what lifts a hit;
-    `recalled` are hits out of the session's own record, which memories never push out.
-    """
-
+    #: Seconds since 1970; nothing fades without it.
     now: float = 0.0
+    #: Review states by id.
     reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None
     boosts: Boosts | None = None
+    #: Hits from the session's own record, which memories never push out.
     recalled: tuple[Hit, ...] = ()
 
 
@@ -98,20 +101,65 @@ class StageTrace(Struct, frozen=True, kw_only=True):
     notes: Mapping[str, object] = {}
 
 
-class SearchResult(Struct, frozen=True, kw_only=True):
-    """The answer to a search, best hit first; always-on memories stand before the hits.
+class TraceRecorder:
+    """Collects stages; the time of a stage is what passed since the one before."""
 
-    `omitted` hits did not fit the token budget. The next page begins at `next_offset`, None where there is none: what
-    did not fit here stands there, but for a hit whose name and title alone are more than the budget.
-    """
+    def __init__(self) -> None:
+        self._last = time.perf_counter()
+        self.stages: list[StageTrace] = []
+
+    def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
+        """Add a stage that just ended: so many memories entered it and left it."""
+        now = time.perf_counter()
+        ms = round((now - self._last) * 1000, 3)
+        self.stages.append(StageTrace(stage=stage, entered=entered, left=left, ms=ms, notes=notes))
+        self._last = now
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """The answer to a search, best hit first."""
 
     hits: tuple[Hit, ...]
+    #: Constitutional memories, which come before the hits.
     always_on: tuple[Hit, ...]
     intent: Intent
     confidence: float
     artifact: ArtifactClass | None
     tokens: int
+    #: Hits that did not fit the token budget.
     omitted: int
+    #: Where the next page begins, with what did not fit here; hits whose title alone exceeds the budget are skipped.
     next_offset: int | None
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
+
+
+class HitPage(NamedTuple):
+    """What fits a token budget: the hits, their tokens, and how many hits were used up from the front."""
+
+    hits: tuple[Hit, ...]
+    tokens: int
+    consumed: int
+
+
+def fit_budget(hits: Sequence[Hit], budget: int | None) -> HitPage:
+    """The first hits that fit the budget in tokens; None fits all.
+
+    The first is cut to the budget rather than left out. One whose name and title alone exceed the whole budget is
+    skipped: no page of that budget can hold it.
+    """
+    page: list[Hit] = []
+    used = consumed = 0
+    for consumed, hit in enumerate(hits, start=1):
+        label = hit.memory.label_tokens
+        if budget is None or used + hit.tokens <= budget:
+            page.append(hit)
+            used += hit.tokens
+        elif page and label <= budget:
+            return HitPage(tuple(page), used, consumed - 1)
+        elif not page:
+            text = clip(hit.text, max(budget - label, 0))
+            tokens = label + count_tokens(text)
+            if tokens <= budget:
+                return HitPage((replace(hit, text=text, tokens=tokens),), tokens, consumed)
+    return HitPage(tuple(page), used, consumed)

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
-from scrimshaw.search.terms import STOP_WORDS
+from scrimshaw.search.tokens import STOP_WORDS
 from scrimshaw.session.words import EMPTY, EXTENSIONS, FOLDERS, LANGUAGES, SOFT, STEMS
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4

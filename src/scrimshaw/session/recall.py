@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from scrimshaw.models import Item
 from scrimshaw.search.boosts import session_boost
-from scrimshaw.search.terms import STOP_WORDS, terms
+from scrimshaw.search.tokens import STOP_WORDS, query_terms
 
 # Wording that asks for the session itself, whatever its subject.
 RECALL = re.compile(
@@ -42,9 +42,9 @@ def recall(query: str, items: Sequence[Item], limit: int, attention_boost: float
 
     A query for nothing but the session itself is answered by all of them, and they are boosted by their attention.
     """
-    wanted = {term[:_STEM] for term in terms(query)}
+    wanted = {term[:_STEM] for term in query_terms(query)}
     asked = bool(RECALL.search(query))
-    if asked and _SUBJECTLESS.issuperset(terms(RECALL.sub(" ", query))):
+    if asked and _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query))):
         found = [Recalled(item=item, score=1.0, boost=session_boost(item.attention, attention_boost)) for item in items]
     else:
         found = [Recalled(item=item, score=_score(item, wanted, asked)) for item in items]

@@ -15,7 +15,7 @@ from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED, EMBED_BATCH
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Degradation, JobState
-from scrimshaw.search.embed import EmbedderUnavailable
+from scrimshaw.search.embedders import EmbedderUnavailable
 
 # Long enough for a few batches on a slow machine; another process may take over a silent job after it.
 LEASE_S = 60.0

@@ -15,9 +15,7 @@ from scrimshaw.app.hooks import inject
 from scrimshaw.ingest.phrases import heads
 from scrimshaw.models import Filters, Memory
 from scrimshaw.search import lineage
-from scrimshaw.search.excerpts import excerpt
-from scrimshaw.search.terms import match_expression, terms
-from scrimshaw.search.triggers import standing
+from scrimshaw.search.tokens import excerpt, find_phrases, match_expression, query_terms
 from scrimshaw.storage.ports import Match
 from scrimshaw.storage.sqlite_index import SqliteIndex
 
@@ -44,7 +42,7 @@ def recall(
     """The memories that a prompt brings up, that search would show, and that the session was not shown as they are."""
     index = SqliteIndex(index_path, busy_timeout_ms=busy_timeout_ms, ram_scan_max=0)
     try:
-        wanted = terms(prompt[:LONGEST_PROMPT])
+        wanted = query_terms(prompt[:LONGEST_PROMPT])
         visible = Filters(min_quality_score=min_quality_score)
         chunks = _certain(index, prompt[:LONGEST_PROMPT], wanted, visible)
         found = index.select(replace(visible, only=tuple(chunks)), sort="id", limit=-1, offset=0)
@@ -59,7 +57,7 @@ def recall(
 
 def _certain(index: SqliteIndex, prompt: str, wanted: Sequence[str], visible: Filters) -> dict[str, int]:
     """Memory ids with the chunk to show: those by phrase, longest phrase first, then those by words."""
-    phrases = standing(prompt, index.phrases(heads(prompt), titles=True))
+    phrases = find_phrases(prompt, index.phrases(heads(prompt), titles=True))
     by_phrase = sorted(phrases, key=lambda name: (-len(phrases[name][0]), name))
     found = dict.fromkeys(by_phrase, 0)
     if len(wanted) >= LEAST_WORDS:
@@ -86,7 +84,7 @@ def _recalled(
     lines: list[str] = []
     shown: dict[str, str] = {}
     room = TOKENS
-    for memory in lineage.traced(index, {memory.id: memory for memory in memories}).values():
+    for memory in lineage.with_inherited_trust(index, {memory.id: memory for memory in memories}).values():
         text, _ = excerpt(pieces[memory.id].text if memory.id in pieces else "", wanted, _EXCERPT_TOKENS, _head)
         line = _line(memory, text)
         room -= inject.count(line)

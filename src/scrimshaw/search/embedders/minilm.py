@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.config import silence_runtime
-from scrimshaw.search.embedder import EmbedderUnavailable, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedders.base import EmbedderUnavailable, require_package, runtime_errors, unit_rows
 from scrimshaw.search.tokens import load_tokenizer, piece_ids
 from scrimshaw.storage.native_memory import give_pages_back
 

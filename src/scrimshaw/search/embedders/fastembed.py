@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.config import EmbeddingSettings, silence_runtime
-from scrimshaw.search.embedder import EmbedderUnavailable, in_batches, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedders.base import EmbedderUnavailable, in_batches, require_package, runtime_errors, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:

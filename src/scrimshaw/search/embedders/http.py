@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedder import EmbedderUnavailable, in_batches, unit_rows
+from scrimshaw.search.embedders.base import EmbedderUnavailable, in_batches, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:

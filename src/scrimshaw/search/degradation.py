@@ -1,17 +1,15 @@
-"""What a search goes without when a part of the index is damaged: told in words, never hidden, never fatal."""
+"""What an answer does without when a part of the index is damaged: reported, never hidden, never fatal."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TypeVar
 
 from scrimshaw.errors import DamagedDatabase
 from scrimshaw.models import Degradation
-from scrimshaw.search.embedder import FALLBACK, IMPACT
-
-_Found = TypeVar("_Found")
+from scrimshaw.search.embedders.base import FALLBACK, IMPACT
 
 
 class Part(StrEnum):
@@ -49,39 +47,35 @@ _WITHOUT: Mapping[Part, tuple[str, str]] = MappingProxyType(
 )
 
 
-class Faults:
-    """Collects what one search could not do, each part once.
-
-    Damage to a part is borne; an index that cannot be used at all (busy, not permitted, no disk) is raised, since
-    every part would fail alike.
-    """
+class Degradations:
+    """Collects what one answer could not do, each failure once."""
 
     def __init__(self) -> None:
         self._found: dict[str, Degradation] = {}
 
-    def borne(self, part: Part, work: Callable[[], _Found], instead: _Found) -> _Found:
-        """What `work` gives or, where the part is damaged, `instead`."""
+    @contextmanager
+    def tolerate(self, part: Part) -> Iterator[None]:
+        """Leave the block and note it where `part` is damaged.
+
+        An index that cannot be used at all (busy, no permission, no disk) still raises, since every part would fail.
+        """
         try:
-            return work()
+            yield
         except DamagedDatabase as error:
-            self.note(without(part, error))
-            return instead
+            fallback, impact = _WITHOUT[part]
+            self.note(
+                Degradation(
+                    failure_mode=f"{part}_damaged: {error.message}",
+                    fallback_mode=fallback,
+                    confidence_impact=impact,
+                    retry_recommendation=error.hint,
+                )
+            )
 
     def note(self, degradation: Degradation) -> None:
         """Add what could not be done."""
         self._found.setdefault(degradation.failure_mode, degradation)
 
-    def found(self) -> tuple[Degradation, ...]:
+    def as_tuple(self) -> tuple[Degradation, ...]:
         """All of it, in the order met."""
         return tuple(self._found.values())
-
-
-def without(part: Part, error: DamagedDatabase) -> Degradation:
-    """What it means that a part is damaged."""
-    fallback, impact = _WITHOUT[part]
-    return Degradation(
-        failure_mode=f"{part}_damaged: {error.message}",
-        fallback_mode=fallback,
-        confidence_impact=impact,
-        retry_recommendation=error.hint,
-    )
