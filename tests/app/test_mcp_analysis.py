@@ -11,7 +11,7 @@ from tests.samples import write_memory
 
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.mcp.tools.analysis import DANGLING_SHOWN
+from scrimshaw.app.mcp.tools.browse import DANGLING_SHOWN
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 

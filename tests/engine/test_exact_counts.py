@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from tests.samples import write_memory
 
-from scrimshaw.app.mcp.tools.discovery import (
+from scrimshaw.app.mcp.tools.browse import (
     DependenciesCall,
     ListCall,
     StatsCall,

@@ -10,7 +10,7 @@ from tests.engine.breaking import tamper
 from tests.samples import WordEmbedder, write_memory
 from tests.storage.contract import LIFT_GUARDS, TAMPER
 
-from scrimshaw.app.mcp.tools.discovery import StatsCall, memory_stats
+from scrimshaw.app.mcp.tools.browse import StatsCall, memory_stats
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.inspecting import LARGEST_PAGE, Folder, health, page, ranked_folders, stats

@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
 import scrimshaw
 from scrimshaw.app.background import Background
 from scrimshaw.app.capture_calls import callback
 from scrimshaw.app.hooks import inject
 from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, build_server, serve_stdio
-from scrimshaw.app.mcp.replies import flags, labels, search_reply
-from scrimshaw.app.mcp.schema import PromptSpec, prompt
+from scrimshaw.app.mcp.replies import public_title, search_reply, warnings
+from scrimshaw.app.mcp.schema import Call, PromptSpec, prompt
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.config import load
@@ -77,7 +77,7 @@ class Memories:
         found = inspecting.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
         following = offset + _PAGE
         return ResourcePage(
-            entries=[ResourceEntry(id=memory.id, title=labels(memory).title) for memory in found.memories],
+            entries=[ResourceEntry(id=memory.id, title=public_title(memory)) for memory in found.memories],
             next_cursor=str(following) if following < found.total else "",
         )
 
@@ -87,11 +87,11 @@ class Memories:
         trust = found.memory.provenance.trust
         if trust == Trust.HUMAN:
             return inject.shown(found.body)
-        warning = ", speaks like an instruction" if flags(found.body, trust) else ""
+        warning = ", speaks like an instruction" if warnings(found.body, trust) else ""
         return inject.walled(f"Trust {trust}{warning}.", found.body)
 
 
-class RecallCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecallCall(Call, frozen=True):
     """Parameters of the prompt `recall`."""
 
     topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
@@ -101,7 +101,10 @@ class RecallCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 def recall(engine: Engine, call: RecallCall) -> str:
     """Bring what is known about a topic into the conversation."""
     found = search_reply(read.search(engine, SearchRequest(query=call.topic, excerpt_tokens=_RECALL_TOKENS)))
-    lines = [f"## {hit.title} (memory://{hit.id}, trust: {hit.trust})\n{hit.text}" for hit in found.hits]
+    lines = [
+        f"## {hit['title']} (memory://{hit['id']}, trust: {hit.get('trust', 'human')})\n{hit['text']}"
+        for hit in found.hits
+    ]
     body = "\n\n".join(lines) or "Nothing is known about it yet."
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     walled = inject.walled("Notes of the project.", body)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.app.hooks.inject import FENCE, FORGED, fenced, guarded, neutral, shown
-from scrimshaw.app.mcp.replies import flags, hit_view
+from scrimshaw.app.mcp.replies import public_hit, warnings
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.visible import visible
 from scrimshaw.models import (
@@ -102,16 +102,16 @@ def test_a_session_names_what_spoke_like_an_instruction(trust: Trust, shown: boo
     [(Trust.HUMAN, False, False), (Trust.AGENT, True, False), (Trust.TOOL, True, True), (Trust.WEB, True, True)],
 )
 def test_a_hit_is_flagged_and_fenced_by_its_trust(trust: Trust, flagged: bool, walled: bool) -> None:
-    view = hit_view(_hit(POISON, trust), explain=False)
-    assert view.flags == ((FLAG,) if flagged else ())
-    assert view.text.startswith(f"<{FENCE}") == walled
-    assert POISON in view.text
-    harmless = hit_view(_hit("We use apsw.", trust), explain=False)
-    assert (harmless.text, harmless.flags) == ("We use apsw.", ())
+    view = public_hit(_hit(POISON, trust), explain=False)
+    assert view.get("flags", ()) == ((FLAG,) if flagged else ())
+    assert view["text"].startswith(f"<{FENCE}") == walled
+    assert POISON in view["text"]
+    harmless = public_hit(_hit("We use apsw.", trust), explain=False)
+    assert (harmless["text"], harmless.get("flags")) == ("We use apsw.", None)
 
 
 def test_a_title_is_judged_as_well() -> None:
-    assert flags(f"{POISON}\ntext", Trust.WEB) == (FLAG,)
+    assert warnings(f"{POISON}\ntext", Trust.WEB) == (FLAG,)
     assert guarded("plain", Trust.WEB) == "plain"
 
 

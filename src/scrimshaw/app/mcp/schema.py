@@ -1,6 +1,6 @@
 """What a tool is, free of any protocol: a plain function, the struct it takes, the struct it answers.
 
-    class EchoCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    class EchoCall(Call, frozen=True):
         text: Annotated[str, msgspec.Meta(description="What to repeat.", max_length=200)]
 
     @tool(toolset="core", layer="L1", read_only=True)
@@ -37,6 +37,14 @@ _OUTPUT_LEVELS = 0
 
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
+
+
+class Call(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Parameters of a tool or prompt; a parameter that does not exist is refused."""
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What a tool answers; with `omit_defaults` what is empty is left out."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):

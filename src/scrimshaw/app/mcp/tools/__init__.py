@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from scrimshaw.app.mcp.schema import ToolSpec
-from scrimshaw.app.mcp.tools import analysis, checkpoints, core, discovery, health, learning, maintenance, mutation
+from scrimshaw.app.mcp.tools import browse, change, core, health, maintain
 from scrimshaw.errors import InvalidRequest
 
-ALL_TOOLS: tuple[ToolSpec, ...] = (
-    *core.TOOLS,
-    *health.TOOLS,
-    *discovery.TOOLS,
-    *mutation.TOOLS,
-    *analysis.TOOLS,
-    *maintenance.TOOLS,
-    *checkpoints.TOOLS,
-    *learning.TOOLS,
-)
-TOOLSETS: tuple[str, ...] = tuple(dict.fromkeys(spec.toolset for spec in ALL_TOOLS))
 DEFAULT_TOOLSETS = "core"
+TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
+ALL_TOOLS: tuple[ToolSpec, ...] = tuple(
+    sorted(
+        (*core.TOOLS, *health.TOOLS, *change.TOOLS, *browse.TOOLS, *maintain.TOOLS),
+        key=lambda spec: TOOLSETS.index(spec.toolset),
+    )
+)
 
 
 def choose(toolsets: str) -> list[ToolSpec]:

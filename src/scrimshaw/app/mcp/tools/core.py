@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import base64
-import binascii
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta, Struct
+from msgspec import Meta
 from msgspec.structs import replace
 
 from scrimshaw.app.hooks.inject import guarded, told
-from scrimshaw.app.mcp.replies import MemoryView, SearchReply, flags, labels, memory_view, said, search_reply
-from scrimshaw.app.mcp.schema import tool
-from scrimshaw.app.mcp.tools.acting import bound, mark_shown, session_of
-from scrimshaw.engine import Engine, importing, read, sessions, trust, write
-from scrimshaw.engine.context import Context, ContextRequest, context
-from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.similar import Similar
-from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import (
-    Degradation,
-    Filters,
-    Intent,
-    MemoryType,
-    Mode,
-    Retention,
-    Tier,
+from scrimshaw.app.mcp.replies import (
+    SearchReply,
+    public,
+    public_memory,
+    public_title,
+    search_reply,
+    visible_phrases,
+    warnings,
 )
-from scrimshaw.search.results import SearchRequest
+from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.processes import ancestors
+from scrimshaw.engine import Engine, importing, read, sessions, write
+from scrimshaw.engine.context import ContextRequest, context
+from scrimshaw.engine.degradations import INDEX, SESSION, without_session
+from scrimshaw.engine.trust import notice as trust_notice
+from scrimshaw.errors import InvalidRequest, StorageFailure
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Retention, Session, Tier
+from scrimshaw.search.results import Hit, SearchRequest
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.resume import StateLine
 
@@ -44,9 +44,7 @@ MemoryId = Annotated[str, Meta(description="Memory id.", min_length=1, max_lengt
 Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
 
 
-class SearchCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Parameters of memory_search."""
-
+class SearchCall(Call, frozen=True, omit_defaults=True):
     query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
     concepts: Annotated[tuple[str, ...], Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
     cursor: Annotated[str, Meta(description="Instead: next_cursor of the page before.")] = ""
@@ -76,9 +74,7 @@ class SearchCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, 
     include_trace: Annotated[bool, Meta(description="Why each hit stands where it stands.")] = False
 
 
-class ContextCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_context."""
-
+class ContextCall(Call, frozen=True):
     input: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)]
     mode: Annotated[
         Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
@@ -93,7 +89,7 @@ class ContextCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     include_trace: bool = False
 
 
-class ContextReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ContextReply(Reply, frozen=True, omit_defaults=True):
     """Context for a task; the whole reply has at most `token_budget` tokens, always-on memories apart."""
 
     mode: str
@@ -108,17 +104,15 @@ class ContextReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     state_omitted: int = 0
 
 
-class GetCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_get."""
-
+class GetCall(Call, frozen=True):
     id: MemoryId
     anchor: Annotated[str, Meta(description="Only the section of this heading.")] = ""
 
 
-class GetReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class GetReply(Reply, frozen=True, omit_defaults=True):
     """A memory with its text, fenced where `flags` warn of it; `redacted` names classes of secrets taken out of it."""
 
-    memory: MemoryView
+    memory: Mapping[str, Any]
     content: str
     content_hash: str
     flags: Sequence[str] = ()
@@ -127,9 +121,7 @@ class GetReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class SaveCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_save."""
-
+class SaveCall(Call, frozen=True):
     content: Content = ""
     file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = ""
     id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = ""
@@ -143,7 +135,7 @@ class SaveCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dry_run: bool = False
 
 
-class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class SaveReply(Reply, frozen=True, omit_defaults=True):
     """`status`: saved, updated, unchanged, indexed, duplicate, dry_run, or rejected by the quality gate for `reasons`
     (correct the text, or save with force). `spans` are [start, end, class] of what was redacted.
     """
@@ -162,9 +154,7 @@ class SaveReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class UpdateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_update."""
-
+class UpdateCall(Call, frozen=True):
     id: MemoryId
     content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None
     title: str | None = None
@@ -176,9 +166,7 @@ class UpdateCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     session_id: str = ""
 
 
-class TriggersCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_match_triggers."""
-
+class TriggersCall(Call, frozen=True):
     prompt: Annotated[str, Meta(min_length=1, max_length=100_000)]
     limit: Annotated[int, Meta(ge=1, le=50)] = 3
     spec_folder: Folder = ""
@@ -187,55 +175,42 @@ class TriggersCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     include_cognitive: Annotated[bool, Meta(description="Text by attention: whole, a start, or none.")] = True
 
 
-class TriggerView(Struct, frozen=True, kw_only=True):
-    """A memory whose phrases stand in the prompt; `flags` warn of its content, which is then fenced, or its title."""
+class TriggersReply(Reply, frozen=True):
+    """Memories whose phrases stand in the prompt, strongest first; `flags` warn of a text, which is then fenced."""
 
-    id: str
-    title: str
-    matched_phrases: Sequence[str]
-    tier: str
-    content: str
-    attention: float
-    state: str
-    trust: str
-    flags: Sequence[str]
-
-
-class TriggersReply(Struct, frozen=True, kw_only=True):
-    """Matches, strongest first."""
-
-    matches: Sequence[TriggerView]
+    matches: Sequence[Mapping[str, Any]]
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
     continues = bool(call.cursor)
-    call, offset = _continued(call)
+    call, offset = _continued_call(call) if continues else (call, 0)
     if bool(call.query.strip()) == bool(call.concepts):
         raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
-    session = bound(engine, call.session_id)
+    session = find_session(engine, call.session_id)
     result = read.search(
         engine,
-        _request(call, offset, first=not continues),
+        _search_request(call, offset, first=not continues),
         session,
         deduplicate=call.enable_dedup,
         track_access=call.track_access,
     )
-    is_kept_in_mind = mark_shown(engine, session, result.hits)
+    is_remembered = _mark_shown(engine, session, result.hits)
     following = result.next_offset
-    if following is not None and is_kept_in_mind and call.enable_dedup:
+    if following is not None and is_remembered and call.enable_dedup:
         following -= len(sessions.hashes(result.hits))  # these are left out of the next page already
-    cursor = "" if following is None else _cursor(call, following)
-    return search_reply(result, trace=call.include_trace, cursor=cursor)
+    # The cursor holds the whole call, so that a page belongs to its search and to nothing else.
+    page = b"" if following is None else base64.urlsafe_b64encode(msgspec.json.encode([following, call]))
+    return search_reply(result, trace=call.include_trace, cursor=page.decode())
 
 
 @tool(toolset="core", layer="L1", read_only=True, idempotent=True)
 def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
     """Bring what is known for a task, within a token budget. Call it first when a task begins."""
-    asked = ContextRequest(
+    request = ContextRequest(
         query=call.input,
         mode=Mode(call.mode),
         intent=call.intent,
@@ -245,11 +220,23 @@ def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
         token_usage=call.token_usage,
         deduplicate=call.enable_dedup,
     )
-    session = bound(engine, call.session_id)
-    found = context(engine, asked, session)
-    reply = _within_budget(_context_reply(found, call.include_trace))
-    sent = {hit.id for hit in reply.result.hits}
-    mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
+    session = find_session(engine, call.session_id)
+    found = context(engine, request, session)
+    pressure = msgspec.to_builtins(found.pressure)
+    about = found.session
+    reply = _fit_to_budget(
+        public(
+            ContextReply,
+            found,
+            result=search_reply(found.result, trace=call.include_trace),
+            pressure_level=found.pressure.level.upper(),
+            pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
+            session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
+            state=told(found.state),
+        )
+    )
+    sent = {hit["id"] for hit in reply.result.hits}
+    _mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
     return reply
 
 
@@ -257,13 +244,14 @@ def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
 def memory_get(engine: Engine, call: GetCall) -> GetReply:
     """Read a memory, or one section of it."""
     found = read.get(engine, call.id, call.anchor)
+    trust = found.memory.provenance.trust
     return GetReply(
-        memory=memory_view(found.memory),
-        content=guarded(found.body, found.memory.provenance.trust),
+        memory=public_memory(found.memory),
+        content=guarded(found.body, trust),
         content_hash=found.content_hash,
-        flags=flags(found.body, found.memory.provenance.trust),
+        flags=warnings(found.body, trust),
         redacted=found.redacted,
-        notices=(notice,) if (notice := trust.notice(found.memory)) else (),
+        notices=(notice,) if (notice := trust_notice(found.memory)) else (),
         degraded=found.degradations,
     )
 
@@ -273,35 +261,44 @@ def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
     """Keep a decision, finding or fix as Markdown for later sessions. Secrets are taken out; duplicates reported."""
     if bool(call.content) == bool(call.file_path):
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
+    session = session_id_of(engine, call.session_id)
     if call.file_path:
-        session = session_of(engine, call.session_id)
         path = Path(call.file_path)
         saved = importing.save_file(engine, path, force=call.force, dry_run=call.dry_run, session=session)
-    else:
-        saved = write.save(engine, _new_text(engine, call), force=call.force, dry_run=call.dry_run)
-    return _save_reply(engine, saved)
+        return _save_reply(engine, saved)
+    text = write.NewText(
+        content=call.content,
+        id=call.id,
+        title=call.title,
+        type=call.context_type,
+        tier=call.importance_tier,
+        triggers=call.trigger_phrases,
+        topics=call.topics,
+        session=session,
+    )
+    return _save_reply(engine, write.save(engine, text, force=call.force, dry_run=call.dry_run))
 
 
 @tool(toolset="core", layer="L4", idempotent=True)
 def memory_update(engine: Engine, call: UpdateCall) -> SaveReply:
     """Change a memory's text or its front matter; what is not named stays as it is."""
-    given = {
+    given: dict[str, Any] = {
         "title": call.title,
         "type": call.context_type,
         "tier": call.importance_tier,
         "trigger_phrases": call.trigger_phrases,
         "topics": call.topics,
     }
-    changes = {name: _plain(value) for name, value in given.items() if value is not None}
+    changes = {
+        name: list(value) if isinstance(value, tuple) else str(value)
+        for name, value in given.items()
+        if value is not None
+    }
     if not changes and call.content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
+    session = session_id_of(engine, call.session_id)
     saved = write.update(
-        engine,
-        call.id,
-        changes,
-        content=call.content,
-        expected_hash=call.expected_hash,
-        session=session_of(engine, call.session_id),
+        engine, call.id, changes, content=call.content, expected_hash=call.expected_hash, session=session
     )
     return _save_reply(engine, saved)
 
@@ -314,11 +311,11 @@ def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
         call.prompt,
         call.limit,
         folder=call.spec_folder,
-        session=bound(engine, call.session_id),
+        session=find_session(engine, call.session_id),
         turn=call.turn_number,
         cognitive=call.include_cognitive,
     )
-    return TriggersReply(matches=[_trigger_view(match) for match in found])
+    return TriggersReply(matches=[_public_match(match) for match in found])
 
 
 TOOLS = (
@@ -331,37 +328,57 @@ TOOLS = (
 )
 
 
-def _trigger_view(match: read.TriggerMatch) -> TriggerView:
-    memory = match.memory
-    trust = memory.provenance.trust
-    return TriggerView(
-        id=memory.id,
-        title=labels(memory).title,
-        matched_phrases=said(match.phrases, trust),
-        tier=memory.tier,
-        content=guarded(match.body, trust),
-        attention=round(match.attention, 3),
-        state=match.state,
-        trust=trust,
-        flags=flags("\n".join((memory.title, *match.phrases, match.body)), trust),
+def find_session(engine: Engine, session_id: str) -> Session | None:
+    """The session a question belongs to; where the journal refuses, none, and the answer says so."""
+    try:
+        found = sessions.bind(engine, session_id, ancestors())
+    except StorageFailure as error:
+        engine.degradations.put(SESSION, without_session(error))
+        return None
+    engine.degradations.clear(SESSION)
+    return found
+
+
+def session_id_of(engine: Engine, session_id: str) -> str:
+    """The session named, else that of the client which started this server, else none."""
+    if session_id:
+        return redact(session_id).text
+    found = sessions.bind(engine, processes=ancestors())
+    return found.id if found else ""
+
+
+def filters_of(call: Any) -> Filters:
+    """The filters in a call that searches, lists or counts."""
+    return Filters(
+        tiers=(call.tier,) if call.tier else (),
+        types=(call.context_type,) if call.context_type else (),
+        topics=(call.topic,) if call.topic else (),
+        folder=call.spec_folder,
+        source=call.source,
+        since=call.since,
+        until=call.until,
+        include_deprecated=call.include_deprecated,
+        min_quality_score=getattr(call, "min_quality_score", None),
     )
 
 
-def _request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
+def _mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) -> bool:
+    """Remember what a session is shown; False without one, and where the journal refuses: it will be shown it again."""
+    if session is None:
+        return False
+    try:
+        sessions.mark_shown(engine, session, hits)
+    except StorageFailure as error:
+        engine.degradations.put(SESSION, without_session(error))
+        return False
+    return True
+
+
+def _search_request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
     return SearchRequest(
         query=call.query or " ".join(call.concepts),
         all_of=call.concepts,
-        filters=Filters(
-            tiers=(call.tier,) if call.tier else (),
-            types=(call.context_type,) if call.context_type else (),
-            topics=(call.topic,) if call.topic else (),
-            folder=call.spec_folder,
-            source=call.source,
-            since=call.since,
-            until=call.until,
-            include_deprecated=call.include_deprecated,
-            min_quality_score=call.min_quality_score,
-        ),
+        filters=filters_of(call),
         limit=call.limit,
         offset=offset,
         intent=call.intent,
@@ -378,108 +395,71 @@ def _request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
     )
 
 
-def _context_reply(found: Context, trace: bool) -> ContextReply:
-    session = found.session
-    view = msgspec.to_builtins(found.pressure)
-    return ContextReply(
-        mode=found.mode,
-        requested_mode=found.requested_mode,
-        token_budget=found.token_budget,
-        result=search_reply(found.result, trace=trace),
-        pressure_level=found.pressure.level.upper(),
-        pressure={name: value for name, value in view.items() if name != "level" and value not in (None, "")},
-        session={"id": session.id, "events": session.counter, "continues": session.continues} if session else {},
-        state=told(found.state),
-        state_omitted=found.state_omitted,
-    )
+def _continued_call(call: SearchCall) -> tuple[SearchCall, int]:
+    """The call that a cursor continues, and from where."""
+    try:
+        offset, first = msgspec.json.decode(base64.urlsafe_b64decode(call.cursor), type=tuple[int, SearchCall])
+    except (ValueError, msgspec.MsgspecError) as error:
+        raise InvalidRequest("The cursor is none of ours.", "Search again.", parameter="cursor") from error
+    return first, max(0, offset)
 
 
-def _within_budget(reply: ContextReply) -> ContextReply:
+def _fit_to_budget(reply: ContextReply) -> ContextReply:
     """The reply within the budget it states: without its last hits, then last lines of state, then its trace."""
-    while (tokens := _sent_tokens(reply)) > reply.token_budget and (shorter := _shortened(reply)):
+    while (tokens := _count_sent_tokens(reply)) > reply.token_budget and (shorter := _shorten(reply)):
         reply = shorter
     return replace(reply, tokens=tokens)
 
 
-def _sent_tokens(reply: ContextReply) -> int:
+def _count_sent_tokens(reply: ContextReply) -> int:
     """Tokens of the whole reply as sent; always-on memories have their own room and are not counted."""
-    counted = replace(reply.result, hits=[hit for hit in reply.result.hits if not hit.always_on])
+    counted = replace(reply.result, hits=[hit for hit in reply.result.hits if not hit.get("always_on")])
     sent = replace(reply, result=counted, tokens=_LONGEST_COUNT)
     return count_tokens(msgspec.json.encode(sent).decode())
 
 
-def _shortened(reply: ContextReply) -> ContextReply | None:
+def _shorten(reply: ContextReply) -> ContextReply | None:
     """The reply with one hit less or, where it has none left to lose, one line of state less or no trace."""
     result, hits = reply.result, reply.result.hits
-    if hits and not hits[-1].always_on:
-        return replace(reply, result=_without_last(result))
+    if hits and not hits[-1].get("always_on"):
+        shorter = replace(
+            result,
+            hits=hits[:-1],
+            count=result.count - 1,
+            tokens=result.tokens - hits[-1]["tokens"],
+            omitted=result.omitted + 1,
+        )
+        return replace(reply, result=shorter)
     if reply.state:
         return replace(reply, state=reply.state[:-1], state_omitted=reply.state_omitted + 1)
     return replace(reply, result=replace(result, trace=())) if result.trace else None
 
 
-def _without_last(result: SearchReply) -> SearchReply:
-    return replace(
-        result,
-        hits=result.hits[:-1],
-        count=result.count - 1,
-        tokens=result.tokens - result.hits[-1].tokens,
-        omitted=result.omitted + 1,
-    )
-
-
-def _cursor(call: SearchCall, offset: int) -> str:
-    """The whole call and where it continues, so that a page belongs to its search and to nothing else."""
-    return base64.urlsafe_b64encode(msgspec.json.encode([offset, call])).decode()
-
-
-def _continued(call: SearchCall) -> tuple[SearchCall, int]:
-    """The call that a cursor continues, and from where; a call without a cursor starts at 0."""
-    if not call.cursor:
-        return call, 0
-    try:
-        offset, first = msgspec.json.decode(base64.urlsafe_b64decode(call.cursor), type=tuple[int, SearchCall])
-    except (ValueError, binascii.Error, msgspec.MsgspecError) as error:
-        raise InvalidRequest("The cursor is none of ours.", "Search again.", parameter="cursor") from error
-    return first, max(0, offset)
-
-
-def _new_text(engine: Engine, call: SaveCall) -> write.NewText:
-    return write.NewText(
-        content=call.content,
-        id=call.id,
-        title=call.title,
-        type=call.context_type,
-        tier=call.importance_tier,
-        triggers=call.trigger_phrases,
-        topics=call.topics,
-        session=session_of(engine, call.session_id),
-    )
-
-
-def _plain(value: Any) -> object:
-    return list(value) if isinstance(value, tuple) else str(value)
-
-
-def _similar(engine: Engine, found: Sequence[Similar]) -> list[dict[str, Any]]:
-    """What is like a saved text; the title of one that is gone meanwhile is not known to be harmless."""
-    memories = read.traced(engine, engine.index.get([each.id for each in found]))
-    titles = {name: labels(memory).title for name, memory in memories.items()}
-    return [{**msgspec.to_builtins(each), "title": titles.get(each.id, each.id)} for each in found]
+def _public_match(match: read.TriggerMatch) -> dict[str, Any]:
+    memory, trust = match.memory, match.memory.provenance.trust
+    return {
+        "id": memory.id,
+        "title": public_title(memory),
+        "matched_phrases": visible_phrases(match.phrases, trust),
+        "tier": memory.tier,
+        "content": guarded(match.body, trust),
+        "attention": round(match.attention, 3),
+        "state": match.state,
+        "trust": trust,
+        "flags": warnings("\n".join((memory.title, *match.phrases, match.body)), trust),
+    }
 
 
 def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
-    return SaveReply(
-        id=saved.id,
-        status=saved.status,
-        content_hash=saved.content_hash,
-        path=saved.path,
-        redacted=saved.redacted,
+    # The title of a memory that is gone meanwhile is not known to be harmless, so its id stands for it.
+    memories = read.traced(engine, engine.index.get([each.id for each in saved.similar]))
+    titles = {name: public_title(memory) for name, memory in memories.items()}
+    return public(
+        SaveReply,
+        saved,
         spans=[(span.start, span.end, span.secret_class) for span in saved.spans],
-        similar=_similar(engine, saved.similar),
+        similar=[{**msgspec.to_builtins(each), "title": titles.get(each.id, each.id)} for each in saved.similar],
         proposals=[msgspec.to_builtins(each) for each in saved.proposals],
         quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
-        reasons=saved.reasons,
-        notices=saved.notices,
         degraded=engine.degradations.of(INDEX),
     )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from scrimshaw.app.mcp.replies import skip_view
+from scrimshaw.app.mcp.replies import public_skips
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.probes import probes
 from scrimshaw.engine import Engine, inspecting
@@ -45,7 +45,7 @@ def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
         capabilities=found.capabilities,
         degraded=found.degradations,
         problems=found.problems,
-        skipped=skip_view(_skips(engine)),
+        skipped=public_skips(_skips(engine)),
     )
 
 

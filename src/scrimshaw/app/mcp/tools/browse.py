@@ -1,0 +1,248 @@
+"""Tools that read exactly, never by search: lists, counts, edges, history, relations and what tasks taught."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta
+
+from scrimshaw.app.hooks.inject import guarded
+from scrimshaw.app.mcp.replies import public, public_edge, public_memory, public_skips, public_words
+from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
+from scrimshaw.engine import Engine, inspecting, learning, links, read
+from scrimshaw.models import Degradation, MemoryType, Relation, Tier, Trust
+from scrimshaw.storage.ports import Neighbor
+
+# Dangling references beyond these are counted, not listed.
+DANGLING_SHOWN = 20
+_ENTRY = (
+    "seq", "at", "action", "memory_id", "reason", "prior_hash", "new_hash", "linked_memory_ids", "decision_meta",
+    "actor", "session",
+)  # fmt: skip
+
+Direction = Literal["outgoing", "incoming", "both"]
+
+
+class ListCall(Call, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    offset: Annotated[int, Meta(ge=0)] = 0
+    spec_folder: Folder = ""
+    tier: Tier | None = None
+    context_type: MemoryType | None = None
+    topic: str = ""
+    source: str = ""
+    since: Date = ""
+    until: Date = ""
+    sort_by: Literal["id", "title", "created", "updated"] = "updated"
+    include_deprecated: bool = False
+
+
+class ListReply(Reply, frozen=True):
+    """A page; `total` counts all that satisfy the filters."""
+
+    memories: Sequence[Mapping[str, Any]]
+    total: int
+    offset: int
+
+
+class StatsCall(Call, frozen=True):
+    spec_folder: Folder = ""
+    tier: Tier | None = None
+    context_type: MemoryType | None = None
+    topic: str = ""
+    source: str = ""
+    since: Date = ""
+    until: Date = ""
+    include_deprecated: bool = False
+    folder_ranking: Literal["count", "recency", "importance"] = "count"
+    exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs on ids to leave out.")] = ()
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
+
+
+class StatsReply(Reply, frozen=True, omit_defaults=True):
+    """Exact counts; `folders` are ranked as asked, `skipped` are all files that the last scan passed over."""
+
+    total: int
+    by_tier: Mapping[str, int]
+    by_type: Mapping[str, int]
+    by_artifact: Mapping[str, int]
+    by_source: Mapping[str, int]
+    folders: Sequence[Mapping[str, Any]]
+    oldest: str
+    newest: str
+    vectors: Mapping[str, int]
+    waiting_jobs: int
+    bytes: Mapping[str, int]
+    skipped: Sequence[Mapping[str, str]]
+    degraded: Sequence[Degradation] = ()
+
+
+class DependenciesCall(Call, frozen=True):
+    id: MemoryId
+    max_depth: Annotated[int, Meta(ge=1, le=10)] = 1
+    direction: Direction = "both"
+
+
+class DependenciesReply(Reply, frozen=True):
+    """Edges as the files state them; `unresolved` ones lead to no memory."""
+
+    id: str
+    edges: Sequence[Mapping[str, Any]]
+
+
+class HistoryCall(Call, frozen=True):
+    id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = ""
+    session_id: Annotated[str, Meta(description="Only what this session changed.")] = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+
+
+class HistoryReply(Reply, frozen=True):
+    """Entries of the ledger, newest first; `at` is seconds since 1970."""
+
+    entries: Sequence[Mapping[str, Any]]
+
+
+class CausalStatsCall(Call, frozen=True):
+    """memory_causal_stats takes no parameters."""
+
+
+class CausalStatsReply(Reply, frozen=True):
+    """`coverage` is the share of memories with a relation; `dangling` lists the first references to no memory."""
+
+    edges: int
+    by_relation: Mapping[str, int]
+    memories: int
+    linked: int
+    coverage: float
+    dangling_count: int
+    dangling: Sequence[Mapping[str, str]]
+
+
+class DriftWhyCall(Call, frozen=True):
+    memory_id: MemoryId
+    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Most hops of the chain.")] = 3
+    direction: Direction = "both"
+    relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = ()
+    include_memory_details: bool = True
+
+
+class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
+    """`replaced_by` is newest first, with evidence; `chain` holds the edges met by relation."""
+
+    memory_id: str
+    replaced_by: Sequence[Mapping[str, Any]]
+    replaces: Sequence[Mapping[str, Any]]
+    chain: Mapping[str, Sequence[Mapping[str, Any]]]
+    memories: Sequence[Mapping[str, Any]] = ()
+
+
+class LearningHistoryCall(Call, frozen=True):
+    spec_folder: Annotated[str, Meta(min_length=1, max_length=240)]
+    session_id: str = ""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+    only_complete: bool = False
+    include_summary: bool = True
+
+
+class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
+    """Tasks, newest first."""
+
+    tasks: Sequence[Mapping[str, Any]]
+    summary: Mapping[str, Any] = {}
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_list(engine: Engine, call: ListCall) -> ListReply:
+    """Page through memories in a fixed order."""
+    page = inspecting.page(engine, filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
+    return public(ListReply, page, memories=[public_memory(memory) for memory in page.memories])
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
+    """Count memories exactly."""
+    found = inspecting.stats(engine, filters_of(call), exclude=call.exclude_patterns)
+    folders = inspecting.ranked_folders(found.folders, call.folder_ranking)
+    return public(
+        StatsReply,
+        found,
+        folders=[public_words(folder) for folder in folders[: call.limit]],
+        vectors=dict(zip(("done", "total"), found.vectors, strict=True)),
+        bytes={"index": found.index_bytes, "journal": found.journal_bytes},
+        skipped=public_skips(found.skipped),
+        degraded=found.degradations,
+    )
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_dependencies(engine: Engine, call: DependenciesCall) -> DependenciesReply:
+    """What a memory links to and what links to it."""
+    edges = read.dependencies(engine, call.id, hops=call.max_depth, direction=call.direction)
+    return DependenciesReply(id=call.id, edges=[public_edge(edge) for edge in edges])
+
+
+@tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
+def memory_history(engine: Engine, call: HistoryCall) -> HistoryReply:
+    """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
+    rows = engine.journal.history(call.id, call.limit, session=call.session_id)
+    return HistoryReply(entries=[public_words({name: row[name] for name in _ENTRY if row[name]}) for row in rows])
+
+
+@tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
+def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsReply:
+    """Count causal relations, and find those that lead nowhere."""
+    found = links.stats(engine)
+    dangling = [
+        {"source_id": edge.source, "target_id": guarded(edge.target, Trust.TOOL), "relation": edge.relation}
+        for edge in found.dangling[:DANGLING_SHOWN]
+    ]
+    return public(CausalStatsReply, found, dangling_count=len(found.dangling), dangling=dangling)
+
+
+@tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
+def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
+    """What replaced a memory and why, and the chain of causes and effects around it."""
+    found = links.drift_why(
+        engine,
+        call.memory_id,
+        max_depth=call.max_depth,
+        direction=call.direction,
+        relations=call.relations,
+        details=call.include_memory_details,
+    )
+    return DriftWhyReply(
+        memory_id=found.id,
+        replaced_by=[_chain_edge(edge) for edge in found.replaced_by],
+        replaces=[_chain_edge(edge) for edge in found.replaces],
+        chain={relation: [_chain_edge(edge) for edge in edges] for relation, edges in found.chain.items()},
+        memories=tuple(public_memory(memory) for memory in read.traced(engine, found.memories).values()),
+    )
+
+
+@tool(toolset="learning", layer="L6", read_only=True, idempotent=True)
+def memory_get_learning_history(engine: Engine, call: LearningHistoryCall) -> LearningHistoryReply:
+    """What the tasks of a folder taught."""
+    found = learning.history(
+        engine, call.spec_folder, session=call.session_id, limit=call.limit, complete=call.only_complete
+    )
+    summary = {"tasks": len(found), "mean_learning_index": learning.mean_index(found)} if call.include_summary else {}
+    return LearningHistoryReply(tasks=[msgspec.to_builtins(each) for each in found], summary=summary)
+
+
+TOOLS = (
+    memory_list,
+    memory_stats,
+    memory_dependencies,
+    memory_history,
+    memory_causal_stats,
+    memory_drift_why,
+    memory_get_learning_history,
+)
+
+
+def _chain_edge(edge: Neighbor) -> dict[str, Any]:
+    fields = public_edge(edge)
+    return {name: fields[name] for name in ("hop", "source", "target", "strength", "evidence") if fields[name] != ""}

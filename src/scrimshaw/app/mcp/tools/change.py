@@ -1,0 +1,217 @@
+"""Tools that change memories beside saving them: delete, judge, relate, and a task's record of what it knew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from scrimshaw.app.mcp.replies import public
+from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.mcp.tools.core import Folder, MemoryId, session_id_of
+from scrimshaw.engine import Engine, checkpoints, learning, links, review, write
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import Filters, Relation, Tier
+from scrimshaw.storage.ports import Learning
+
+Confirm = Annotated[Literal[True], Meta(description="Must be true.")]
+Score = Annotated[float, Meta(ge=0, le=100)]
+TaskName = Annotated[str, Meta(min_length=1, max_length=240)]
+
+
+class DeleteCall(Call, frozen=True):
+    confirm: Confirm
+    id: Annotated[str, Meta(max_length=400)] = ""
+    spec_folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = ""
+    purge: Annotated[bool, Meta(description="Erase every copy, in checkpoints too: no undo.")] = False
+    session_id: str = ""
+
+
+class DeleteReply(Reply, frozen=True):
+    """The ids that went, or would go in a dry run; `checkpoint` was made before."""
+
+    deleted: Sequence[str]
+    count: int
+    dry_run: bool = False
+    checkpoint: str = ""
+
+
+class BulkDeleteCall(Call, frozen=True):
+    tier: Tier
+    confirm: Confirm
+    spec_folder: Folder = ""
+    older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None
+    dry_run: bool = False
+    skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False
+    session_id: str = ""
+
+
+class ValidateCall(Call, frozen=True):
+    id: MemoryId
+    was_useful: bool
+
+
+class ValidateReply(Reply, frozen=True):
+    """The memory's confidence after this judgement, 0..1 from 0.5; `promotable` to tier critical."""
+
+    id: str
+    confidence: float
+    validations: int
+    promotable: bool
+
+
+class CausalLinkCall(Call, frozen=True):
+    source_id: MemoryId
+    target_id: MemoryId
+    relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")]
+    strength: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    evidence: Annotated[str, Meta(description="Why it holds.", max_length=2000)] = ""
+    session_id: str = ""
+
+
+class CausalUnlinkCall(Call, frozen=True):
+    source_id: MemoryId
+    target_id: MemoryId
+    relation: Relation
+    session_id: str = ""
+
+
+class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
+    """`status`: linked, updated or unlinked. `path` is the file that holds the relation."""
+
+    source_id: str
+    target_id: str
+    relation: str
+    status: str
+    path: str
+    strength: float = 1.0
+    evidence: str = ""
+
+
+class FlightCall(Call, frozen=True):
+    """Parameters of task_preflight and task_postflight; scores are 0..100."""
+
+    spec_folder: TaskName
+    task_id: TaskName
+    knowledge_score: Score
+    uncertainty_score: Score
+    context_score: Score
+    gaps: Annotated[tuple[str, ...], Meta(description="What is not known yet.")] = ()
+    session_id: str = ""
+
+
+class PreflightReply(Reply, frozen=True):
+    """The task that was opened."""
+
+    task_id: str
+    recorded: bool
+
+
+class PostflightReply(Reply, frozen=True):
+    """What lies between the two records; `learning_index` is their weighted sum."""
+
+    task_id: str
+    knowledge_gain: float
+    uncertainty_loss: float
+    context_gain: float
+    learning_index: float
+
+
+@tool(toolset="mutation", layer="L4", destructive=True)
+def memory_delete(engine: Engine, call: DeleteCall) -> DeleteReply:
+    """Retire a memory, or all below a folder. The last text is kept for undo unless purged."""
+    if bool(call.id) == bool(call.spec_folder):
+        raise InvalidRequest("A delete takes an id or a spec_folder.", "Give exactly one.", parameter="id")
+    ids = [call.id]
+    if call.spec_folder:
+        filters = Filters(folder=call.spec_folder, include_deprecated=True)
+        below = engine.index.select(filters, sort="id", limit=-1, offset=0)
+        ids = [memory.id for memory in below if memory.writable]
+    deleted = write.delete(engine, ids, purge=call.purge, session=session_id_of(engine, call.session_id))
+    return DeleteReply(deleted=deleted, count=len(deleted))
+
+
+@tool(toolset="mutation", layer="L4", destructive=True)
+def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
+    """Retire memories of a tier. A whole constitutional or critical tier is refused."""
+    before = ""
+    if call.older_than_days:
+        before = (datetime.now(UTC) - timedelta(days=call.older_than_days)).strftime("%Y-%m-%d")
+    chosen = [memory.id for memory in write.bulk_select(engine, call.tier, folder=call.spec_folder, before=before)]
+    if call.dry_run or not chosen:
+        return DeleteReply(deleted=chosen, count=len(chosen), dry_run=call.dry_run)
+    checkpoint = "" if call.skip_checkpoint else checkpoints.before(engine, "bulk-delete").name
+    session = session_id_of(engine, call.session_id)
+    deleted = write.delete(engine, chosen, reason=f"bulk delete of {call.tier}", session=session, backup=False)
+    return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint)
+
+
+@tool(toolset="mutation", layer="L4")
+def memory_validate(engine: Engine, call: ValidateCall) -> ValidateReply:
+    """Say whether a memory helped; memories that did not sink a little."""
+    state = review.validate(engine, call.id, useful=call.was_useful)
+    return public(ValidateReply, state, validations=state.reviews)
+
+
+@tool(toolset="analysis", layer="L6", idempotent=True)
+def memory_causal_link(engine: Engine, call: CausalLinkCall) -> CausalLinkReply:
+    """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
+    session = session_id_of(engine, call.session_id)
+    linked = links.link(
+        engine, call.source_id, call.target_id, call.relation, call.strength, call.evidence, session=session
+    )
+    return public(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
+
+
+@tool(toolset="analysis", layer="L6")
+def memory_causal_unlink(engine: Engine, call: CausalUnlinkCall) -> CausalLinkReply:
+    """Take a relation back."""
+    session = session_id_of(engine, call.session_id)
+    linked = links.unlink(engine, call.source_id, call.target_id, call.relation, session=session)
+    return public(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
+
+
+@tool(toolset="learning", layer="L6", idempotent=True)
+def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
+    """Say what you know before a task begins."""
+    learning.preflight(engine, _learning_record(call, learning.PRE))
+    return PreflightReply(task_id=call.task_id, recorded=True)
+
+
+@tool(toolset="learning", layer="L6", idempotent=True)
+def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
+    """Say what you know after a task; answers what it taught."""
+    found = learning.postflight(engine, _learning_record(call, learning.POST))
+    return PostflightReply(
+        task_id=found.task,
+        knowledge_gain=found.knowledge or 0.0,
+        uncertainty_loss=found.uncertainty or 0.0,
+        context_gain=found.context or 0.0,
+        learning_index=found.index or 0.0,
+    )
+
+
+TOOLS = (
+    memory_delete,
+    memory_bulk_delete,
+    memory_validate,
+    memory_causal_link,
+    memory_causal_unlink,
+    task_preflight,
+    task_postflight,
+)
+
+
+def _learning_record(call: FlightCall, phase: str) -> Learning:
+    return Learning(
+        folder=call.spec_folder,
+        task=call.task_id,
+        phase=phase,
+        session=call.session_id,
+        knowledge=call.knowledge_score,
+        uncertainty=call.uncertainty_score,
+        context=call.context_score,
+        gaps=call.gaps,
+    )

@@ -1,0 +1,190 @@
+"""The toolset `maintenance`: catching up with files, importing others, keeping checkpoints and bringing them back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from scrimshaw.app.mcp.replies import public, public_skips
+from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.engine import Engine, checkpoints, importing, index, restore
+from scrimshaw.models import Job
+
+CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
+
+
+class ScanCall(Call, frozen=True):
+    force: Annotated[bool, Meta(description="Read every file again.")] = False
+
+
+class ScanReply(Reply, frozen=True):
+    """What the scan did; `skipped` says why a file cannot be a memory."""
+
+    files: int
+    added: int
+    updated: int
+    removed: int
+    unchanged: int
+    skipped: Sequence[Mapping[str, str]]
+
+
+class IngestCall(Call, frozen=True):
+    paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")]
+
+
+class JobCall(Call, frozen=True):
+    job_id: Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
+
+
+class JobReply(Reply, frozen=True):
+    """`state`: queued, running, done, failed or cancelled; `errors` name the files that failed."""
+
+    job_id: int
+    state: str
+    done: int
+    total: int
+    progress: float
+    errors: Sequence[str]
+
+
+class CreateCheckpointCall(Call, frozen=True):
+    name: CheckpointName
+    metadata: Annotated[dict[str, str], Meta(description="Notes to keep with it.")] = msgspec.field(
+        default_factory=dict
+    )
+
+
+class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
+    """A checkpoint; `created` is seconds since 1970, `made_as` another name it was made under, `problem` its fault."""
+
+    name: str
+    created: float
+    bytes: int
+    made_as: str = ""
+    files: int = 0
+    rows: Mapping[str, int] = {}
+    metadata: Mapping[str, str] = {}
+    left_out: Sequence[str]
+    dropped: Sequence[str]
+    problem: str = ""
+
+
+class ListCheckpointsCall(Call, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=100)] = checkpoints.KEPT
+
+
+class ListCheckpointsReply(Reply, frozen=True):
+    """Newest first; those named auto-... were made before something that destroys, or once a day."""
+
+    checkpoints: Sequence[CheckpointReply]
+
+
+class RestoreCall(Call, frozen=True):
+    name: CheckpointName
+    clear_existing: Annotated[bool, Meta(description="Exactly that state; else only what is missing comes back.")] = (
+        False
+    )
+    dry_run: bool = False
+
+
+class RestoreReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
+    """What changed, the checkpoint made before, and how many of a sample of restored memories a search finds."""
+
+    name: str
+    written: Sequence[str]
+    removed: Sequence[str]
+    kept: int
+    sampled: int
+    found: int
+    rows: Mapping[str, int] = {}
+    backup: str = ""
+    missing: Sequence[str]
+    purged: Sequence[str]
+    edits: Sequence[str]
+    dry_run: bool = False
+
+
+class DeleteCheckpointCall(Call, frozen=True):
+    name: CheckpointName
+    confirm_name: Annotated[str, Meta(description="The same name again.")]
+
+
+class DeleteCheckpointReply(Reply, frozen=True):
+    """The checkpoint that went."""
+
+    deleted: str
+
+
+@tool(toolset="maintenance", layer="L7", idempotent=True)
+def memory_index_scan(engine: Engine, call: ScanCall) -> ScanReply:
+    """Catch up with files that changed on disk."""
+    report = index.scan(engine, force=call.force)
+    return public(ScanReply, report, skipped=public_skips(report.skipped))
+
+
+@tool(toolset="maintenance", layer="L7")
+def memory_ingest_start(engine: Engine, call: IngestCall) -> JobReply:
+    """Import Markdown files in the background; ask memory_ingest_status how far it is."""
+    return _job_reply(importing.ingest_status(engine, importing.start_ingest(engine, call.paths)))
+
+
+@tool(toolset="maintenance", layer="L7", read_only=True, idempotent=True)
+def memory_ingest_status(engine: Engine, call: JobCall) -> JobReply:
+    """How far an import is."""
+    return _job_reply(importing.ingest_status(engine, call.job_id))
+
+
+@tool(toolset="maintenance", layer="L7", idempotent=True)
+def memory_ingest_cancel(engine: Engine, call: JobCall) -> JobReply:
+    """Stop an import; files already saved stay."""
+    importing.ingest_status(engine, call.job_id)
+    engine.journal.cancel(call.job_id)
+    return _job_reply(importing.ingest_status(engine, call.job_id))
+
+
+@tool(toolset="maintenance", layer="L5")
+def checkpoint_create(engine: Engine, call: CreateCheckpointCall) -> CheckpointReply:
+    """Keep the whole memory as it is now: files, relations, sessions, ledger. The newest ten stay."""
+    return public(CheckpointReply, checkpoints.create(engine, call.name, metadata=call.metadata))
+
+
+@tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
+def checkpoint_list(engine: Engine, call: ListCheckpointsCall) -> ListCheckpointsReply:
+    """The checkpoints there are."""
+    found = checkpoints.listed(engine, call.limit)
+    return ListCheckpointsReply(checkpoints=[public(CheckpointReply, each) for each in found])
+
+
+@tool(toolset="maintenance", layer="L5", destructive=True)
+def checkpoint_restore(engine: Engine, call: RestoreCall) -> RestoreReply:
+    """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
+    path = checkpoints.path_of(engine, call.name)
+    restored = restore.restore(engine, path, clear_existing=call.clear_existing, dry_run=call.dry_run, actor="agent")
+    return public(RestoreReply, restored)
+
+
+@tool(toolset="maintenance", layer="L5", destructive=True)
+def checkpoint_delete(engine: Engine, call: DeleteCheckpointCall) -> DeleteCheckpointReply:
+    """Delete a checkpoint for good."""
+    checkpoints.delete(engine, call.name, call.confirm_name)
+    return DeleteCheckpointReply(deleted=call.name)
+
+
+TOOLS = (
+    memory_index_scan,
+    memory_ingest_start,
+    memory_ingest_status,
+    memory_ingest_cancel,
+    checkpoint_create,
+    checkpoint_list,
+    checkpoint_restore,
+    checkpoint_delete,
+)
+
+
+def _job_reply(job: Job) -> JobReply:
+    progress = round(job.done / job.total, 3) if job.total else 0.0
+    return public(JobReply, job, job_id=job.id, progress=progress, errors=job.error.splitlines())
