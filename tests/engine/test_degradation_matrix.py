@@ -172,7 +172,7 @@ def test_a_lineage_that_cannot_be_read_vouches_for_nothing(engine: Engine) -> No
     assert (result.always_on, "law" in ids(result)) == ((), True)
     assert {hit.memory.provenance.trust for hit in result.hits} == {Trust.WEB}
     read = memory_get.run(fresh, GetCall(id="law"))
-    assert (read.memory.trust, "Never push" in read.content) == (Trust.WEB, True)
+    assert (read.memory["trust"], "Never push" in read.content) == (Trust.WEB, True)
     assert read.degraded[0].failure_mode.startswith("graph_damaged")
 
 
@@ -342,7 +342,7 @@ def test_a_process_that_starts_on_a_full_disk_reads(on_disk: Engine, disk: Path)
         assert ids(ask(late)) == {"log"}
         assert turned(health(late)) >= {"vault", "journal"}
         reply = memory_search.run(late, SearchCall(query=QUERY, session_id="s"))
-        assert [hit.id for hit in reply.hits] == ["log"]
+        assert [hit["id"] for hit in reply.hits] == ["log"]
         assert any(each.failure_mode.startswith("session_off") for each in reply.degraded)
         (disk / "filler").unlink()
         told = memory_search.run(late, SearchCall(query=QUERY, session_id="s"))
@@ -364,7 +364,7 @@ def test_a_process_that_starts_on_a_read_only_disk_reads(on_disk: Engine, disk: 
 def test_a_session_that_cannot_be_counted_keeps_no_question_waiting_for_an_answer(engine: Engine) -> None:
     with written_by_another(engine.folder / "journal.db"):
         reply = memory_search.run(engine, SearchCall(query=QUERY, session_id="s"))
-    assert "log" in {hit.id for hit in reply.hits}
+    assert "log" in {hit["id"] for hit in reply.hits}
     assert [each.failure_mode.partition(":")[0] for each in reply.degraded] == ["session_off"]
     assert memory_search.run(engine, SearchCall(query=QUERY, session_id="s")).degraded == ()
 

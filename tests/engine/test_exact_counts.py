@@ -173,7 +173,7 @@ def test_the_tools_take_every_filter(
         told = memory_stats.run(engine, StatsCall(**options))  # type: ignore[arg-type]  # a table of mixed types
         listed = memory_list.run(engine, ListCall(limit=100, sort_by="id", **options))  # type: ignore[arg-type]  # a table of mixed types
         assert (told.total, listed.total) == (len(kept), len(kept))
-        assert [memory.id for memory in listed.memories] == sorted(note.id for note in kept)
+        assert [memory["id"] for memory in listed.memories] == sorted(note.id for note in kept)
 
 
 @settings(max_examples=20, deadline=None)

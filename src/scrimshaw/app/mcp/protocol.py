@@ -14,7 +14,7 @@ import threading
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote
@@ -33,16 +33,15 @@ from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.visible import visible
 
 MEMORY_SCHEME = "memory://"
+# Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time.
 WORKER_THREADS = 4
-"""Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time."""
+# How long a stopping server waits for after-tool callbacks.
 CALLBACK_DRAIN_SECONDS = 2.0
-"""How long a stopping server waits for after-tool callbacks."""
+# What callbacks wait, so that the answer is sent first: both would share one interpreter lock.
 ANSWER_FIRST_SECONDS = 0.01
-"""What callbacks wait, so that the answer is sent first: both would share one interpreter lock."""
 
 _MARKDOWN = "text/markdown"
 _NOT_READY = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
-
 _TEMPLATE = wire.ResourceTemplate(
     name="memory",
     uri_template=MEMORY_SCHEME + "{id}",
@@ -53,7 +52,7 @@ _TEMPLATE = wire.ResourceTemplate(
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _Context = ServerRequestContext[Any, Any]
-_Lifespan = Callable[[Server[Any]], AbstractAsyncContextManager[None]]
+_Page = wire.PaginatedRequestParams | None
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,11 +100,6 @@ class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-AfterTool = Callable[[FinishedCall], None]
-Ready = Callable[[], object]
-"""Called in the worker thread before a request is answered; it may wait."""
-
-
 class Outcome(msgspec.Struct, frozen=True):
     """A call's answer: `body` is the structured content, `text` the same as compact JSON, `error` the error's code."""
 
@@ -118,6 +112,11 @@ class InternalError(ScrimshawError):
     """A bug: something was raised that is no ScrimshawError. Its text is withheld, since it may quote anything."""
 
     code = "internal"
+
+
+AfterTool = Callable[[FinishedCall], None]
+# Called in the worker thread before a request is answered; it may wait.
+Ready = Callable[[], object]
 
 
 class AfterToolCallbacks:
@@ -158,13 +157,10 @@ class AfterToolCallbacks:
         while (call := self._finished.get()) is not None:
             self._stopping.wait(ANSWER_FIRST_SECONDS)
             for callback in self._callbacks:
-                self._run(callback, call)
-
-    def _run(self, callback: AfterTool, call: FinishedCall) -> None:
-        try:
-            _contained(partial(callback, call), f"after-tool callback of {call.tool}")
-        except ScrimshawError as error:
-            _log.warning("An after-tool callback of %s gave up: %s", call.tool, error.code)
+                try:
+                    _contain_bugs(partial(callback, call), f"after-tool callback of {call.tool}")
+                except ScrimshawError as error:
+                    _log.warning("An after-tool callback of %s gave up: %s", call.tool, error.code)
 
 
 class Dispatcher:
@@ -180,17 +176,20 @@ class Dispatcher:
         """Run one call in the calling thread. A failure is an outcome too; nothing is raised."""
         self.ready()
         try:
-            outcome = _contained(partial(self._run, name, arguments), f"tool {name}")
+            outcome = _contain_bugs(partial(self._run, name, arguments), f"tool {name}")
         except ScrimshawError as error:
-            outcome = _outcome({"error": error_body(error)}, error.code)
-        self.after_tool.fire(_finished(name, arguments, outcome))
+            outcome = _make_outcome({"error": error_body(error)}, error.code)
+        finished = FinishedCall(
+            call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=outcome.body, error=outcome.error
+        )
+        self.after_tool.fire(finished)
         return outcome
 
     def _run(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         spec = self._tools.get(name)
         if spec is None:
             raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self._tools)}.", parameter="name")
-        return _outcome(spec.run(self._engine, decode(name, spec.call, arguments)))
+        return _make_outcome(spec.run(self._engine, decode(name, spec.call, arguments)))
 
 
 def error_body(error: ScrimshawError) -> dict[str, Any]:
@@ -217,14 +216,13 @@ def build_server(
 
     One connection at a time: each one starts the after-tool callbacks and stops them at its end.
     """
-    dispatcher = Dispatcher(tools, engine, ready)
-    handlers = _Handlers(dispatcher, tools, engine, resources, prompts)
+    handlers = _Handlers(Dispatcher(tools, engine, ready), tools, engine, resources, prompts, after_tool)
     return Server(
         server_info.name,
         version=server_info.version,
         title=server_info.title or None,
         instructions=instructions or None,
-        lifespan=_with_callbacks(dispatcher.after_tool, after_tool),
+        lifespan=handlers.run_callbacks,
         on_list_tools=handlers.list_tools,
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
@@ -261,16 +259,30 @@ class _Handlers:
         engine: Any,
         resources: ResourceReader,
         prompts: Sequence[PromptSpec],
+        after_tool: Sequence[AfterTool],
     ) -> None:
         self._dispatcher = dispatcher
         self._engine = engine
         self._resources = resources
+        self._after_tool = after_tool
         self._prompts = {spec.name: spec for spec in prompts}
         self._tool_list = wire.ListToolsResult(tools=[_wire_tool(spec) for spec in tools])
         self._prompt_list = wire.ListPromptsResult(prompts=[_wire_prompt(spec) for spec in prompts])
         self._workers = anyio.CapacityLimiter(WORKER_THREADS)
 
-    async def list_tools(self, _: _Context, _params: wire.PaginatedRequestParams | None) -> wire.ListToolsResult:
+    @asynccontextmanager
+    async def run_callbacks(self, _: Server[Any]) -> AsyncIterator[None]:
+        """The server's life: the callbacks are ready before the first request and done after the last."""
+        pipeline = self._dispatcher.after_tool
+        pipeline.start()
+        for callback in self._after_tool:
+            pipeline.register(callback)
+        try:
+            yield
+        finally:
+            pipeline.stop()
+
+    async def list_tools(self, _: _Context, _params: _Page) -> wire.ListToolsResult:
         return self._tool_list
 
     async def call_tool(self, _: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
@@ -282,37 +294,40 @@ class _Handlers:
             is_error=bool(outcome.error),
         )
 
-    async def list_resources(self, _: _Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
+    async def list_resources(self, _: _Context, params: _Page) -> wire.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
-        return await self._in_worker(partial(self._page, cursor), "resources/list")
+        page = await self._in_worker(partial(self._resources.page, cursor), "resources/list")
+        resources = [
+            wire.Resource(
+                uri=MEMORY_SCHEME + quote(entry.id),
+                name=visible(entry.id),
+                title=visible(entry.title),
+                description=entry.description or None,
+                mime_type=_MARKDOWN,
+            )
+            for entry in page.entries
+        ]
+        return wire.ListResourcesResult(resources=resources, next_cursor=page.next_cursor or None)
 
-    async def list_templates(
-        self, _: _Context, _params: wire.PaginatedRequestParams | None
-    ) -> wire.ListResourceTemplatesResult:
+    async def list_templates(self, _: _Context, _params: _Page) -> wire.ListResourceTemplatesResult:
         return wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
 
     async def read_resource(self, _: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
-        return await self._in_worker(partial(self._read, params.uri), "resources/read")
+        text = await self._in_worker(partial(self._read, params.uri), "resources/read")
+        contents = wire.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)
+        return wire.ReadResourceResult(contents=[contents])
 
-    async def list_prompts(self, _: _Context, _params: wire.PaginatedRequestParams | None) -> wire.ListPromptsResult:
+    async def list_prompts(self, _: _Context, _params: _Page) -> wire.ListPromptsResult:
         return self._prompt_list
 
     async def get_prompt(self, _: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         work = partial(self._render, params.name, params.arguments or {})
         return await self._in_worker(work, f"prompt {params.name}")
 
-    def _page(self, cursor: str) -> wire.ListResourcesResult:
-        page = self._resources.page(cursor)
-        return wire.ListResourcesResult(
-            resources=[_wire_resource(entry) for entry in page.entries], next_cursor=page.next_cursor or None
-        )
-
-    def _read(self, uri: str) -> wire.ReadResourceResult:
+    def _read(self, uri: str) -> str:
         if not uri.startswith(MEMORY_SCHEME):
             raise InvalidRequest(f"`{uri}` is no memory.", f"Use {MEMORY_SCHEME} and a memory id.", parameter="uri")
-        text = self._resources.read(unquote(uri.removeprefix(MEMORY_SCHEME)))
-        contents = wire.TextResourceContents(uri=uri, mime_type=_MARKDOWN, text=text)
-        return wire.ReadResourceResult(contents=[contents])
+        return self._resources.read(unquote(uri.removeprefix(MEMORY_SCHEME)))
 
     def _render(self, name: str, arguments: Mapping[str, str]) -> wire.GetPromptResult:
         spec = self._prompts.get(name)
@@ -323,20 +338,21 @@ class _Handlers:
         message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
         return wire.GetPromptResult(description=spec.description, messages=[message])
 
-    def _when_ready(self, work: Callable[[], _T], doing: str) -> _T:
-        self._dispatcher.ready()
-        return _contained(work, doing)
-
     async def _in_worker(self, work: Callable[[], _T], doing: str) -> _T:
-        """Run `work` in a worker thread; its failure becomes the protocol's own error."""
+        """Run `work` in a worker thread once the server is ready; its failure becomes the protocol's own error."""
+
+        def run() -> _T:
+            self._dispatcher.ready()
+            return _contain_bugs(work, doing)
+
         try:
-            return await anyio.to_thread.run_sync(partial(self._when_ready, work, doing), limiter=self._workers)
+            return await anyio.to_thread.run_sync(run, limiter=self._workers)
         except ScrimshawError as error:
             code = wire.INVALID_PARAMS if isinstance(error, InvalidRequest | NotFound) else wire.INTERNAL_ERROR
             raise MCPError(code, str(error), {"error": error_body(error)}) from None
 
 
-def _contained(work: Callable[[], _T], doing: str) -> _T:
+def _contain_bugs(work: Callable[[], _T], doing: str) -> _T:
     """Run `work`; whatever it raises is a ScrimshawError afterwards.
 
     A foreign exception is logged by type and place only: its text may quote memory content.
@@ -352,62 +368,32 @@ def _contained(work: Callable[[], _T], doing: str) -> _T:
         raise InternalError(f"A bug in Scrimshaw stopped {doing}.", hint) from None
 
 
-def _outcome(reply: Any, error: str = "") -> Outcome:
-    body = _seen(msgspec.json.decode(msgspec.json.encode(reply)))
+def _make_outcome(reply: Any, error: str = "") -> Outcome:
+    body = _make_visible(msgspec.json.decode(msgspec.json.encode(reply)))
     return Outcome(body, msgspec.json.encode(body).decode(), error)
 
 
-def _seen(value: Any) -> Any:
+def _make_visible(value: Any) -> Any:
     """An answer with nothing unseen in any of its words: ids, paths and messages may be as hostile as texts."""
     if isinstance(value, str):
         return visible(value)
     if isinstance(value, dict):
-        return {_seen(name): _seen(each) for name, each in value.items()}
-    return [_seen(each) for each in value] if isinstance(value, list) else value
-
-
-def _finished(name: str, arguments: Mapping[str, Any], outcome: Outcome) -> FinishedCall:
-    return FinishedCall(
-        call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=outcome.body, error=outcome.error
-    )
-
-
-def _with_callbacks(pipeline: AfterToolCallbacks, callbacks: Sequence[AfterTool]) -> _Lifespan:
-    """The server's life: the callbacks are ready before the first request and done after the last."""
-
-    @asynccontextmanager
-    async def lifespan(_: Server[Any]) -> AsyncIterator[None]:
-        pipeline.start()
-        for callback in callbacks:
-            pipeline.register(callback)
-        try:
-            yield
-        finally:
-            pipeline.stop()
-
-    return lifespan
+        return {_make_visible(name): _make_visible(each) for name, each in value.items()}
+    return [_make_visible(each) for each in value] if isinstance(value, list) else value
 
 
 def _wire_tool(spec: ToolSpec) -> wire.Tool:
+    # The protocol ignores the other two hints for a tool that only reads.
+    hints: dict[str, Any] = {"destructive_hint": spec.destructive, "idempotent_hint": spec.idempotent}
     return wire.Tool(
         name=spec.name,
         title=spec.title or None,
         description=spec.description,
         input_schema=input_schema(spec.call),
         output_schema=output_schema(spec.reply),
-        annotations=_wire_hints(spec),
-    )
-
-
-def _wire_hints(spec: ToolSpec) -> wire.ToolAnnotations:
-    """The hints that mean something: the protocol ignores the other two for a tool that only reads."""
-    if spec.read_only:
-        return wire.ToolAnnotations(read_only_hint=True, open_world_hint=False)
-    return wire.ToolAnnotations(
-        read_only_hint=False,
-        destructive_hint=spec.destructive,
-        idempotent_hint=spec.idempotent,
-        open_world_hint=False,
+        annotations=wire.ToolAnnotations(
+            read_only_hint=spec.read_only, open_world_hint=False, **({} if spec.read_only else hints)
+        ),
     )
 
 
@@ -420,13 +406,3 @@ def _wire_prompt(spec: PromptSpec) -> wire.Prompt:
         for name, parameter in schema["properties"].items()
     ]
     return wire.Prompt(name=spec.name, title=spec.title or None, description=spec.description, arguments=arguments)
-
-
-def _wire_resource(entry: ResourceEntry) -> wire.Resource:
-    return wire.Resource(
-        uri=MEMORY_SCHEME + quote(entry.id),
-        name=visible(entry.id),
-        title=visible(entry.title),
-        description=entry.description or None,
-        mime_type=_MARKDOWN,
-    )

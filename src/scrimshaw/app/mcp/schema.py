@@ -28,13 +28,9 @@ _StructT = TypeVar("_StructT", bound=msgspec.Struct)
 Schema = dict[str, Any]
 Run = Callable[[Any, Any], Any]
 
+# Defaults and requirements that say nothing.
 _SILENT: tuple[Any, ...] = (None, "", [], (), {})
-"""Defaults and requirements that say nothing."""
-
 _OUTPUT_WORDS = ("type", "description", "properties", "items", "prefixItems", "additionalProperties", "anyOf")
-_OUTPUT_LEVELS = 0
-"""Objects nested deeper than this below the reply are described as `object` only."""
-
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
 _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
 
@@ -98,15 +94,15 @@ def tool(
     """
 
     def build(run: Run) -> ToolSpec:
-        call, reply = _signature(run)
+        call, reply, description = _read_signature(run)
         return ToolSpec(
             name=run.__name__,
             toolset=toolset,
             layer=layer,
             title=title,
-            description=_description(run),
+            description=description,
             call=call,
-            reply=_struct(reply, run),
+            reply=_demand_struct(reply, run),
             run=run,
             read_only=read_only,
             destructive=destructive,
@@ -120,10 +116,10 @@ def prompt(*, title: str = "") -> Callable[[Run], PromptSpec]:
     """Make a `PromptSpec` of a function `(engine, call: Struct) -> str`; raises TypeError like `tool`."""
 
     def build(run: Run) -> PromptSpec:
-        call, reply = _signature(run)
+        call, reply, description = _read_signature(run)
         if reply is not str:
             raise TypeError(f"prompt {run.__name__} must return str")
-        return PromptSpec(name=run.__name__, title=title, description=_description(run), call=call, run=run)
+        return PromptSpec(name=run.__name__, title=title, description=description, call=call, run=run)
 
     return build
 
@@ -139,12 +135,12 @@ def input_schema(call: type[msgspec.Struct]) -> Schema:
 
 
 def output_schema(reply: type[msgspec.Struct]) -> Schema:
-    """JSON Schema of a tool's reply: field names and types, nested objects one level deep.
+    """JSON Schema of a tool's reply: field names and types; a nested object is described as `object` only.
 
-    It tells what to expect and is no contract: limits, enums and which fields always stand are left out.
+    It tells what to expect and is no contract: limits, enums and which fields are always there are left out.
     """
     root, definitions = _components(reply)
-    return _as_output(root, definitions, 0)
+    return _as_output(root, definitions)
 
 
 def decode(name: str, call: type[_StructT], arguments: Mapping[str, Any], *, strict: bool = True) -> _StructT:
@@ -158,10 +154,11 @@ def decode(name: str, call: type[_StructT], arguments: Mapping[str, Any], *, str
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
-        raise _refusal(name, call, str(error)) from None
+        raise _explain_refusal(name, call, str(error)) from None
 
 
-def _refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:
+def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:
+    """What msgspec says, as an error that names the parameter and what it takes, or else which parameters there are."""
     place = _PLACE.search(text)
     what, path = (text[: place.start()], place["path"]) if place else (text, "")
     message = f"{name} cannot use `{path}`: {what}." if path else f"{name} cannot use its parameters: {what}."
@@ -169,41 +166,33 @@ def _refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest
         path = f"{path}.{field['field']}" if path else field["field"]
         verb = "has no" if field["fault"] == "contains unknown" else "needs the"
         message = f"{name} {verb} parameter `{path}`."
-    return InvalidRequest(message, _parameter_hint(name, call, path), parameter=path)
-
-
-def _parameter_hint(name: str, call: type[msgspec.Struct], path: str) -> str:
-    """What the top-level parameter of the path takes, or else which parameters there are."""
     known = input_schema(call)["properties"]
     parameter = re.split(r"[.\[]", path)[0]
+    hint = f"{name} takes: {', '.join(known) or 'no parameters'}."
     if parameter in known:
-        return f"`{parameter}` takes {msgspec.json.encode(known[parameter]).decode()}"
-    return f"{name} takes: {', '.join(known) or 'no parameters'}."
+        hint = f"`{parameter}` takes {msgspec.json.encode(known[parameter]).decode()}"
+    return InvalidRequest(message, hint, parameter=path)
 
 
-def _signature(run: Run) -> tuple[type[msgspec.Struct], Any]:
-    """The type of the second parameter, checked, and the return type."""
+def _read_signature(run: Run) -> tuple[type[msgspec.Struct], Any, str]:
+    """The type of the second parameter, checked, the return type, and the docstring."""
     parameters = list(inspect.signature(run).parameters)
     hints = get_type_hints(run)
     if len(parameters) != 2 or parameters[1] not in hints or "return" not in hints:
         raise TypeError(f"{run.__name__} must be annotated as (engine, call: Struct) -> reply")
-    call = _struct(hints[parameters[1]], run)
+    call = _demand_struct(hints[parameters[1]], run)
     if not (call.__struct_config__.frozen and call.__struct_config__.forbid_unknown_fields):
         raise TypeError(f"{call.__name__} must be frozen and forbid unknown fields")
-    return call, hints["return"]
+    description = inspect.getdoc(run)
+    if not description:
+        raise TypeError(f"{run.__name__} needs a docstring: it is what the agent reads")
+    return call, hints["return"], description
 
 
-def _struct(annotation: Any, run: Run) -> type[msgspec.Struct]:
+def _demand_struct(annotation: Any, run: Run) -> type[msgspec.Struct]:
     if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
         raise TypeError(f"{run.__name__} must take and return a msgspec.Struct, not {annotation!r}")
     return annotation
-
-
-def _description(run: Run) -> str:
-    text = inspect.getdoc(run)
-    if not text:
-        raise TypeError(f"{run.__name__} needs a docstring: it is what the agent reads")
-    return text
 
 
 def _components(struct: type[msgspec.Struct]) -> tuple[Schema, Schema]:
@@ -214,20 +203,24 @@ def _components(struct: type[msgspec.Struct]) -> tuple[Schema, Schema]:
 
 def _as_input(node: Schema, definitions: Schema) -> Schema:
     node, _ = _without_null(_resolve(node, definitions), definitions)
-    kept = {word: value for word, value in node.items() if value not in _SILENT}
-    if not kept.get("default") or isinstance(kept["default"], dict):
-        kept.pop("default", None)
-    return _map_children(_with_enum_type(kept), lambda child: _as_input(child, definitions))
+    stated = {word: value for word, value in node.items() if value not in _SILENT}
+    if not stated.get("default") or isinstance(stated["default"], dict):
+        stated.pop("default", None)
+    return _map_children(_with_enum_type(stated), lambda child: _as_input(child, definitions))
 
 
-def _as_output(node: Schema, definitions: Schema, level: int) -> Schema:
+def _as_output(node: Schema, definitions: Schema, *, nested: bool = False) -> Schema:
     node, nullable = _without_null(_resolve(node, definitions), definitions)
     node = _with_enum_type(node)
-    kept = {word: node[word] for word in _OUTPUT_WORDS if node.get(word) not in _SILENT}
-    if "properties" in kept:
-        kept, level = (kept if level <= _OUTPUT_LEVELS else {"type": "object"}), level + 1
-    described = _map_children(kept, lambda child: _as_output(child, definitions, level))
-    return _with_null(described) if nullable else described
+    described = {word: node[word] for word in _OUTPUT_WORDS if node.get(word) not in _SILENT}
+    if "properties" in described and nested:
+        described = {"type": "object"}
+    described = _map_children(described, lambda child: _as_output(child, definitions, nested=True))
+    if not nullable:
+        return described
+    if "anyOf" in described:
+        return {**described, "anyOf": [*described["anyOf"], {"type": "null"}]}
+    return {**described, "type": [described["type"], "null"]} if "type" in described else described
 
 
 def _resolve(node: Schema, definitions: Schema) -> Schema:
@@ -249,12 +242,6 @@ def _without_null(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
     return _resolve(rest[0], definitions) | own, True
 
 
-def _with_null(node: Schema) -> Schema:
-    if "anyOf" in node:
-        return {**node, "anyOf": [*node["anyOf"], {"type": "null"}]}
-    return {**node, "type": [node["type"], "null"]} if "type" in node else node
-
-
 def _with_enum_type(node: Schema) -> Schema:
     """Say that names are strings: some model APIs want the type beside the enum."""
     if "enum" in node and all(isinstance(value, str) for value in node["enum"]):
@@ -266,7 +253,7 @@ def _map_children(node: Schema, convert: Callable[[Schema], Schema]) -> Schema:
     """The node with `convert` applied to every schema inside it."""
     changed = dict(node)
     if "properties" in node:
-        changed["properties"] = _map_values(node["properties"], convert)
+        changed["properties"] = {name: convert(child) for name, child in node["properties"].items()}
     for word in ("items", "additionalProperties"):
         if isinstance(node.get(word), dict):
             changed[word] = convert(node[word])
@@ -274,7 +261,3 @@ def _map_children(node: Schema, convert: Callable[[Schema], Schema]) -> Schema:
         if word in node:
             changed[word] = [convert(branch) for branch in node[word]]
     return changed
-
-
-def _map_values(nodes: Mapping[str, Schema], convert: Callable[[Schema], Schema]) -> Schema:
-    return {name: convert(node) for name, node in nodes.items()}
