@@ -19,10 +19,8 @@ FOLDER = Path(scrimshaw.storage.__file__).parent
 # Column lists of `sqlite_tables` are names that the schema itself states.
 MAKERS = {"marks", "quoted"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
-# What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself;
-# of a foreign database, which is only read, the names are quoted.
+# What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "packed.py": {"quoted"},
     "sqlite_erasing.py": {"condition", "setting", "names", "table", "where"},
     "sqlite_graph.py": {"far", "join", "target", "walking", "meeting", "where"},
     "sqlite_index.py": {"columns", "where", "joined", "pairs"},

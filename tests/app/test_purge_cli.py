@@ -145,12 +145,12 @@ def test_an_archive_nobody_can_read_goes_with_a_yes(cli: Cli, note: Path, monkey
 def test_what_cannot_be_looked_into_stays_and_makes_the_exit_code_1(cli: Cli, note: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(NEEDLE)
     asked = ("purge", "--secret-file", str(tmp_path / "secret"), "--yes")
-    closed = note.with_name("notes.7z")
-    closed.write_bytes(b"7z\xbc\xaf\x27\x1c" + b"\1" * 50)
+    closed = note.parents[1] / "journal.db.damaged-20261121T080000Z"
+    closed.write_bytes(b"\1" * 50)
     run = cli(*asked)
     assert run.code == 1
     assert "Nothing is left" not in run.out
-    assert "cannot be looked into" in run.out
+    assert "cannot be looked into" in " ".join(run.out.split())
     assert closed.exists()
     run = cli(*asked, "--remove")
     assert (run.code, closed.exists()) == (0, False)
@@ -171,23 +171,37 @@ def test_no_more_is_claimed_than_was_done(cli: Cli, note: Path) -> None:
     out = " ".join(cli("purge", "--secret", NEEDLE, "--yes").out.split())
     assert "Looked for: as it is; in JSON" in out
     assert "UTF-16 and UTF-32" in out
-    assert "unpacked from ZIP, gzip" in out
+    assert "rows of databases, checkpoints" in out
     assert "what the expression describes" in cli("purge", "--secret", "zan[a-z]+-w", "--pattern", "--dry-run").out
 
 
-def test_the_history_told_never_shows_it(cli: Cli, note: Path) -> None:
-    project = note.parents[2]
+def commit(folder: Path, message: str) -> None:
     for command in (
         ("init", "-q"),
         ("add", "-A"),
-        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", f"about {NEEDLE}"),
-        ("branch", f"on-{NEEDLE}"),
+        ("-c", "user.name=a", "-c", "user.email=a@b", "commit", "-q", "-m", message),
     ):
-        subprocess.run(("git", *command), cwd=project, check=True)
-    run = cli("purge", "--secret", NEEDLE, "--dry-run")
-    assert "--msg-filter" in run.out or "--replace-message" in run.out
-    assert "git branch -m" in run.out
+        subprocess.run(("git", *command), cwd=folder, check=True)
+
+
+def test_what_git_holds_is_named_with_commands_that_never_show_it(cli: Cli, note: Path) -> None:
+    commit(note.parents[2], f"about {NEEDLE}")
+    run = cli("purge", "--secret", NEEDLE, "--yes")
+    assert run.code == 1
+    assert "Nothing is left in Scrimshaw's folders." in run.out
+    assert "--replace-message" in run.out
     assert "FILE_WITH_THE_SECRET" in run.out
+
+
+def test_the_memories_of_other_work_trees_are_purged_too(cli: Cli, note: Path, tmp_path: Path) -> None:
+    commit(note.parents[2], "a note")
+    other = tmp_path / "other"
+    subprocess.run(("git", "worktree", "add", "-q", "--detach", str(other)), cwd=note.parents[2], check=True)
+    assert NEEDLE in (other / ".scrimshaw/memories/note.md").read_text()
+    run = cli("purge", "--secret", NEEDLE, "--yes")
+    assert run.code == 1  # git has it still
+    assert "Nothing is left in Scrimshaw's folders." in run.out
+    assert NEEDLE not in (other / ".scrimshaw/memories/note.md").read_text()
 
 
 @pytest.mark.parametrize(

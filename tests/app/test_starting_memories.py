@@ -14,7 +14,7 @@ from scrimshaw.engine import Engine, write
 from scrimshaw.engine.starting.sources import Found, find_sources
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Trust
-from scrimshaw.storage.git_history import Deleted
+from scrimshaw.storage.git import Deleted
 
 
 @pytest.fixture

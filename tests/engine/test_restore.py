@@ -15,10 +15,12 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
-from scrimshaw.engine import Engine, checkpoints, purge_targets, purging, write
+from scrimshaw.engine import Engine, checkpoints, write
+from scrimshaw.engine import purge as purging
 from scrimshaw.engine.checkpoints import backup, create, listed, path_of
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
+from scrimshaw.engine.purge import secret_target
 from scrimshaw.engine.restore import restore
 from scrimshaw.errors import Conflict, StorageFailure
 from scrimshaw.storage import transaction
@@ -36,8 +38,8 @@ def update(engine: Engine, memory_id: str, text: str) -> None:
 
 
 def purge(engine: Engine, text: str = NEEDLE) -> None:
-    target = purge_targets.secret(text)
-    purging.purge(engine, target, purging.plan(engine, target))
+    scope = [(engine, secret_target(text))]
+    purging.purge(scope, purging.find_traces(scope))
 
 
 def tree(folder: Path) -> dict[str, bytes]:

@@ -16,7 +16,7 @@ from scrimshaw.errors import InvalidRequest, UnreadableFile
 from scrimshaw.ingest import documents
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten
 from scrimshaw.models import Action, Entry, Filters, Memory
-from scrimshaw.storage.git_history import moved_files
+from scrimshaw.storage.git import moved_files
 
 _SHOWN_RENAMES = 3
 

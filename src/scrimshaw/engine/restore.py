@@ -24,11 +24,10 @@ from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, Part, open_archive
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import content_hash
+from scrimshaw.storage.files import content_hash, is_text
 from scrimshaw.storage.journal_file import remembered
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
-from scrimshaw.storage.packed import is_text
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.transaction import Change, atomic_file_changes, demand_room, scratch
 

@@ -15,7 +15,6 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
-from scrimshaw.engine import purge_targets, purging
 from scrimshaw.engine.checkpoints import before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
@@ -23,6 +22,7 @@ from scrimshaw.engine.index import EMBED
 from scrimshaw.engine.ledger import Change, apply_changes
 from scrimshaw.engine.memory_ids import free_id, given_id
 from scrimshaw.engine.proposals import Proposal, propose_supersedes
+from scrimshaw.engine.purge import demand_erased, erase, memory_target
 from scrimshaw.engine.quality import judged, judged_again, quality_of
 from scrimshaw.engine.similar import Similar, similar_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, reworded, vouched
@@ -242,7 +242,7 @@ def delete(
 ) -> list[str]:
     """Retire memories: their files go, their last content stays in the journal for undo.
 
-    With `purge` every copy of them goes, in checkpoints too; see `purging`. All go or none, and before many a
+    With `purge` every copy of them goes, in checkpoints too; see `engine.purge`. All go or none, and before many a
     checkpoint is made, but none of what is purged or with `backup` off. Raises NotFound, ReadOnly, VaultBusy,
     StorageFailure, this one also where a purge could not reach a copy.
     """
@@ -275,8 +275,8 @@ def _removal(engine: Engine, entry: Entry) -> Change:
 
 def _purged(engine: Engine, memories: Sequence[Memory], reason: str, actor: str, session: str) -> list[str]:
     ids = [memory.id for memory in memories]
-    target = purge_targets.memories(engine, ids, reason=reason, actor=actor, session=session)
-    purging.demand_erased(purging.erase(engine, target))
+    target = memory_target(engine, ids, reason=reason, actor=actor, session=session)
+    demand_erased(erase(engine, target))
     return ids
 
 

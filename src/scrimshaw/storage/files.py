@@ -30,6 +30,15 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def is_text(data: bytes) -> bool:
+    """Whether the bytes are UTF-8."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 @contextmanager
 def lock(path: Path, timeout_s: float) -> Iterator[None]:
     """Hold the vault's writer lock, kept in the file `path`. Not re-entrant.

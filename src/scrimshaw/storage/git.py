@@ -1,40 +1,299 @@
-"""Asks git, which runs as a process of its own, and may be missing."""
+"""Asks git, which runs as a process of its own and may be missing: work trees, deleted and moved files, old content.
+
+A text that is searched for is never an argument of git, where every user of the machine could read it: git prints what
+it has, and the comparison happens here.
+"""
 
 from __future__ import annotations
 
+import os
+import shlex
 import subprocess
-from collections.abc import Collection
+import threading
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
+from typing import IO
+
+from msgspec import Struct
 
 from scrimshaw.errors import StorageFailure, said
+from scrimshaw.models import PURGED, Degradation
+from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.ports import Traces
 
 TIMEOUT_S = 30.0
-# A question that reads no history: nothing that waits for an answer may hang on it.
+# For questions that read no history: nothing that waits for an answer may hang on them.
 PRESENT_S = 10.0
+SEARCH_S = 60.0
+MOST_PLACES = 50
+SECRET_FILE = "FILE_WITH_THE_SECRET"
+
+_MARK = "\x01"
+# Below git's folder: what git searches itself, and repositories and stores of their own.
+_SEARCHED, _OTHERS = ("objects", "refs", "packed-refs"), ("modules", "lfs", "annex")
 
 
-def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), patience_s: float | None = None) -> str:
+def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:
     """What git prints in a folder; exit codes among `answers` are answers too.
 
-    Raises StorageFailure where git is missing, refuses (no repository, no such commit) or takes longer than TIMEOUT_S
-    or that many seconds.
+    Raises StorageFailure where git is missing, refuses (no repository, no such commit) or takes too long.
     """
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=patience_s or TIMEOUT_S, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=timeout_s or TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired as error:
-        raise _refused(f"it timed out after {error.timeout:g} s") from error
+        raise _failure(f"it timed out after {error.timeout:g} s") from error
     except OSError as error:
-        raise _refused(said(error)) from error
+        raise _failure(said(error)) from error
     if done.returncode not in answers:
-        raise _refused(done.stderr.decode(errors="replace").strip().partition("\n")[0])
+        raise _failure(done.stderr.decode(errors="replace").strip().partition("\n")[0])
     return done.stdout.decode(errors="replace")
+
+
+def _failure(why: str) -> StorageFailure:
+    return StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.")
 
 
 def work_tree(project: Path) -> str:
     """The top of the git work tree that holds the project, empty where none does; raises StorageFailure without git."""
-    return ask_git(project, "rev-parse", "--show-toplevel", answers=(0, 128), patience_s=PRESENT_S).strip()
+    return ask_git(project, "rev-parse", "--show-toplevel", answers=(0, 128), timeout_s=PRESENT_S).strip()
 
 
-def _refused(why: str) -> StorageFailure:
-    return StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.")
+def other_work_trees(project: Path) -> list[Path]:
+    """The project's folder in the other work trees of its repository; raises StorageFailure without git."""
+    if not (top := work_tree(project)):
+        return []
+    blocks = ask_git(project, "worktree", "list", "--porcelain", timeout_s=PRESENT_S).split("\n\n")
+    lines = [block.splitlines() for block in blocks if block.startswith("worktree ")]
+    tops = [Path(each[0].removeprefix("worktree ")).resolve() for each in lines if "bare" not in each]
+    inside = project.resolve().relative_to(Path(top).resolve())
+    return [other / inside for other in tops if other != Path(top).resolve()]
+
+
+# Deleted and moved files
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """A file that a commit deleted; `at` is the ISO time of the commit."""
+
+    path: str
+    commit: str
+    at: str
+
+
+def deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
+    """The files with this suffix that history deleted and the working tree has not got back, newest deletion first.
+
+    A renamed file is not deleted. Where there is no git or no repository, a Degradation says so.
+    """
+    log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", f"--format={_MARK}%H %cI")
+    try:
+        output = ask_git(project, *log, "--", f"*{suffix}")
+    except StorageFailure as error:
+        return _no_history(error)
+    found: dict[str, Deleted] = {}
+    for block in output.split(_MARK)[1:]:
+        head, *paths = block.split("\0")
+        commit, _, at = head.strip().partition(" ")
+        for path in filter(None, (each.strip("\n") for each in paths)):
+            found.setdefault(path, Deleted(path=path, commit=commit, at=at))
+    return [each for each in found.values() if not (project / each.path).exists()]
+
+
+def last_text(project: Path, deleted: Deleted) -> str | Degradation:
+    """The text of a file before the commit that deleted it."""
+    try:
+        return ask_git(project, "show", f"{deleted.commit}^:./{deleted.path}")
+    except StorageFailure as error:
+        return _no_history(error)
+
+
+def moved_files(project: Path) -> Iterator[tuple[str, str]]:
+    """(old name, new name) of the files that history moved, oldest first; raises StorageFailure where git refuses."""
+    log = ("log", "--reverse", "--diff-filter=R", "--find-renames", "--name-status", "--format=", "--relative", "-z")
+    fields = iter(ask_git(project, *log).split("\0"))
+    for field in fields:  # `R097 NUL old NUL new NUL`
+        if field.strip():
+            yield next(fields, ""), next(fields, "")
+
+
+def _no_history(error: StorageFailure) -> Degradation:
+    return Degradation(
+        failure_mode=error.message,
+        fallback_mode="no deleted decision records were looked for",
+        confidence_impact="none on what is in the working tree",
+        retry_recommendation="Run it in a git repository with git installed.",
+    )
+
+
+# Searching everything git has
+
+
+class GitPlace(Struct, frozen=True, kw_only=True):
+    """An object that holds the text, the last commit that changed it ("" for none), and its path.
+
+    A ref whose name holds it, and a file of git's own, have a path alone.
+    """
+
+    object: str
+    kind: str
+    commit: str = ""
+    path: str = ""
+
+
+class GitTraces(Struct, frozen=True, kw_only=True):
+    """Where git holds a text, the objects among `places` up to MOST_PLACES; `commands` rewrite history without it."""
+
+    #: Objects read.
+    objects: int = 0
+    #: Places that hold it, those beyond MOST_PLACES too.
+    found: int = 0
+    places: tuple[GitPlace, ...] = ()
+    commands: tuple[str, ...] = ()
+    #: What the commands leave or take with them.
+    stays: tuple[str, ...] = ()
+    #: What was not looked into.
+    unsearched: tuple[str, ...] = ()
+    degradation: Degradation | None = None
+
+
+def search_git(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> GitTraces:
+    """Look for a text, and for files, in everything that the repository around a folder has."""
+    try:
+        if top := work_tree(project):
+            return _search_repository(Path(top), traces, paths)
+        if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
+            ask_git(project, "rev-parse", "--show-toplevel")  # raises: git refuses the repository, and says why
+        return GitTraces()
+    except StorageFailure as error:
+        return GitTraces(
+            degradation=Degradation(
+                failure_mode=error.message,
+                fallback_mode="its history was not searched",
+                confidence_impact="nothing is known of what git still has",
+                retry_recommendation="Make git run here, or search with `git log --all -p`.",
+            )
+        )
+
+
+def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
+    objects, found = _search_objects(top, traces)
+    places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]]
+    files = list(_find_files(top, paths))
+    refs = [name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if _is_in(name, traces)]
+    own, unsearched = _search_own_files(top, traces)
+    others = [GitPlace(object="", kind="ref", path=name) for name in refs]
+    others += [GitPlace(object="", kind="file of git", path=name) for name in own]
+    places = [*places, *files, *others]
+    names = [shlex.quote(place.path) for place in files]
+    return GitTraces(
+        objects=objects,
+        found=len(found) + len(files) + len(others),
+        places=tuple(
+            GitPlace(object=each.object, kind=each.kind, commit=each.commit, path=_mask(each.path, traces))
+            for each in places
+        ),
+        commands=tuple(_list_commands(names, bool(found))) if places else (),
+        stays=tuple(_list_leftovers(found, refs, own)) if places else (),
+        unsearched=tuple(_mask(name, traces) for name in unsearched),
+    )
+
+
+def _search_objects(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str]]]:
+    """(objects read; name and kind of those that hold it)."""
+    command = ["git", "-C", str(top), "cat-file", "--batch", "--batch-all-objects", "--unordered"]
+    objects, found = 0, list[tuple[str, str]]()
+    with (
+        storage_errors("ask git in", top),
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
+    ):
+        clock = threading.Timer(SEARCH_S, process.kill)
+        clock.start()
+        try:
+            for name, kind, data in _read_objects(process.stdout):
+                objects += 1
+                if traces.count(data):
+                    found.append((name, kind))
+        finally:
+            clock.cancel()
+    if process.returncode:
+        raise StorageFailure(f"git could not be asked: it ended with {process.returncode} after {objects} objects.")
+    return objects, found
+
+
+def _read_objects(stream: IO[bytes] | None) -> Iterator[tuple[str, str, bytes]]:
+    """(name, kind, content) of what `git cat-file --batch` prints."""
+    while stream and len(head := stream.readline().decode().split()) == 3:
+        name, kind, size = head
+        data = stream.read(int(size))
+        stream.read(1)
+        yield name, kind, data
+
+
+def _locate_object(top: Path, name: str, kind: str) -> GitPlace:
+    if kind == "commit":
+        return GitPlace(object=name, kind=kind, commit=name)
+    output = ask_git(top, "log", "--all", "-1", f"--find-object={name}", "--format=%H", "--name-only", "-m", "-t", "-z")
+    commit, _, rest = output.partition("\0")
+    return GitPlace(object=name, kind=kind, commit=commit.strip(), path=rest.strip("\0\n").partition("\0")[0])
+
+
+def _find_files(top: Path, paths: Sequence[Path]) -> Iterator[GitPlace]:
+    """The newest commit that changed each of these files, as far as git knows them."""
+    for path in paths:
+        if (whole := path.resolve()).is_relative_to(top.resolve()):
+            name = whole.relative_to(top.resolve()).as_posix()
+            if commit := ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}").strip():
+                yield GitPlace(object="", kind="file", commit=commit, path=name)
+
+
+def _search_own_files(top: Path, traces: Traces) -> tuple[list[str], list[str]]:
+    """(logs, settings and begun messages of git that hold it; stores that were not searched)."""
+    folder = top / ask_git(top, "rev-parse", "--git-common-dir").strip()
+    found = []
+    with storage_errors("look into", folder):
+        unsearched = [str(folder / name) for name in _OTHERS if (folder / name).exists()]
+        for where, inside, names in os.walk(folder):
+            if Path(where) == folder:
+                inside[:] = [name for name in inside if name not in (*_SEARCHED, *_OTHERS)]
+                names = [name for name in names if name not in _SEARCHED]
+            for path in sorted(Path(where, name) for name in names):
+                name = path.relative_to(folder).as_posix()
+                if path.is_file() and (_is_in(name, traces) or traces.count(path.read_bytes())):
+                    found.append(name)
+    return found, unsearched
+
+
+def _list_commands(files: Sequence[str], is_in_objects: bool) -> Iterator[str]:
+    """What the owner of the repository runs, in order; no command shows the text."""
+    if files:
+        yield f"git filter-repo --force --invert-paths {' '.join(f'--path {name}' for name in files)}"
+    if is_in_objects:
+        yield f"(umask 077; printf 'literal:%s==>{PURGED}\\n' \"$(cat {SECRET_FILE})\" > replacements.txt)"
+        yield "git filter-repo --force --replace-text replacements.txt --replace-message replacements.txt"
+        yield "rm replacements.txt"
+    yield "git reflog expire --expire=now --expire-unreachable=now --all"
+    yield "git gc --prune=now --aggressive"
+    yield "git push --force --all && git push --force --tags"
+
+
+def _list_leftovers(found: Sequence[tuple[str, str]], refs: Sequence[str], own: Sequence[str]) -> Iterator[str]:
+    kinds = {kind for _, kind in found}
+    if "tree" in kinds:
+        yield "names of files and folders: add `--path-rename OLD:NEW` to `git filter-repo`"
+    if "commit" in kinds:
+        yield "the name or address of who made a commit: see `--mailmap` of `git filter-repo`"
+    if refs:
+        yield "names of branches, tags and other refs: rename or delete them, here and where they were pushed"
+    if own:
+        yield "files of git's own, such as its settings, logs and begun messages: edit or remove them"
+    yield "stashes, which go with the reflog, and what other work trees have checked out"
+    yield "a text over several lines, or in another form than in the file: search again when the commands are done"
+
+
+def _is_in(name: str, traces: Traces) -> bool:
+    return traces.count(name.encode(errors="replace")) > 0
+
+
+def _mask(name: str, traces: Traces) -> str:
+    return traces.erase(name.encode(errors="replace")).decode(errors="replace")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -13,17 +14,15 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import STDIN, content_of, example
 from scrimshaw.app.cli.output import confirm, is_interactive, line, note, show
-from scrimshaw.engine import Engine, purge_targets, purging
-from scrimshaw.engine.purge_targets import Target
-from scrimshaw.engine.purging import Purged, Trace
-from scrimshaw.errors import InvalidRequest
-from scrimshaw.storage.git_commands import FILE
-from scrimshaw.storage.git_traces import GitTraces
+from scrimshaw.engine import Engine, open_engine, purge
+from scrimshaw.engine.purge import Purged, PurgeTarget, Scope, Trace
+from scrimshaw.errors import InvalidRequest, NotFound
+from scrimshaw.storage.git import SECRET_FILE, GitTraces
 
 app = typer.Typer()
 
 _MOST_SHOWN = 40
-_LOOKED_INTO = "In files, their names, paths of links; unpacked from ZIP, gzip, bzip2, xz, zlib, tar and SQLite."
+_SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
 
 
 @app.command(
@@ -63,22 +62,30 @@ def purge_traces(
     """
     if memory and (secret or secret_file or pattern):
         raise typer.BadParameter("Give a secret or --memory, one of them.")
-    text = "" if memory else _secret(secret, secret_file)
-    with open_memory(project, fresh=False) as engine:
-        target = purge_targets.secret(text, is_pattern=pattern) if text else purge_targets.memories(engine, [memory])
-        planned = purging.plan(engine, target, include_global=include_global)
-        purged = planned if dry_run else _purged(engine, target, planned, include_global, yes, remove)
+    text = "" if memory else _read_secret(secret, secret_file)
+    with open_memory(project, fresh=False) as engine, ExitStack() as others:
+        scope = [(engine, _target(engine, text, pattern, memory))]
+        for settings in purge.other_memories(engine):
+            other = others.enter_context(open_engine(settings))
+            with suppress(NotFound):  # that work tree never had the memory
+                scope.append((other, _target(other, text, pattern, memory)))
+        planned = purge.find_traces(scope, include_global=include_global)
+        purged = planned if dry_run else _confirm_and_purge(scope, planned, include_global, yes, remove)
     show(purged, as_json, _render)
-    if not dry_run and not purged.is_clean:
+    if not dry_run and (not purged.is_clean or purged.git.found):
         raise typer.Exit(1)
 
 
-def _secret(given: str, file: Path | None) -> str:
-    """The secret, from wherever it stands in no shell's history; an end of line is not part of it."""
+def _target(engine: Engine, text: str, is_pattern: bool, memory: str) -> PurgeTarget:
+    return purge.memory_target(engine, [memory]) if memory else purge.secret_target(text, is_pattern=is_pattern)
+
+
+def _read_secret(given: str, file: Path | None) -> str:
+    """The secret from where no shell keeps it; an end of line is not part of it."""
     if given and file:
         raise typer.BadParameter("Give --secret or --secret-file, one of them.")
     if given and given != STDIN:
-        note("The secret stands in your shell's history now: remove it there, and use the prompt, - or --secret-file.")
+        note("The secret is in your shell's history now: remove it there, and use the prompt, - or --secret-file.")
     if not given and not file:
         if not is_interactive():
             raise InvalidRequest("Nobody is there to type the secret.", "Use --secret - or --secret-file.")
@@ -89,25 +96,20 @@ def _secret(given: str, file: Path | None) -> str:
     return secret
 
 
-def _purged(engine: Engine, target: Target, planned: Purged, include_global: bool, yes: bool, remove: bool) -> Purged:
+def _confirm_and_purge(scope: Scope, planned: Purged, include_global: bool, yes: bool, remove: bool) -> Purged:
     confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
     unreadable = yes
     if planned.unreadable and not yes:
         names = ", ".join(trace.place for trace in planned.unreadable)
         unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
         remove = remove or unreadable
-    return purging.purge(
-        engine,
-        target,
-        planned,
-        include_global=include_global,
-        remove_unreadable=unreadable,
-        remove_closed=remove,
+    return purge.purge(
+        scope, planned, include_global=include_global, remove_unreadable=unreadable, remove_closed=remove
     )
 
 
 def _render(console: Console, purged: Purged) -> None:
-    _list(console, "It stands in:" if purged.dry_run else "It stood in:", purged.places)
+    _list(console, "It is in:" if purged.dry_run else "It was in:", purged.places)
     _list(console, "Cannot be read, or cut (--remove takes these files as a whole):", purged.unreadable, "yellow")
     _list(console, "Not Scrimshaw's to change, look for yourself:", purged.foreign, "yellow")
     for name in purged.removed:
@@ -115,7 +117,7 @@ def _render(console: Console, purged: Purged) -> None:
     if not purged.dry_run:
         _render_proof(console, purged)
     console.print(line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim")))
-    console.print(line((_LOOKED_INTO, "dim")))
+    console.print(line((_SEARCHED, "dim")))
     _list(console, "Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
     _render_git(console, purged)
     console.print(line(("Not searched, since it is out of Scrimshaw's hands:", "dim")))
@@ -156,12 +158,14 @@ def _render_history(console: Console, git: GitTraces) -> None:
     console.print("Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:")
     for command in git.commands:
         console.print(line((f"  {command}", "cyan")))
-    if any(FILE in command for command in git.commands):
-        console.print(f"{FILE} is a file of yours with the text in one line; remove it afterwards.")
+    if any("filter-repo" in command for command in git.commands):
+        console.print("git-filter-repo is a program of its own: `pip install git-filter-repo`.")
+    if any(SECRET_FILE in command for command in git.commands):
+        console.print(f"{SECRET_FILE} is a file of yours with the text in one line; remove it afterwards.")
     console.print("These commands may leave, or take with them:")
     for text in git.stays:
         console.print(f"  {text}", markup=False)
-    console.print("Tell everybody who has a clone to clone anew, ask the host to drop its caches, replace the secret.")
+    console.print("Tell everybody who has a clone to clone again, ask the host to drop its caches, replace the secret.")
 
 
 def _list(console: Console, title: str, traces: Sequence[Trace], style: str = "") -> None:

@@ -29,7 +29,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Degradation, Edge, MemoryType, Trust
 from scrimshaw.storage.artifacts import artifact_class
 from scrimshaw.storage.files import content_hash
-from scrimshaw.storage.git_history import Deleted, deleted_files, last_text
+from scrimshaw.storage.git import Deleted, deleted_files, last_text
 
 GUIDANCE = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
 # A history with more deleted decision records than this is that of another kind of project.

@@ -18,9 +18,10 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
-from scrimshaw.engine import Engine, checkpoints, drafts, open_engine, purge_targets, purging, sessions, write
+from scrimshaw.engine import Engine, checkpoints, drafts, open_engine, sessions, write
+from scrimshaw.engine import purge as purging
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.purging import Purged
+from scrimshaw.engine.purge import Purged, memory_target, secret_target
 from scrimshaw.engine.read import search
 from scrimshaw.engine.restore import restore
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, StorageFailure
@@ -54,13 +55,13 @@ def _packed(path: Path, needle: bytes) -> bool:
 
 
 def purge(engine: Engine, text: str = NEEDLE, **how: bool) -> Purged:
-    target = purge_targets.secret(text)
-    return purging.purge(engine, target, purging.plan(engine, target), **how)
+    scope = [(engine, secret_target(text))]
+    return purging.purge(scope, purging.find_traces(scope), **how)
 
 
 def purge_memory(engine: Engine, memory_id: str, **how: bool) -> Purged:
-    target = purge_targets.memories(engine, [memory_id])
-    return purging.purge(engine, target, purging.plan(engine, target), **how)
+    scope = [(engine, memory_target(engine, [memory_id]))]
+    return purging.purge(scope, purging.find_traces(scope), **how)
 
 
 @contextmanager
@@ -236,7 +237,7 @@ def test_a_dry_run_tells_the_places_and_changes_nothing(engine: Engine) -> None:
             plant(engine, stack)
         before = planted(engine.folder)
         rows = len(engine.journal.history())
-        told = purging.plan(engine, purge_targets.secret(NEEDLE))
+        told = purging.find_traces([(engine, secret_target(NEEDLE))])
         assert planted(engine.folder) == before
     counts = {Path(trace.place).name: trace.count for trace in told.places}
     assert counts["note.md"] == counts["hook.log"] == counts["journal.db: jobs"] == 1
@@ -346,7 +347,7 @@ def test_what_a_killed_process_left_unfinished_goes_unread(engine: Engine) -> No
     whole = (engine.folder / "checkpoints/kept.scrim").read_bytes()
     left = engine.folder / "checkpoints" / f"{TEMP_PREFIX}1"
     left.write_bytes(whole[: len(whole) // 2])
-    assert purging.plan(engine, purge_targets.secret(NEEDLE)).unreadable
+    assert purging.find_traces([(engine, secret_target(NEEDLE))]).unreadable
     assert purge(engine).is_clean
     assert not left.exists()
 
@@ -367,7 +368,7 @@ def test_documents_are_told_and_left(open_memory: OpenMemory, project: Path) -> 
     assert [trace.place for trace in done.documents] == [str(path)]
     assert NEEDLE in path.read_text()
     assert not done.is_clean
-    assert {trace.place for trace in done.left} >= {"index.db: memories"}
+    assert {trace.place for trace in done.left} >= {f"{project}/.scrimshaw/index.db: memories"}
 
 
 def test_a_vault_for_reading_only_is_refused(engine: Engine) -> None:
@@ -450,9 +451,9 @@ def test_delete_with_purge_comes_through_the_same_door(engine: Engine) -> None:
 
 def test_a_memory_nobody_knows_is_refused(engine: Engine) -> None:
     with pytest.raises(NotFound):
-        purge_targets.memories(engine, ["nobody"])
+        memory_target(engine, ["nobody"])
     with pytest.raises(InvalidRequest):
-        purge_targets.memories(engine, ["../outside"])
+        memory_target(engine, ["../outside"])
 
 
 # Other processes, and the end of this one
@@ -510,24 +511,25 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from scrimshaw.config import load
-from scrimshaw.engine import open_engine, purge_targets, purging
-from scrimshaw.storage import erasing_archives
+from scrimshaw.engine import open_engine
+from scrimshaw.engine import purge as purging
+from scrimshaw.storage import erasing
 
 def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 project, home, where, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-setattr(erasing_archives if where == "write_archive" else purging, where, killed)
+setattr(erasing if where == "write_archive" else purging, where, killed)
 with open_engine(load(project, home=home, environment={})) as engine:
     memory = name == "memory"
-    target = purge_targets.memories(engine, ["deep/walrus"]) if memory else purge_targets.secret(name)
+    target = purging.memory_target(engine, ["deep/walrus"]) if memory else purging.secret_target(name)
     purging.erase(engine, target)
 """
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["memory", NEEDLE])
-@pytest.mark.parametrize("where", ["_stubborn", "write_archive", "_clean", "_rename", "_written_anew"])
+@pytest.mark.parametrize("where", ["_clean_sealed", "write_archive", "_clean_text", "rename_clean", "_compact"])
 def test_a_killed_purge_is_completed_by_the_next(engine: Engine, project: Path, where: str, name: str) -> None:
     remembered(engine)
     command = [sys.executable, "-c", KILLED, str(project), str(engine.settings.home), where, name]

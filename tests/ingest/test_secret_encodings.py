@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.ingest.traces import of_passages, of_pattern, of_secret
+from scrimshaw.ingest.secret_encodings import traces_of_passages, traces_of_pattern, traces_of_secret
 from scrimshaw.models import PURGED
 
 NEEDLE = "zanzi\"bar/walrus's + 77 ü"
@@ -61,7 +61,7 @@ def wrapped(data: bytes, width: int, end: bytes = b"\n") -> bytes:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_is_found_and_goes(form: str) -> None:
-    traces, data = of_secret(NEEDLE), b"before " + FORMS[form](NEEDLE) + b" after"
+    traces, data = traces_of_secret(NEEDLE), b"before " + FORMS[form](NEEDLE) + b" after"
     assert traces.count(data) == 1
     erased = traces.erase(data)
     assert traces.count(erased) == 0
@@ -83,21 +83,21 @@ def test_json_of_other_writers_is_found(data: bytes) -> None:
     secret = "a<b> c&d\"e'f+g é\\u00e9"
     inner = json.loads(data)["k"]
     assert secret in (inner, inner.startswith("{") and json.loads(inner)["k"])
-    traces = of_secret(secret)
+    traces = traces_of_secret(secret)
     assert traces.count(data) == 1
     assert json.loads(traces.erase(data))
 
 
 @given(secret=secrets, before=texts, after=texts)
 def test_whatever_stands_around_it_nothing_is_left(secret: str, before: str, after: str) -> None:
-    traces = of_secret(secret)
+    traces = traces_of_secret(secret)
     for data in ((before + secret + after).encode(), base64.b64encode((before + secret + after).encode())):
         assert traces.count(data) >= 1
     assert secret.encode() not in traces.erase((before + " " + secret + " " + after).encode())
 
 
 def test_every_place_is_found_whether_broken_or_not() -> None:
-    traces = of_secret("zanzibar-walrus-77")
+    traces = traces_of_secret("zanzibar-walrus-77")
     data = (
         b"\n\nzanzibar-walrus-77\n\nzanzibar-\n\n  walrus-77 zanzibar-walrus-77"
         b" a\nb zanz\nibar-wal\nrus-77zanzibar-walrus-77"
@@ -109,57 +109,57 @@ def test_every_place_is_found_whether_broken_or_not() -> None:
 def test_a_key_of_many_lines_is_found_where_it_is_indented() -> None:
     key = "-----BEGIN KEY-----\n" + "\n".join("abcdefghij" * 6 + str(n) for n in range(60)) + "\n-----END KEY-----"
     data = ("key: |\n  " + key.replace("\n", "\n  ") + "\nother: 1\n").encode()
-    assert of_secret(key).erase(data) == f"key: |\n  {PURGED}\nother: 1\n".encode()
+    assert traces_of_secret(key).erase(data) == f"key: |\n  {PURGED}\nother: 1\n".encode()
 
 
 def test_pieces_that_are_not_neighbours_are_not_it() -> None:
-    assert of_secret("zanzibar-walrus-77").count(b"zanzibar-\n> walrus-77\nzanzibar-\nx\nwalrus-77") == 0
+    assert traces_of_secret("zanzibar-walrus-77").count(b"zanzibar-\n> walrus-77\nzanzibar-\nx\nwalrus-77") == 0
 
 
 @pytest.mark.parametrize("secret", ["x" * 300_000, "walrus-\udcff-77"])
 def test_what_cannot_be_looked_for_is_refused(secret: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InvalidRequest):
-        of_secret(secret)
+        traces_of_secret(secret)
     assert capfd.readouterr() == ("", "")
 
 
 def test_an_expression_that_is_no_unicode_is_refused() -> None:
     with pytest.raises(InvalidRequest):
-        of_pattern("walrus-\udcff-77")
+        traces_of_pattern("walrus-\udcff-77")
 
 
 @given(data=st.binary())
 def test_what_does_not_hold_it_stays_as_it_is(data: bytes) -> None:
-    assert of_secret(NEEDLE).erase(data) == data
+    assert traces_of_secret(NEEDLE).erase(data) == data
 
 
 @pytest.mark.parametrize("secret", ["", "short", "     a     ", "purged", PURGED, "REDACTED"])
 def test_what_stands_everywhere_is_refused(secret: str) -> None:
     with pytest.raises(InvalidRequest):
-        of_secret(secret)
+        traces_of_secret(secret)
 
 
 @pytest.mark.parametrize("pattern", ["", "a*", ".+", "[a-z]+", "x(", r"(a)\1", r"\[REDACTED"])
 def test_a_pattern_that_describes_too_much_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidRequest) as raised:
-        of_pattern(pattern)
+        traces_of_pattern(pattern)
     assert raised.value.details["parameter"] == "pattern"
 
 
 def test_a_pattern_reads_characters_and_lives_with_other_bytes() -> None:
-    traces = of_pattern(r"key-.ü-\d{4}")
+    traces = traces_of_pattern(r"key-.ü-\d{4}")
     assert traces.erase("a key-ß".encode() + b"\xff" + "key-ßü-1234!".encode()) == (
         "a key-ß".encode() + b"\xff" + PURGED.encode() + b"!"
     )
-    assert traces.masked("the key-aü-9999") == f"the {PURGED}"
+    assert traces.mask("the key-aü-9999") == f"the {PURGED}"
 
 
 def test_of_two_passages_the_longer_one_goes() -> None:
-    traces = of_passages(["the walrus", "the walrus sleeps"])
+    traces = traces_of_passages(["the walrus", "the walrus sleeps"])
     assert traces.erase(b"the walrus sleeps; the walrus") == f"{PURGED}; {PURGED}".encode()
     assert traces.found(b"the walrus sleeps") == {b"the walrus sleeps"}
 
 
 def test_without_passages_nothing_is_found() -> None:
-    traces = of_passages([])
+    traces = traces_of_passages([])
     assert (traces.count(b"x"), traces.found(b"x"), traces.erase(b"x")) == (0, set(), b"x")

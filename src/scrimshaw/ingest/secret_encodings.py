@@ -1,4 +1,4 @@
-"""What to look for when a text has to go: the forms it may have taken, and the marker that comes in their place."""
+"""The encodings in which a secret may have been written, found in bytes and replaced by a marker."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import PURGED
 
-# Shorter texts stand everywhere by chance, and too little of their base64 is their own.
+# Shorter texts are everywhere by chance, and too little of their base64 is their own.
 MIN_CHARACTERS = 6
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _MEMORY_BYTES = 64 * 1024 * 1024
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
-# The end of a line, with a mark that the text goes on, as it is or written out; the next line may be indented.
+# The end of a line, with a mark that the text goes on, as it is or escaped; the next line may be indented.
 _END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
 # One character as JSON escapes it, and its number if it has one.
 _NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
@@ -38,47 +38,39 @@ _FORMS = (
 )
 
 
-class ByteTraces:
+class SecretTraces:
     """Finds a text, or what an expression describes, in bytes; linear in their number."""
 
     def __init__(
-        self,
-        expression: Any,
-        markers: Mapping[bytes, bytes],
-        *,
-        is_literal: bool,
-        forms: Sequence[str] = (),
-        joined: Any = None,
+        self, expression: Any, markers: Mapping[bytes, bytes], *, forms: Sequence[str] = (), joined: Any = None
     ) -> None:
-        """`expression` is compiled by RE2, None for nothing; `markers` by form, for those that need their own.
-
-        `joined` is what to look for where the ends of lines were left out, `forms` says for a person what is found.
-        """
+        """`expression` is compiled by RE2, None for nothing; `joined` finds the text without the ends of its lines."""
         self._expression = expression
+        #: The marker of each form that is not in UTF-8.
         self._markers = markers
         self._joined = joined
-        self._ends = _compiled(_END) if joined else None
-        self.is_literal = is_literal
+        self._ends = _compile(_END) if joined else None
+        #: What is found, in words.
         self.forms = tuple(forms)
 
     def count(self, data: bytes) -> int:
-        """How often it stands in some bytes."""
+        """How often it is in some bytes."""
         return len(self._spans(data))
 
     def found(self, data: bytes) -> set[bytes]:
-        """The different forms in which it stands in some bytes, on one line."""
+        """The different forms in which it is in some bytes, on one line."""
         return {match.group() for match in self._expression.finditer(data)} if self._expression else set()
 
     def erase(self, data: bytes) -> bytes:
         """The bytes with a marker in its place."""
-        kept, end = [], 0
+        parts, end = [], 0
         for start, stop, marker in self._spans(data):
-            kept += [data[end:start], marker]
+            parts += [data[end:start], marker]
             end = stop
-        return b"".join((*kept, data[end:])) if kept else data
+        return b"".join((*parts, data[end:])) if parts else data
 
-    def masked(self, text: str) -> str:
-        """A text that may be shown."""
+    def mask(self, text: str) -> str:
+        """The text with the marker in the place of the secret."""
         return self.erase(text.encode(errors="replace")).decode(errors="replace")
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
@@ -93,7 +85,7 @@ class ByteTraces:
         return spans
 
     def _over_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
-        """(start, end) of the places where the end of a line stands within it."""
+        """(start, end) of the places where a line ends within it."""
         if not self._ends or not self._joined.search(self._ends.sub(b"", data)):
             return
         pieces, at, removed = [], [0], [0]
@@ -109,12 +101,9 @@ class ByteTraces:
                 yield match.start() + removed[first], match.end() + removed[final]
 
 
-def of_secret(secret: str) -> ByteTraces:
-    """The traces of a text as it is, in JSON, YAML, a URL, base64, hexadecimal, UTF-16 and UTF-32, lines ending within.
-
-    Raises InvalidRequest for one so short that it stands everywhere, for one that is too long, or no Unicode.
-    """
-    _demand_unicode(secret, "secret")
+def traces_of_secret(secret: str) -> SecretTraces:
+    """The traces of a text in all encodings; raises InvalidRequest for one too short, too long, or not Unicode."""
+    _require_unicode(secret, "secret")
     if len(secret.strip()) < MIN_CHARACTERS or secret in PURGED:
         raise InvalidRequest(
             f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere.",
@@ -126,14 +115,11 @@ def of_secret(secret: str) -> ByteTraces:
     return _literal({**narrow, **wide}, forms=_FORMS, joined=narrow)
 
 
-def of_pattern(pattern: str) -> ByteTraces:
-    """The traces of whatever an expression describes, as RE2 reads it, in plain UTF-8.
-
-    Raises InvalidRequest for what RE2 refuses, and for an expression that describes nothing or the marker.
-    """
+def traces_of_pattern(pattern: str) -> SecretTraces:
+    """The traces of what an expression describes, in UTF-8; raises InvalidRequest for a bad or general one."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
-    _demand_unicode(pattern, "pattern")
+    _require_unicode(pattern, "pattern")
     options = re2.Options()
     options.log_errors = False
     try:
@@ -147,11 +133,11 @@ def of_pattern(pattern: str) -> ByteTraces:
             "Describe the secret more closely.",
             parameter="pattern",
         )
-    return ByteTraces(expression, {}, is_literal=False, forms=("what the expression describes, in UTF-8",))
+    return SecretTraces(expression, {}, forms=("what the expression describes, in UTF-8",))
 
 
-def of_passages(passages: Iterable[str], which: str = "lines") -> ByteTraces:
-    """The traces of longer texts, as they are and in JSON; `which` these are, for a person."""
+def traces_of_passages(passages: Iterable[str], which: str = "lines") -> SecretTraces:
+    """The traces of longer texts, as they are and in JSON; `which` says in words what they are."""
     forms = (f"{which} as they are", "in JSON")
     return _literal({form: PURGED.encode() for text in passages for form in passage_forms(text)}, forms=forms)
 
@@ -161,7 +147,7 @@ def passage_forms(text: str) -> set[bytes]:
     return {text.encode(), *_in_json(text)}
 
 
-def _demand_unicode(text: str, parameter: str) -> None:
+def _require_unicode(text: str, parameter: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -172,31 +158,27 @@ def _demand_unicode(text: str, parameter: str) -> None:
         ) from error
 
 
-def _literal(markers: Mapping[bytes, bytes], *, forms: Sequence[str], joined: Collection[bytes] = ()) -> ByteTraces:
-    """Traces of texts as they are, and of the `joined` ones also where lines end within them."""
-    expression = _compiled(b"|".join(map(_escaped, _longest_first(markers)))) if markers else None
-    return ByteTraces(expression, markers, is_literal=True, forms=forms, joined=_joined(joined) if joined else None)
-
-
-def _joined(texts: Collection[bytes]) -> Any:
-    """The expression for texts without the ends of their lines; where one stood, a space may be missing."""
-    ends = _compiled(_END)
-    whole = {ends.sub(b"", text) for text in texts}
-    return _compiled(b"|".join(_escaped(text).replace(b"\\ ", b" ?") for text in _longest_first(whole)))
+def _literal(markers: Mapping[bytes, bytes], *, forms: Sequence[str], joined: Collection[bytes] = ()) -> SecretTraces:
+    """Traces of texts, and of the `joined` ones also where lines end within them."""
+    expression = _compile(b"|".join(map(_escape, _longest_first(markers)))) if markers else None
+    ends = _compile(_END)
+    whole = _longest_first({ends.sub(b"", text) for text in joined})
+    # Where a line ended, a space may be missing.
+    without_ends = _compile(b"|".join(_escape(text).replace(b"\\ ", b" ?") for text in whole)) if joined else None
+    return SecretTraces(expression, markers, forms=forms, joined=without_ends)
 
 
 def _longest_first(texts: Iterable[bytes]) -> list[bytes]:
     return sorted(texts, key=lambda text: (-len(text), text))
 
 
-def _escaped(text: bytes) -> bytes:
+def _escape(text: bytes) -> bytes:
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
-    escaped: bytes = re2.escape(text)
-    return escaped
+    return bytes(re2.escape(text))
 
 
-def _compiled(expression: bytes) -> Any:
+def _compile(expression: bytes) -> Any:
     """An expression over bytes; raises InvalidRequest for one that is too long."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
@@ -236,18 +218,18 @@ def _in_json(text: str) -> Iterator[bytes]:
 
 
 def _in_safe_json(text: str) -> Iterator[bytes]:
-    """As Go, .NET and Java write it, once and twice: what HTML takes for its own in numbers, some in capitals."""
+    """As Go, .NET and Java write it, once and twice: characters of HTML as numbers, some with capital letters."""
     plain, numbers = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
     upper = _NUMBER.sub(lambda found: f"\\u{found[1].upper()}" if found[1] else found[0], numbers)
-    quoted = _NUMBER.sub(lambda found: "\\u0022" if found[0] == '\\"' else found[0], upper)
-    for once in (plain.translate(_GO), upper, quoted.translate(_NET)):
+    html = _NUMBER.sub(lambda found: "\\u0022" if found[0] == '\\"' else found[0], upper)
+    for once in (plain.translate(_GO), upper, html.translate(_NET)):
         yield from (once.encode(), json.dumps(once, ensure_ascii=False)[1:-1].encode())
 
 
 def _in_url(data: bytes) -> Iterator[bytes]:
-    for kept in (b"", b"/"):
-        quoted = "".join(chr(byte) if byte in _UNRESERVED or byte in kept else f"%{byte:02X}" for byte in data)
-        lower = "".join(chr(byte) if byte in _UNRESERVED or byte in kept else f"%{byte:02x}" for byte in data)
+    for safe in (b"", b"/"):
+        quoted = "".join(chr(byte) if byte in _UNRESERVED or byte in safe else f"%{byte:02X}" for byte in data)
+        lower = "".join(chr(byte) if byte in _UNRESERVED or byte in safe else f"%{byte:02x}" for byte in data)
         yield from (form.encode() for form in (quoted, lower, quoted.replace("%20", "+")))
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from scrimshaw.models import Degradation
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git_history import Deleted, deleted_files, last_text
+from scrimshaw.storage.git import Deleted, deleted_files, last_text
 
 
 def git(folder: Path, *arguments: str) -> str:

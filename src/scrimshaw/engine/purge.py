@@ -1,0 +1,580 @@
+"""Erasing a secret, or memories, wherever Scrimshaw wrote them, then searching every byte for what is left.
+
+Every step looks at what is there, so a purge that was killed is completed by the next. What is not Scrimshaw's (git,
+documents, files behind links) is searched and reported, never changed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.config import Settings
+from scrimshaw.engine.checkpoints import newest_first
+from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine
+from scrimshaw.engine.index import scan
+from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
+from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.secret_encodings import (
+    SecretTraces,
+    passage_forms,
+    traces_of_passages,
+    traces_of_pattern,
+    traces_of_secret,
+)
+from scrimshaw.models import Action, Entry, SourceFile
+from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
+from scrimshaw.storage.erasing import (
+    Kind,
+    Searched,
+    clean_path,
+    count_in_archive,
+    files_below,
+    kind_of,
+    read_bytes,
+    remake_archive,
+    rename_clean,
+    search_behind,
+    search_file,
+    texts_in_archive,
+)
+from scrimshaw.storage.files import content_hash
+from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
+from scrimshaw.storage.links import LINKS_FILE
+from scrimshaw.storage.paths import SUFFIX, locate
+from scrimshaw.storage.ports import Wipe
+from scrimshaw.storage.scan import scan as list_files
+
+# A shorter line may be in many memories: headings and stock phrases are.
+PASSAGE_CHARACTERS = 24
+# The longest lines of a memory stand for a longer text.
+MOST_PASSAGES = 200
+OUTSIDE = (
+    "compressed and encrypted files that somebody put into Scrimshaw's folders, other than its checkpoints",
+    "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
+    "transcripts and settings of your clients, such as those of Claude Code or Codex",
+    "journals of other projects that used the same global memory",
+    "git, where it keeps another folder than this project, such as that of your own vault",
+    "other clones and remotes, snapshots and backups of the disk, its unused blocks",
+)
+_WHICH = f"lines of at least {PASSAGE_CHARACTERS} characters that no other file has, at most {MOST_PASSAGES},"
+_GLOBAL_ONLY = "it is your own vault of all projects: add --global"
+_GIT = "it is git's, which alone may change it"
+# A checkpoint or a database that a killed process left half written.
+_PACKED = (b"PK", b"SQLite format 3\0")
+
+
+class PurgeTarget(Struct, frozen=True, kw_only=True):
+    """What is purged: `traces` of a text; memories with their files, and the names of these in checkpoints and rows."""
+
+    traces: SecretTraces
+    memory_ids: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    names: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    reason: str = "a secret was purged"
+    actor: str = "human"
+    session: str = ""
+
+    @property
+    def wipe(self) -> Wipe:
+        """What the databases erase."""
+        return Wipe(self.traces, self.memory_ids, self.paths)
+
+
+class Trace(Struct, frozen=True, kw_only=True):
+    """A place that holds it, how often, and why it stays there, if it does."""
+
+    place: str
+    count: int
+    why: str = ""
+
+
+class Purged(Struct, frozen=True, kw_only=True):
+    """What a purge found, and what a search of every byte found afterwards."""
+
+    dry_run: bool
+    #: Where it was, or is.
+    places: tuple[Trace, ...]
+    #: The encodings that were searched.
+    forms: tuple[str, ...] = ()
+    #: Files that cannot be searched, or out of which it cannot be cut.
+    unreadable: tuple[Trace, ...] = ()
+    #: Files that went as a whole.
+    removed: tuple[str, ...] = ()
+    searched_files: int = 0
+    searched_bytes: int = 0
+    #: Where it still is.
+    left: tuple[Trace, ...] = ()
+    #: Databases that another process reads, so that their free pages could not be given up.
+    held: tuple[str, ...] = ()
+    #: What is not Scrimshaw's and holds it, or may: links lead there, or another repository of git keeps it.
+    foreign: tuple[Trace, ...] = ()
+    #: Documents that are read and never written.
+    documents: tuple[Trace, ...] = ()
+    git: GitTraces = GitTraces()
+    outside: tuple[str, ...] = OUTSIDE
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing of it is left in Scrimshaw's folders, as far as anybody can tell."""
+        return not (self.left or self.held or self.unreadable or self.foreign)
+
+
+class Erasure(NamedTuple):
+    """Files that went as a whole, that could not be cleaned, and that another process keeps as they were."""
+
+    removed: tuple[str, ...]
+    unreadable: tuple[Trace, ...]
+    held: tuple[str, ...]
+
+
+class _Place(NamedTuple):
+    path: Path
+    root: Path
+    kind: Kind
+
+
+class _Found(NamedTuple):
+    places: tuple[Trace, ...]
+    unreadable: tuple[Trace, ...]
+    foreign: tuple[Trace, ...]
+    files: int
+    bytes: int
+
+
+# Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
+Scope = Sequence[tuple[Engine, PurgeTarget]]
+
+
+def secret_target(text: str, *, is_pattern: bool = False) -> PurgeTarget:
+    """A secret, or what an expression (RE2) describes; raises InvalidRequest."""
+    return PurgeTarget(traces=traces_of_pattern(text) if is_pattern else traces_of_secret(text))
+
+
+def memory_target(
+    engine: Engine, ids: Sequence[str], *, reason: str = "purged", actor: str = "human", session: str = ""
+) -> PurgeTarget:
+    """Memories, also deleted ones, with every line that is in nothing else that is read.
+
+    Raises NotFound for one of which nothing is known, ReadOnly for one that is not ours, InvalidMemoryId.
+    """
+    files = tuple(_memory_file(engine, memory_id) for memory_id in ids)
+    names = tuple(f"{'' if each.startswith(GLOBAL) else f'{MEMORIES}/'}{each}{SUFFIX}" for each in ids)
+    texts = [text for file in files if (text := read_bytes(file).decode(errors="replace"))]
+    texts += [*_prior_texts(engine, ids), *_archived_texts(engine, names)]
+    for memory_id, file in zip(ids, files, strict=True):
+        if not (file.is_file() or engine.journal.history(memory_id, 1) or texts):
+            hint = "See `scrimshaw ledger show` for past ones."
+            raise NotFound(f"Nothing is known of a memory {memory_id!r}.", hint, id=memory_id)
+    return PurgeTarget(
+        traces=traces_of_passages(_own_passages(engine, texts, files), _WHICH),
+        memory_ids=tuple(ids),
+        files=files,
+        names=names,
+        paths=tuple(path for file in files for path in _spellings(engine, file)),
+        reason=reason,
+        actor=actor,
+        session=session,
+    )
+
+
+def find_traces(scope: Scope, *, include_global: bool = False) -> Purged:
+    """Where it is now; nothing is changed. Raises StorageFailure."""
+    engine, target = scope[0]
+    found = _search_all(scope, include_global)
+    return Purged(
+        dry_run=True,
+        places=found.places,
+        forms=target.traces.forms,
+        unreadable=found.unreadable,
+        foreign=found.foreign,
+        searched_files=found.files,
+        searched_bytes=found.bytes,
+        documents=tuple(trace for engine, target in scope for trace in _search_documents(engine, target)),
+        git=search_git(engine.settings.project, target.traces, target.files),
+    )
+
+
+def purge(
+    scope: Scope,
+    planned: Purged,
+    *,
+    include_global: bool = False,
+    remove_unreadable: bool = False,
+    remove_closed: bool = False,
+) -> Purged:
+    """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure.
+
+    `remove_unreadable` removes files that hold it and cannot be cut, and checkpoints that nobody can read;
+    `remove_closed` damaged databases that may hold it.
+    """
+    how = {"remove_unreadable": remove_unreadable, "remove_closed": remove_closed}
+    erasures = [erase(engine, target, include_global=include_global, **how) for engine, target in scope]
+    after = _search_all(scope, include_global)
+    # A link that went for the name in it leads nowhere any more: what it led to is as it was.
+    known = {trace.place for trace in after.foreign}
+    return replace(
+        planned,
+        dry_run=False,
+        unreadable=after.unreadable,
+        removed=tuple(name for erasure in erasures for name in erasure.removed),
+        held=tuple(name for erasure in erasures for name in erasure.held),
+        left=after.places,
+        foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
+        searched_files=after.files,
+        searched_bytes=after.bytes,
+    )
+
+
+def erase(
+    engine: Engine,
+    target: PurgeTarget,
+    *,
+    include_global: bool = False,
+    remove_unreadable: bool = False,
+    remove_closed: bool = False,
+) -> Erasure:
+    """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure.
+
+    Rows go first and the memories' files last: while these exist, the next purge knows what to look for.
+    """
+    engine.vault_of("")  # raises ReadOnly
+    with engine.write_lock():
+        places = list(_list_places(engine, _has_global(target, include_global)))
+        texts = [place for place in places if _is_cut(place, target) and _is_held(place, target)]
+        *files, whole = _ledger_entries(engine, target, texts)
+        engine.journal.erase(target.wipe, whole, files)
+        going = [place for place in places if _is_removed(place, target)]
+        stay = []
+        for place, why, is_closed in _clean_sealed(engine, places, target):
+            if remove_closed if is_closed else remove_unreadable:
+                going.append(place)
+            else:
+                stay.append(_trace(place, 0, target, why))
+        for place in going:
+            _remove(place)
+        for place in sorted(texts, key=lambda place: place.path in target.files):
+            _clean_text(place, target)
+        for place in places:
+            if place.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(place.path):
+                rename_clean(place.path, place.root, target.traces)
+    return Erasure(tuple(_mask(place.path, target) for place in going), tuple(stay), _compact(engine, target))
+
+
+def demand_erased(erasure: Erasure) -> None:
+    """Raise StorageFailure where something may be left."""
+    left = [*erasure.held, *(trace.place for trace in erasure.unreadable)]
+    if left:
+        raise StorageFailure(
+            f"It is erased, but for what may be in {', '.join(left)}.",
+            "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left.",
+            left=left,
+        )
+
+
+# What belongs to a memory
+
+
+def _memory_file(engine: Engine, memory_id: str) -> Path:
+    known = engine.index.get([memory_id]).get(memory_id)
+    if known and not known.writable:
+        raise ReadOnly(
+            f"{memory_id!r} is read from {known.path}, which Scrimshaw never writes.",
+            "Remove the file yourself, then purge what it said with --secret.",
+            id=memory_id,
+        )
+    vault, name = engine.vault_of(memory_id)
+    return Path(known.path).resolve() if known else locate(vault.root, name)
+
+
+def _spellings(engine: Engine, file: Path) -> Iterator[str]:
+    """The path as rows may have it: whole, or from the project on."""
+    project = engine.settings.project
+    for root in (project, project.resolve()):
+        if file.is_relative_to(root):
+            yield from (file.relative_to(root).as_posix(), str(project / file.relative_to(root)))
+    yield str(file)
+
+
+def _prior_texts(engine: Engine, ids: Iterable[str]) -> Iterator[str]:
+    for memory_id in ids:
+        for row in engine.journal.history(memory_id):
+            if text := engine.journal.prior(memory_id, row["prior_hash"]):
+                yield text
+
+
+def _archived_texts(engine: Engine, names: Sequence[str]) -> Iterator[str]:
+    for path in newest_first(engine):
+        try:
+            yield from texts_in_archive(path, engine.journal.schema(), names)
+        except UnusableArchive:  # the purge itself reports it
+            continue
+
+
+def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
+    """The lines that only these memories have."""
+    lines = {line.strip() for text in texts for line in text.splitlines()}
+    own = sorted((line for line in lines if len(line) >= PASSAGE_CHARACTERS), key=lambda line: (-len(line), line))
+    own = own[:MOST_PASSAGES]
+    while shared := _shared_passages(engine, traces_of_passages(own), files):
+        # Again, since a line may be part of the longer one that was found.
+        own = [line for line in own if shared.isdisjoint(passage_forms(line))]
+    return own
+
+
+def _shared_passages(engine: Engine, passages: SecretTraces, files: Sequence[Path]) -> set[bytes]:
+    found: set[bytes] = set()
+    for path in _read_files(engine):
+        if path.resolve() not in files:
+            found |= passages.found(read_bytes(path))
+    return found
+
+
+def _read_files(engine: Engine) -> Iterator[Path]:
+    """The files that memories are read from, documents as well."""
+    for source in engine.sources:
+        for file in list_files(source, engine.limits()):
+            if isinstance(file, SourceFile):
+                yield Path(file.path)
+
+
+def other_memories(engine: Engine) -> list[Settings]:
+    """The settings of the memories in other work trees of the project's repository; none where git cannot be asked."""
+    try:
+        folders = other_work_trees(engine.settings.project)
+    except StorageFailure:  # the search in git reports it
+        return []
+    found = (replace(engine.settings, project=folder) for folder in folders)
+    return [settings for settings in found if settings.folder.is_dir()]
+
+
+# Where it may be
+
+
+def _roots(engine: Engine) -> list[Path]:
+    """The folders that are Scrimshaw's: the project's, and the user's own."""
+    folders = (engine.folder, engine.settings.folder, engine.settings.home)
+    return list(dict.fromkeys(folder.resolve() for folder in folders))
+
+
+def _list_places(engine: Engine, include_global: bool) -> Iterator[_Place]:
+    home = engine.settings.home.resolve()
+    for root in _roots(engine):
+        for path in files_below(root) if include_global or root != home else ():
+            yield _Place(path, root, kind_of(path, root))
+
+
+def _has_global(target: PurgeTarget, asked: bool) -> bool:
+    return asked or any(memory_id.startswith(GLOBAL) for memory_id in target.memory_ids)
+
+
+def _is_held(place: _Place, target: PurgeTarget) -> bool:
+    if place.path in target.files:
+        return place.path.is_file()
+    return _search_place(place, target).total > 0
+
+
+def _search_place(place: _Place, target: PurgeTarget) -> Searched:
+    return search_file(place.path, place.root, target.traces, place.kind)
+
+
+def _is_cut(place: _Place, target: PurgeTarget) -> bool:
+    """Whether the text is cut out of its bytes, or the file is a memory that goes whatever it is."""
+    return place.kind is Kind.TEXT or (place.path in target.files and place.kind is not Kind.LINK)
+
+
+def _is_removed(place: _Place, target: PurgeTarget) -> bool:
+    """What nobody needs goes, even unread where it was left unfinished; a link goes for the path in it."""
+    if place.kind is Kind.SCRATCH:
+        return bool(_doubt(place)) or _is_held(place, target)
+    if place.kind is Kind.LINK:
+        is_memory = Path(os.path.realpath(place.path)) in target.files  # resolve() fails in a circle
+        return is_memory or _search_place(place, target).inside > 0
+    return place.kind is Kind.NAME and place.path.is_dir() and _is_held(place, target)
+
+
+def _search_all(scope: Scope, include_global: bool) -> _Found:
+    found = [_search_memory(engine, target, include_global) for engine, target in scope]
+    # Work trees share the user's own vault.
+    return _Found(
+        places=tuple(dict.fromkeys(trace for each in found for trace in each.places)),
+        unreadable=tuple(dict.fromkeys(trace for each in found for trace in each.unreadable)),
+        foreign=tuple(dict.fromkeys(trace for each in found for trace in each.foreign)),
+        files=sum(each.files for each in found),
+        bytes=sum(each.bytes for each in found),
+    )
+
+
+def _search_memory(engine: Engine, target: PurgeTarget, include_global: bool) -> _Found:
+    """Every byte of the folders, every row of the databases, and the repositories of git within."""
+    found, unreadable, foreign = [*_search_rows(engine, target)], list[Trace](), list[Trace]()
+    files = size = 0
+    home = "" if _has_global(target, include_global) else _GLOBAL_ONLY
+    repositories: dict[Path, None] = {}
+    for place in _list_places(engine, include_global=True):
+        seen = _search_place(place, target)
+        files, size = files + 1, size + seen.size
+        count, trouble = _count(engine, place, target, seen)
+        if place.kind is Kind.GIT:
+            repositories |= {Path(str(place.path).partition(f"{os.sep}.git")[0]): None}
+            foreign += [_trace(place, count, target, _GIT)] if count else []
+        elif trouble:
+            unreadable.append(_trace(place, count, target, trouble))
+        elif count:
+            why = home if place.root == engine.settings.home.resolve() else ""
+            found.append(_trace(place, count, target, why))
+        foreign += _search_links(engine, place, target)
+    foreign += _search_repositories(repositories, target)
+    return _Found(tuple(found), tuple(unreadable), tuple(foreign), files, size)
+
+
+def _search_rows(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
+    for table, count in engine.index.traces(Wipe(target.traces)).items():
+        yield Trace(place=f"{engine.folder / 'index.db'}: {table}", count=count)
+    for table, count in engine.journal.traces(target.wipe).items():
+        yield Trace(place=f"{engine.folder / 'journal.db'}: {table}", count=count)
+
+
+def _count(engine: Engine, place: _Place, target: PurgeTarget, seen: Searched) -> tuple[int, str]:
+    """How often a place holds it, and why nobody can tell, or cut it out."""
+    count = seen.total + (place.path in target.files and place.path.is_file())
+    if place.kind is not Kind.ARCHIVE:
+        return count, _doubt(place)
+    try:
+        return count + count_in_archive(place.path, engine.journal.schema(), target.wipe, target.names), ""
+    except UnusableArchive as error:
+        return count, error.message
+
+
+def _doubt(place: _Place) -> str:
+    """Why a search of its bytes proves nothing, empty where it does."""
+    if place.kind is Kind.DAMAGED and read_bytes(place.path).strip(b"\0"):
+        return "cannot be looked into: a text may be split over the pages of a database"
+    is_packed = place.kind is Kind.SCRATCH and read_bytes(place.path).startswith(_PACKED)
+    return "it is being written, or was left by a killed process" if is_packed else ""
+
+
+def _search_links(engine: Engine, place: _Place, target: PurgeTarget) -> Iterator[Trace]:
+    """What a link leads to, as far as it holds it or nobody can tell."""
+    for other in search_behind(place.path, _roots(engine), target.traces) if place.kind is Kind.LINK else ():
+        link = f"not Scrimshaw's, {_mask(place.path, target)} leads there"
+        why = f"cannot be looked into: {other.closed}; {link}" if other.closed else link
+        yield Trace(place=_mask(other.path, target), count=other.total, why=why)
+
+
+def _search_repositories(folders: Iterable[Path], target: PurgeTarget) -> Iterator[Trace]:
+    """Repositories within Scrimshaw's folders."""
+    for folder in folders:
+        found = search_git(folder, target.traces)
+        if found.degradation or found.found:
+            why = found.degradation.failure_mode if found.degradation else f"{_GIT}: {'; '.join(found.commands)}"
+            yield Trace(place=_mask(folder / ".git", target), count=found.found, why=why)
+
+
+def _search_documents(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
+    """Documents of the project, which are read and never written, that hold it."""
+    roots = _roots(engine)
+    others = (path for path in _read_files(engine) if not any(path.resolve().is_relative_to(root) for root in roots))
+    for path in others:
+        if count := target.traces.count(read_bytes(path)):
+            yield Trace(place=_mask(path, target), count=count)
+
+
+def _trace(place: _Place, count: int, target: PurgeTarget, why: str = "") -> Trace:
+    return Trace(place=_mask(place.path, target), count=count, why=why)
+
+
+def _mask(path: Path, target: PurgeTarget) -> str:
+    return target.traces.mask(str(path))
+
+
+# Erasing
+
+
+def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[_Place]) -> list[Entry]:
+    """The ledger's rows: one for each memory whose file changes or goes, the last one for the whole."""
+    keys = {place.path: key for place in texts if (key := _ledger_key(engine, place, target))}
+    rows = [_entry(target, key, path) for path, key in keys.items() if path not in target.files]
+    if not target.memory_ids:
+        return [*rows, _entry(target, "", None)]
+    gone = zip(target.memory_ids, target.files, strict=True)
+    return [*rows, *(_entry(target, memory_id, path) for memory_id, path in gone)]
+
+
+def _entry(target: PurgeTarget, key: str, path: Path | None) -> Entry:
+    data = read_bytes(path) if path else b""
+    stays = bool(data) and path not in target.files
+    return Entry(
+        action=Action.PURGE,
+        memory_id=key,
+        reason=target.reason,
+        prior_hash=content_hash(data) if data else "",
+        new_hash=content_hash(target.traces.erase(data)) if stays else "",
+        actor=target.actor,
+        session=target.session,
+        decision_meta={"file": LINKS_FILE} if key == LINKS_FILE else {},
+    )
+
+
+def _ledger_key(engine: Engine, place: _Place, target: PurgeTarget) -> str:
+    """What the ledger calls a file once it is clean, empty for one it does not know."""
+    if place.path == engine.settings.folder.resolve() / LINKS_FILE:
+        return LINKS_FILE
+    clean = clean_path(place.path, place.root, target.traces)
+    if os.fsencode(clean).decode(errors="replace") != str(clean):
+        return ""  # a name that is not UTF-8 is not a memory's
+    for source in engine.sources:
+        root = source.root.resolve()
+        if source.writable and clean.suffix == SUFFIX and clean.is_relative_to(root):
+            return source.id_prefix + clean.relative_to(root).as_posix().removesuffix(SUFFIX)
+    return ""
+
+
+def _clean_sealed(engine: Engine, places: Sequence[_Place], target: PurgeTarget) -> Iterator[tuple[_Place, str, bool]]:
+    """Make the checkpoints again; (place, why, whether it merely may hold it) of what cannot be cleaned."""
+    schema, redact_once = engine.journal.schema(), cache(redact)  # checkpoints hold much the same files
+    for place in places:
+        if place.kind is Kind.ARCHIVE:
+            try:
+                if count_in_archive(place.path, schema, target.wipe, target.names):
+                    remake_archive(place.path, schema, target.wipe, target.names, redact_once)
+            except UnusableArchive as error:
+                yield place, error.message, False
+        elif place.kind is Kind.DAMAGED and (why := _doubt(place)):
+            yield place, why, not _is_held(place, target)
+
+
+def _clean_text(place: _Place, target: PurgeTarget) -> None:
+    if place.path in target.files:
+        _remove(place)
+    elif place.path.is_file():
+        with storage_errors("write", place.path):
+            replace_file(place.path, target.traces.erase(read_bytes(place.path)))
+
+
+def _remove(place: _Place) -> None:
+    """The file goes, and the folders this empties, but not the folder of all of its kind."""
+    inside = place.path.relative_to(place.root).parts
+    floor = place.root / inside[0] if len(inside) > 1 else place.root
+    with storage_errors("remove", place.path):
+        if place.kind is Kind.NAME and place.path.is_dir():
+            prune(place.path, floor)
+        elif place.path.is_file() or place.path.is_symlink():
+            remove_file(place.path, floor)
+
+
+def _compact(engine: Engine, target: PurgeTarget) -> tuple[str, ...]:
+    """Read every file into the index again and give up free pages and logs; the files that others hold."""
+    scan(engine)
+    engine.index.merge_text()
+    if engine.index.traces(Wipe(target.traces)):
+        engine.index.clear()
+        scan(engine)
+    return tuple(str(path) for path in (*engine.index.compact(), *engine.journal.compact()))

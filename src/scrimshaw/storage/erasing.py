@@ -1,0 +1,262 @@
+"""Finding a text in files of any kind, and removing it: from their bytes, their names, and checkpoints made again."""
+
+from __future__ import annotations
+
+import base64
+import lzma
+import os
+import struct
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from scrimshaw.errors import StorageFailure, UnusableArchive
+from scrimshaw.models import PURGED, Redacted
+from scrimshaw.storage import sqlite_erasing, sqlite_tables
+from scrimshaw.storage.archive import Archive, Kept, open_archive, write_archive
+from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
+from scrimshaw.storage.ports import Traces, Wipe
+
+# Behind links that lead elsewhere no more is searched: somebody may have linked a whole disk.
+MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
+
+_ARCHIVE_SUFFIX = ".scrim"
+_DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
+_DERIVED, _DAMAGED, _SHARED = "index.db.", "journal.db.damaged-", "-shm"
+_SQLITE = b"SQLite format 3\0"
+_NAME = "redacted-purged"
+# What zipfile and the database say of bytes that nobody wrote on purpose.
+_ODD = (lzma.LZMAError, struct.error, OverflowError, UnicodeError)
+
+
+class Kind(StrEnum):
+    """How a text is removed from a file."""
+
+    DATABASE = "database"  # row by row, through its port
+    ARCHIVE = "archive"  # made again without it
+    TEXT = "text"  # cut out of its bytes
+    SCRATCH = "scratch"  # with the file, which nobody needs
+    DAMAGED = "damaged"  # with the file: a text may be split over its pages
+    LINK = "link"  # with the link, where the path in it holds the text
+    NAME = "name"  # out of the name: a folder, or what is no file
+    GIT = "git"  # never: git alone may change it
+
+
+class Searched(NamedTuple):
+    """A file that was searched: its size in bytes and how often the text is in its name and in its bytes."""
+
+    path: Path
+    size: int
+    named: int
+    inside: int
+    #: Why it could not be searched, empty where it was.
+    closed: str = ""
+
+    @property
+    def total(self) -> int:
+        """In its name and inside."""
+        return self.named + self.inside
+
+
+def files_below(root: Path) -> Iterator[Path]:
+    """Every file below a folder, every link, which is not followed, and every empty folder. Raises StorageFailure."""
+    with storage_errors("look into", root):
+        for folder, inside, names in os.walk(root, onerror=_raise_unless_gone):
+            inside.sort()
+            links = [name for name in inside if Path(folder, name).is_symlink()]
+            yield from (Path(folder) / name for name in sorted([*names, *links]))
+            if not inside and not names and Path(folder) != root:
+                yield Path(folder)
+
+
+def _raise_unless_gone(error: OSError) -> None:
+    """A folder that is gone holds nothing; one that cannot be read may."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
+def kind_of(path: Path, root: Path) -> Kind:
+    """How a text is removed from a file. Raises StorageFailure."""
+    parts = path.relative_to(root).parts
+    rules = (
+        (path.parent == root and path.name in _DATABASES, Kind.DATABASE),
+        (".git" in parts, Kind.GIT),
+        (path.is_symlink(), Kind.LINK),
+        (not path.is_file(), Kind.NAME),
+        (path.name.startswith(_DERIVED) or any(part.startswith(TEMP_PREFIX) for part in parts), Kind.SCRATCH),
+        (path.suffix == _ARCHIVE_SUFFIX, Kind.ARCHIVE),
+        (path.name.startswith(_DAMAGED) and not path.name.endswith(_SHARED), Kind.DAMAGED),
+    )
+    found = next((kind for holds, kind in rules if holds), None)
+    return found or (Kind.DAMAGED if read_bytes(path).startswith(_SQLITE) else Kind.TEXT)
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a file, none of one that is gone; raises StorageFailure."""
+    with storage_errors("read", path):
+        try:
+            return path.read_bytes() if path.is_file() else b""
+        except FileNotFoundError:
+            return b""
+
+
+def search_file(path: Path, root: Path, traces: Traces, kind: Kind) -> Searched:
+    """Search the name of a file, and its bytes as they are; of a link the path it leads to. Raises StorageFailure.
+
+    The packed bytes of an archive, which look like anything, are passed over.
+    """
+    named = traces.count(os.fsencode(path.relative_to(root)))
+    if kind is Kind.LINK:
+        with storage_errors("read", path):
+            data = os.fsencode(path.readlink())
+    else:
+        data = read_bytes(path)
+    return Searched(path, len(data), named, 0 if kind is Kind.ARCHIVE else traces.count(data))
+
+
+def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[Searched]:
+    """What a link leads to outside of these folders, as far as it holds the text or is not searched.
+
+    Links behind it are not followed: they are reported.
+    """
+    top = Path(os.path.realpath(link))
+    if any(top.is_relative_to(root) for root in roots) or not os.path.lexists(top):
+        return
+    for number, path in enumerate([top, *files_below(top)] if top.is_dir() else [top]):
+        found = Searched(path, 0, traces.count(os.fsencode(path)), 0)
+        if number == MOST_LINKED:
+            yield found._replace(closed=f"more than {MOST_LINKED} files are linked: others were not searched")
+            return
+        if path != top and path.is_symlink():
+            found = found._replace(closed="it is a link, which is not followed")
+        elif path.is_file():
+            is_large = path.stat().st_size > MOST_BYTES
+            found = found._replace(
+                inside=0 if is_large else traces.count(read_bytes(path)),
+                closed=f"it has more than {MOST_BYTES} bytes" if is_large else "",
+            )
+        if found.total or found.closed:
+            yield found
+
+
+def rename_clean(path: Path, root: Path, traces: Traces) -> None:
+    """Give a file another name where the text is in it. Raises StorageFailure."""
+    new = clean_path(path, root, traces)
+    if new != path:
+        with storage_errors("rename", path.parent):
+            new.parent.mkdir(parents=True, exist_ok=True)
+            path.rename(new)
+            sync_folder(new.parent)
+            prune(path.parent, root)
+
+
+def clean_path(path: Path, root: Path, traces: Traces) -> Path:
+    """The path without the text, and with a number where that is taken; the same path where it is clean."""
+    name = os.fsencode(path.relative_to(root))
+    clean = traces.erase(name)
+    if clean == name:
+        return path
+    new = root / os.fsdecode(clean.replace(PURGED.encode(), _NAME.encode()))
+    taken, number = new, 1
+    while os.path.lexists(new):
+        number += 1
+        new = taken.with_name(f"{taken.stem}-{number}{taken.suffix}")
+    return new
+
+
+# Checkpoints
+
+
+def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str] = ()) -> int:
+    """How many rows, files and notes of an archive hold it; files of these `names` do. Raises UnusableArchive."""
+    with _open(path, schema) as archive:
+        head = archive.manifest
+        notes = (head.name, *head.metadata, *head.metadata.values(), *head.left_out)
+        found = sum(wipe.traces.count(text.encode()) > 0 for text in notes)
+        for name in head.files:
+            found += name in names or wipe.traces.count(f"{name}\n{archive.text(name)}".encode()) > 0
+        return found + sum(_is_in_row(table, row, wipe) for table, row in archive.rows())
+
+
+def texts_in_archive(path: Path, schema: int, names: Collection[str]) -> list[str]:
+    """The files of these names in an archive; raises UnusableArchive."""
+    with _open(path, schema) as archive:
+        return [archive.text(name) for name in archive.manifest.files if name in names]
+
+
+def remake_archive(
+    path: Path, schema: int, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
+) -> None:
+    """Make an archive again from what it holds, without the text, and as old as it was.
+
+    Raises UnusableArchive and StorageFailure; then it is as before.
+    """
+    info, new = path.stat(), temporary_of(path)
+    with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, _open(path, schema) as archive:
+        head = archive.manifest
+        rows = sqlite_tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())
+        try:
+            with rows.write() as write:
+                sqlite_erasing.erase(write, wipe)
+            notes = {_clean(key, wipe): _clean(text, wipe) for key, text in head.metadata.items()}
+            head = replace(head, schema=schema, name=_clean(head.name, wipe), metadata=notes)
+            write_archive(new, head, _files_without(archive, wipe, names, redact), sqlite_tables.dump(rows))
+        finally:
+            rows.close()
+    with storage_errors("write", path):
+        os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
+        new.replace(path)
+        sync_folder(path.parent)
+
+
+@contextmanager
+def _open(path: Path, schema: int) -> Iterator[Archive]:
+    """Open an archive; what its odd bytes raise is UnusableArchive."""
+    try:
+        with open_archive(path, schema) as archive:
+            yield archive
+    except _ODD as error:
+        why = type(error).__name__
+        raise UnusableArchive(f"{path.name} cannot be used: it is damaged ({why}).", path=str(path)) from error
+    except StorageFailure as error:
+        if error.details.get("errno", 0) is None:  # not the disk: bz2 says so of damaged bytes
+            raise UnusableArchive(f"{path.name} cannot be used: it is damaged.", path=str(path)) from error
+        raise
+
+
+def _files_without(
+    archive: Archive, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
+) -> Iterator[Kept]:
+    for name, part in archive.manifest.files.items():
+        if name not in names:
+            before = archive.text(name)
+            after = _clean(before, wipe)
+            original = part.original or part.sha256 if after == before else ""
+            yield Kept(name=_clean(name, wipe), text=redact(after), content_hash=original)
+    for name in archive.manifest.left_out:
+        if name not in names:
+            yield Kept(name=_clean(name, wipe), text=None, content_hash="")
+
+
+def _clean(text: str, wipe: Wipe) -> str:
+    return wipe.traces.erase(text.encode()).decode(errors="replace")
+
+
+def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
+    texts = [value for value in row.values() if isinstance(value, str)]
+    return sqlite_erasing.is_owned(table, row, wipe) or any(_is_in_value(text, wipe.traces) for text in texts)
+
+
+def _is_in_value(value: str, traces: Traces) -> bool:
+    """In a value, and in the bytes that it may encode as base64."""
+    if traces.count(value.encode()):
+        return True
+    try:
+        return traces.count(base64.b64decode(value, validate=True)) > 0
+    except ValueError:  # not base64, or not ASCII
+        return False
