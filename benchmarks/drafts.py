@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from benchmarks.recordings import Recording, console, cut, mini_swe, recorded, swe_agent
 from scrimshaw.ingest.contamination import clean
-from scrimshaw.ingest.documents import NewMemory, render
+from scrimshaw.ingest.memory_file import NewMemory, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.transcripts.claude import parse_claude
@@ -100,7 +100,7 @@ def _result(source: str, transcript: Transcript) -> Result:
 def _file(made: Draft) -> str:
     """The draft as a file; the product's own front matter is written by the engine."""
     meta = NewMemory(title=made.title, trigger_phrases=made.trigger_phrases, topics=made.topics)
-    return render(meta, "\n" + body(made))
+    return render_memory_file(meta, "\n" + body(made)).text
 
 
 def print_table(results: Sequence[Result]) -> None:
@@ -111,7 +111,7 @@ def print_table(results: Sequence[Result]) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")
     for each in results:
         made = each.draft
-        verdict = judge(each.text, tool_calls=made.tool_calls)
+        verdict = judge(parse_memory_file(each.text), tool_calls=made.tool_calls)
         cells = (
             made.session,
             each.source,

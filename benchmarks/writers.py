@@ -27,9 +27,8 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, index, open_engine, write
 from scrimshaw.engine.read import search
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, content_hash
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.files import content_hash
 from scrimshaw_lab.metrics import percentile
 
 QUERY = "how the configuration of the tool is read"

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
-from scrimshaw.ingest import markdown
-from scrimshaw.ingest.headings import headings
+from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters, ItemKind, Memory, NewItem, Session
 from scrimshaw.search.results import Boosts, SearchRequest, SessionContext
@@ -249,7 +248,7 @@ def _mrr(query: JudgedQuery, ranking: Sequence[str]) -> float:
 def _headings(engine: Engine, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
     for start in range(0, len(memories), _SELECT):
         for name, body in engine.index.bodies([each.id for each in memories[start : start + _SELECT]]).items():
-            yield from ((name, heading.text) for heading in headings(markdown.read(body), body))
+            yield from ((name, heading.text) for heading in parse_headings(body))
 
 
 def _unique(named: Sequence[tuple[str, str]], known: set[str] | None = None) -> list[tuple[str, str]]:

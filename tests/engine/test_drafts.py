@@ -14,7 +14,7 @@ from tests.scenarios.client import Client
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, drafts, index, read, write
 from scrimshaw.errors import NotFound
-from scrimshaw.ingest import front_matter
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import DRAFT_JOB, Filters, JobState, Tier, Trust
 
 CHOICE = "I decided to use apsw instead of sqlite3, because it bundles a current SQLite."
@@ -52,7 +52,7 @@ def test_a_session_becomes_a_memory_with_its_evidence(engine: Engine, client: Cl
     assert memory.quality.score >= 0.3
     assert len(memory.triggers) >= 2
     assert memory.topics
-    values = front_matter.read(text).values
+    values = parse_memory_file(text).values
     assert (values["tool_calls"], values["decision_count"]) == ("5", "1")
 
 

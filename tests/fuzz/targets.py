@@ -25,12 +25,12 @@ from scrimshaw.config import load
 from scrimshaw.engine import open_engine, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.ingest import contamination, front_matter, instructions
+from scrimshaw.ingest import contamination, instructions
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.documents import parse
-from scrimshaw.ingest.edits import add_relation, edit, remove_relation
+from scrimshaw.ingest.documents import build_document
 from scrimshaw.ingest.extract import extract
-from scrimshaw.ingest.metadata import spelling
+from scrimshaw.ingest.front_matter import find_spelling
+from scrimshaw.ingest.memory_file import MemoryFile, add_relation, edit_memory_file, parse_memory_file, remove_relation
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import references, rewritten
@@ -66,7 +66,7 @@ def holds_secret(folder: Path) -> bool:
 def _documents(text: str) -> None:
     try:
         raw = text.encode("utf-8", "surrogatepass")
-        document = parse(source_file("fuzzed"), raw, redact, count_tokens=count_tokens)
+        document = build_document(source_file("fuzzed"), parse_memory_file(raw), redact, count_tokens=count_tokens)
     except ScrimshawError:
         return
     body = document.body.text
@@ -77,23 +77,24 @@ def _documents(text: str) -> None:
 def _edits(text: str) -> None:
     """A change can be read back, leaves the other keys and the body alone, and the same change changes nothing more."""
     try:
-        before = front_matter.read(text)
-        assert edit(text, {}) == text
-        after = edit(text, {"title": "new: 'title'", "topics": ["a", "b: c"]})
+        before = parse_memory_file(text)
+        before.raise_problem()
+        assert edit_memory_file(before, {}).text == text
+        after = edit_memory_file(before, {"title": "new: 'title'", "topics": ["a", "b: c"]})
     except ScrimshawError:
         return
-    read = front_matter.read(after)
-    title, topics = (spelling(before.values, key) for key in ("title", "topics"))
-    assert read.values == {**before.values, title: "new: 'title'", topics: ["a", "b: c"]}
+    read = parse_memory_file(after.text)
+    title, topics = (find_spelling(before.values, key) for key in ("title", "topics"))
+    assert after.values == read.values == {**before.values, title: "new: 'title'", topics: ["a", "b: c"]}
     assert read.body == before.body, "the body changed"
-    assert edit(after, {"title": "new: 'title'", "topics": ["a", "b: c"]}) == after
-    _related(after)
+    assert edit_memory_file(read, {"title": "new: 'title'", "topics": ["a", "b: c"]}).text == after.text
+    _related(read)
 
 
-def _related(text: str) -> None:
+def _related(file: MemoryFile) -> None:
     try:
-        linked = add_relation(text, Relation.SUPPORTS, "a/b", 0.5, "seen: 'it'")
-        assert front_matter.read(remove_relation(linked, Relation.SUPPORTS, "a/b")).body == front_matter.read(text).body
+        linked = add_relation(file, Relation.SUPPORTS, "a/b", 0.5, "seen: 'it'")
+        assert remove_relation(parse_memory_file(linked.text), Relation.SUPPORTS, "a/b").body == file.body
     except ScrimshawError:
         return
 
@@ -143,7 +144,7 @@ def _contamination(text: str) -> None:
 
 
 def _quality(text: str) -> None:
-    assert 0 <= judge(text).score <= 1
+    assert 0 <= judge(parse_memory_file(text)).score <= 1
 
 
 def _instructions(text: str) -> None:

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.documents import NewMemory, content_hash, parse, render, text_hash
+from scrimshaw.ingest.documents import build_document, text_hash
+from scrimshaw.ingest.memory_file import NewMemory, parse_memory_file, render_memory_file
 from scrimshaw.models import (
     Document,
     Edge,
@@ -20,6 +21,7 @@ from scrimshaw.models import (
     SourceFile,
     Tier,
     Trust,
+    content_hash,
 )
 
 EXAMPLE = """\
@@ -51,7 +53,16 @@ def without_pin(text: str) -> Redacted:
 def document(raw: str | bytes, memory_id: str = "storage/apsw", gate: object = as_it_is) -> Document:
     data = raw if isinstance(raw, bytes) else raw.encode()
     file = SourceFile(source="vault", memory_id=memory_id, path=f"{memory_id}.md", size=len(data), mtime_ns=0)
-    return parse(file, data, without_pin if gate is without_pin else as_it_is, count_tokens=len)
+    return build_document(
+        file, parse_memory_file(data, file.path), without_pin if gate is without_pin else as_it_is, count_tokens=len
+    )
+
+
+def render(meta: NewMemory, body: str) -> str:
+    """The text of a new file, whose values must be those that reading it gives."""
+    file = render_memory_file(meta, body)
+    assert parse_memory_file(file.text).values == file.values
+    return file.text
 
 
 def test_every_key_of_the_format_is_read() -> None:

@@ -1,13 +1,35 @@
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest import front_matter
-from scrimshaw.ingest.edits import add_relation, edit, remove_relation
+from scrimshaw.ingest import memory_file
+from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.models import Relation
+
+
+def checked(file: MemoryFile) -> str:
+    """The text of an edited file, whose values must be those that reading it gives."""
+    again = parse_memory_file(file.text)
+    assert (file.values, file.body, again.problem) == (again.values, again.body, None)
+    return file.text
+
+
+def edit(text: str, changes: dict[str, object], body: str | None = None) -> str:
+    return checked(edit_memory_file(parse_memory_file(text), changes, body))
+
+
+def add_relation(text: str, relation: Relation, target: str, strength: float = 1.0, evidence: str = "") -> str:
+    return checked(memory_file.add_relation(parse_memory_file(text), relation, target, strength, evidence))
+
+
+def remove_relation(text: str, relation: Relation, target: str) -> str:
+    return checked(memory_file.remove_relation(parse_memory_file(text), relation, target))
+
 
 FILE = """\
 ---
@@ -137,10 +159,10 @@ def test_relations_are_removed_alone(relation: Relation, target: str, old: str, 
 )
 def test_a_relation_can_be_added_to_any_file_and_taken_back(front: str) -> None:
     text = add_relation(front + "body", Relation.SUPPORTS, "a/b", 0.5, "why: so")
-    stated = front_matter.read(text).values["relations"]
+    stated = parse_memory_file(text).values["relations"]
     assert isinstance(stated, dict)
     assert stated["supports"] == [{"id": "a/b", "strength": "0.5", "evidence": "why: so"}]
-    back = front_matter.read(remove_relation(text, Relation.SUPPORTS, "a/b"))
+    back = parse_memory_file(remove_relation(text, Relation.SUPPORTS, "a/b"))
     assert back.body == "body"
     assert back.values.get("relations") == ({"caused": ["z"]} if "caused" in front else None)
 
@@ -167,7 +189,7 @@ def test_any_edit_changes_its_key_and_no_other_line(
 ) -> None:
     text = "---\n" + "".join(style.format(name) for name, style in entries) + "---\n"
     text = (text.replace("\n", "\r\n") if crlf else text) + body
-    before, after = front_matter.read(text), front_matter.read(edit(text, {key: value}))
+    before, after = parse_memory_file(text), parse_memory_file(edit(text, {key: value}))
     assert after.body == body
     assert {**before.values, key: None} == {**after.values, key: None}
     assert after.values.get(key) == value
@@ -175,3 +197,27 @@ def test_any_edit_changes_its_key_and_no_other_line(
     for name, style in entries:
         written = style.format(name).replace("\n", "\r\n" if crlf else "\n").rstrip()
         assert name == key or written in after.yaml
+
+
+ends = st.sampled_from([{}, {"updated": "2026"}, {"title": None}, {"topics": ["a", "b"], "quality": {"score": 0.5}}])
+
+
+@given(st.lists(st.tuples(keys, styles), unique_by=lambda pair: pair[0]), keys, values, ends)
+def test_an_edited_file_is_edited_again_as_its_text_would_be(
+    entries: list[tuple[str, str]], key: str, value: object, then: dict[str, object]
+) -> None:
+    text = "---\n" + "".join(style.format(name) for name, style in entries) + "---\nbody"
+    once = edit_memory_file(parse_memory_file(text), {key: value})
+    twice = edit_memory_file(memory_file.add_relation(once, Relation.CAUSED, "x"), then)
+    checked(twice)
+    read = parse_memory_file(edit(add_relation(once.text, Relation.CAUSED, "x"), then))
+    assert (twice.values, twice.body) == (read.values, read.body)
+
+
+@pytest.mark.parametrize("key", ["title", "topics", "custom"])
+def test_a_key_of_an_entangled_file_is_changed_alone_or_refused(key: str) -> None:
+    text = '---\ntitle: "x\n# y"\ntopics: &t [a]\ntags: *t\ncustom: [x,\n# c\n  y]\n---\nbody'
+    for value in (None, "z", ["a", "b"]):
+        with contextlib.suppress(UnreadableFile):
+            before, after = parse_memory_file(text), edit_memory_file(parse_memory_file(text), {key: value})
+            assert {**before.values, key: None} == {**parse_memory_file(after.text).values, key: None}

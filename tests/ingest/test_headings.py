@@ -7,13 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from scrimshaw.ingest import markdown
-from scrimshaw.ingest.headings import headings, section, slug
+from scrimshaw.ingest.markdown import find_section, make_anchor, parse_headings
 from scrimshaw.models import Heading
 
 
 def found_in(body: str) -> tuple[Heading, ...]:
-    return headings(markdown.read(body), body)
+    return parse_headings(body)
 
 
 def test_headings_of_both_kinds_with_offsets() -> None:
@@ -61,8 +60,8 @@ def test_equal_headings_get_different_anchors() -> None:
         ("日本語 の 見出し", "日本語-の-見出し"),
     ],
 )
-def test_slug_is_the_one_github_makes(text: str, anchor: str) -> None:
-    assert slug(text) == anchor
+def test_an_anchor_is_the_one_github_makes(text: str, anchor: str) -> None:
+    assert make_anchor(text) == anchor
 
 
 @pytest.mark.parametrize(
@@ -78,7 +77,7 @@ def test_slug_is_the_one_github_makes(text: str, anchor: str) -> None:
 )
 def test_section_ends_at_the_next_heading_of_its_rank(anchor: str, text: str | None) -> None:
     body = "intro\n# A\n1\n## B\n2\n### C\n3\n## B\n4\n# D\n5"
-    assert section(body, found_in(body), anchor) == text
+    assert find_section(body, found_in(body), anchor) == text
 
 
 pieces = st.sampled_from(
@@ -113,6 +112,6 @@ def test_anchors_are_unique_and_open_their_own_section(body: str) -> None:
     found = found_in(body)
     assert len({h.anchor for h in found}) == len(found)
     for heading in found:
-        text = section(body, found, heading.anchor)
+        text = find_section(body, found, heading.anchor)
         assert text
         assert body.startswith(text, heading.start)

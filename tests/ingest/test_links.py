@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest import markdown
-from scrimshaw.ingest.links import links, reference, relations, strength_of
+from scrimshaw.ingest.markdown import parse_links, parse_page, parse_reference, parse_relations, parse_strength
 from scrimshaw.models import EdgeKind
 
 
 def targets(body: str, memory_id: str = "a/b/me") -> list[str]:
-    return [edge.target for edge in links(markdown.read(body), memory_id)]
+    return [edge.target for edge in parse_links(parse_page(body), memory_id)]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def test_links_in_text(body: str, expected: list[str]) -> None:
 
 
 def test_a_link_is_an_edge_from_its_memory() -> None:
-    (edge,) = links(markdown.read("[[b]]"), "a")
+    (edge,) = parse_links(parse_page("[[b]]"), "a")
     assert (edge.source, edge.target, edge.relation, edge.kind) == ("a", "b", "link", EdgeKind.LINK)
 
 
@@ -65,7 +64,7 @@ def test_relations_in_both_forms() -> None:
         "resembles": ["unknown relation"],
         "derived_from": None,
     }
-    edges = relations({"relations": stated}, "me", str.upper)
+    edges = parse_relations({"relations": stated}, "me", str.upper)
     assert {(e.relation, e.target, e.strength, e.evidence) for e in edges} == {
         ("supersedes", "X", 1.0, ""),
         ("supersedes", "Y", 1.0, ""),
@@ -78,12 +77,12 @@ def test_relations_in_both_forms() -> None:
 
 
 def test_a_memory_has_no_relation_to_itself() -> None:
-    assert relations({"relations": {"supports": ["me", "me.md"]}}, "me", str) == ()
+    assert parse_relations({"relations": {"supports": ["me", "me.md"]}}, "me", str) == ()
 
 
 @pytest.mark.parametrize("values", [{}, {"relations": None}, {"relations": "x"}, {"relations": ["x"]}])
 def test_loose_relations_are_no_relations(values: dict[str, object]) -> None:
-    assert relations(values, "me", str) == ()
+    assert parse_relations(values, "me", str) == ()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +90,7 @@ def test_loose_relations_are_no_relations(values: dict[str, object]) -> None:
     [("0.5", 0.5), (2, 1.0), ("-1", 0.0), ("nan", 1.0), ("inf", 1.0), ("strong", 1.0), (None, 1.0), ([], 1.0)],
 )
 def test_strength_is_held_within_its_range(value: object, strength: float) -> None:
-    assert strength_of(value) == strength
+    assert parse_strength(value) == strength
 
 
 @pytest.mark.parametrize(
@@ -99,4 +98,4 @@ def test_strength_is_held_within_its_range(value: object, strength: float) -> No
     [(" a/b.md#c ", "a/b"), ("[[x|y]]", "x"), ("mem:a/", "a"), ("release-1.2", "release-1.2"), ("#only", "")],
 )
 def test_reference_is_the_bare_name(text: str, name: str) -> None:
-    assert reference(text) == name
+    assert parse_reference(text) == name

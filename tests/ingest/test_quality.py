@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrimshaw.ingest import quality
 from scrimshaw.ingest.contamination import DEFAULT
-from scrimshaw.ingest.quality import ACCEPTED, Verdict, judge
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.quality import ACCEPTED, Verdict
 from scrimshaw.ingest.quality_rules import decisions
 from scrimshaw.ingest.sheet import read
 
@@ -47,6 +50,10 @@ provenance: {source: session, session: S-1, trust: agent}
 ---
 """
 DECIDED = "## Decisions\n\n- Use 8443 because the proxy already terminates TLS there.\n"
+
+
+def judge(text: str, *, name: str = "note", tool_calls: int | None = None, phrases: Sequence[str] = DEFAULT) -> Verdict:
+    return quality.judge(parse_memory_file(text, name), tool_calls=tool_calls, phrases=phrases)
 
 
 def fixture(kind: str, name: str) -> Verdict:
@@ -169,8 +176,8 @@ def test_decisions_are_told_from_titles_else_from_lines() -> None:
     lines = "## Key decisions\n\n- Use 8443 for the worker\n- decision_count: 0\n"
     lines += "- No decision on TLS yet\n- No second host\n"
     titles = "## Decisions\n\n### Decision 1: Bind to 8443 only\n\n**Rationale**: one port is enough for all\n"
-    assert [text.split()[-1] for text in decisions(read(lines))] == ["worker", "host"]
-    assert decisions(read(titles)) == ("Bind to 8443 only",)
+    assert [text.split()[-1] for text in decisions(read(parse_memory_file(lines)))] == ["worker", "host"]
+    assert decisions(read(parse_memory_file(titles))) == ("Bind to 8443 only",)
 
 
 PIECES = st.sampled_from(

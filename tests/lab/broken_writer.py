@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import durable, files
-from scrimshaw.storage.files import Vault, content_hash
+from scrimshaw.storage.files import Vault
 from scrimshaw.storage.sqlite import Database
 from scrimshaw.storage.sqlite_journal import SqliteJournal
 from scrimshaw_lab.proving import writer

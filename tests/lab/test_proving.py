@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tests.lab.broken_writer import BREAKS
 
 from scrimshaw.app.cli.main import main
-from scrimshaw.ingest.documents import content_hash
+from scrimshaw.models import content_hash
 from scrimshaw_lab.commands import prove as cli
 from scrimshaw_lab.proving.account import Step, expectations
 from scrimshaw_lab.proving.disk import Happened, Unforced, unforced

@@ -8,7 +8,7 @@ import pytest
 from tests.scenarios.client import Client
 
 from scrimshaw.engine import Engine, drafts, index
-from scrimshaw.ingest.front_matter import read
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw.models import Filters
 
@@ -49,8 +49,8 @@ def client(project: Path) -> Client:
     ],
 )
 def test_the_gate_names_the_field(whole: str, field: str) -> None:
-    assert judge(FILE, tool_calls=7).flags == ()
-    verdict = judge(FILE.replace(whole, "- [TBD]"), tool_calls=7)
+    assert judge(parse_memory_file(FILE), tool_calls=7).flags == ()
+    verdict = judge(parse_memory_file(FILE.replace(whole, "- [TBD]")), tool_calls=7)
     assert (verdict.accepted, verdict.flags) == (False, ("has_placeholders",))
     assert verdict.reasons == (REASON.replace("decisions", field),)
 
@@ -59,7 +59,7 @@ def test_the_draft_is_set_aside_with_its_flags_and_not_indexed(engine: Engine, c
     made = drafts.make_draft(engine, client.session)
     assert made.status == "rejected"
     assert REASON in made.reasons
-    values = read(Path(made.path).read_text(encoding="utf-8")).values
+    values = parse_memory_file(Path(made.path).read_bytes()).values
     assert values["tier"] == "temporary"
     assert isinstance(values["quality"], dict)
     assert "has_placeholders" in values["quality"]["flags"]

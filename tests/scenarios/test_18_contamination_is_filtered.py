@@ -9,7 +9,7 @@ from tests.scenarios.client import Client
 
 from scrimshaw.engine import Engine, drafts
 from scrimshaw.ingest.contamination import clean
-from scrimshaw.ingest.front_matter import read
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw_lab.targets import CONTAMINATION
 
@@ -45,8 +45,8 @@ def test_the_filter_takes_the_phrases_and_nothing_else() -> None:
     story = f"{CHATTER[0]} {CHATTER[1]} The worker listens on port 80."
     assert clean(story).text == "The worker listens on port 80."
     assert clean(story).removed == CHATTER[:2]
-    assert judge(story).flags == ("has_contamination",)
-    assert judge(clean(story).text).flags == ()
+    assert judge(parse_memory_file(story)).flags == ("has_contamination",)
+    assert judge(parse_memory_file(clean(story).text)).flags == ()
 
 
 def test_fifty_files_hold_no_chatter(engine: Engine, project: Path) -> None:
@@ -58,6 +58,6 @@ def test_fifty_files_hold_no_chatter(engine: Engine, project: Path) -> None:
         assert made.status == "accepted", made.reasons
         text = Path(engine.memory(made.memory_id).path).read_text(encoding="utf-8")
         assert told.removeprefix("I ").rstrip(".") in text
-        assert "has_contamination" not in str(read(text).values["quality"])
+        assert "has_contamination" not in str(parse_memory_file(text).values["quality"])
         contaminated += any(phrase.rstrip(".:!") in text for phrase in CHATTER if phrase != "Perfect!")
     assert contaminated / FILES <= CONTAMINATION

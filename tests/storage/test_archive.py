@@ -18,10 +18,9 @@ from hypothesis import strategies as st
 from tests.samples import digest
 
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import archive
 from scrimshaw.storage.archive import Kept, Manifest, open_archive, write_archive
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.sqlite import Database, newest_migration
 from scrimshaw.storage.sqlite_tables import dump, stage, take_over
 

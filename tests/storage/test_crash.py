@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.models import Redacted, SourceFile
+from scrimshaw.models import Redacted, SourceFile, content_hash
 from scrimshaw.storage.durable import TEMP_PREFIX
-from scrimshaw.storage.files import Vault, content_hash
+from scrimshaw.storage.files import Vault
 from scrimshaw.storage.scan import Limits, Source, scan
 
 WRITER = """
@@ -47,7 +47,8 @@ COUNTER = """
 import sys
 from pathlib import Path
 from scrimshaw.models import Redacted
-from scrimshaw.storage.files import Vault, content_hash, lock
+from scrimshaw.storage.files import Vault, lock
+from scrimshaw.models import content_hash
 
 root, rounds = Path(sys.argv[1]), int(sys.argv[2])
 vault = Vault(root / "memories", "v", writable=True)

@@ -18,9 +18,9 @@ from scrimshaw.errors import (
     StorageFailure,
     VaultBusy,
 )
-from scrimshaw.models import Redacted, SourceFile
+from scrimshaw.models import Redacted, SourceFile, content_hash
 from scrimshaw.storage.durable import TEMP_PREFIX
-from scrimshaw.storage.files import Vault, content_hash, lock
+from scrimshaw.storage.files import Vault, lock
 from scrimshaw.storage.scan import Limits, Source, scan
 
 

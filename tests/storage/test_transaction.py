@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from scrimshaw.errors import Conflict, StorageFailure
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import transaction
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.transaction import MARKER, SCRATCH, Change, atomic_file_changes, is_interrupted, recover, scratch
 
 

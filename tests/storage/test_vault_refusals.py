@@ -19,8 +19,8 @@ from scrimshaw.errors import (
     StorageFailure,
     VaultBusy,
 )
-from scrimshaw.models import Redacted
-from scrimshaw.storage.files import Vault, content_hash, lock
+from scrimshaw.models import Redacted, content_hash
+from scrimshaw.storage.files import Vault, lock
 
 HERE = content_hash(b"here")
 STALE = content_hash(b"stale")

@@ -26,11 +26,10 @@ from scrimshaw.errors import (
     UnusableArchive,
 )
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import SourceFile
+from scrimshaw.models import SourceFile, content_hash
 from scrimshaw.storage import archive, transaction
 from scrimshaw.storage.archive import LATEST, Dated, Kept, Manifest, dated, open_archive, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan

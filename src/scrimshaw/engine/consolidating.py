@@ -12,8 +12,7 @@ from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import ORIGIN
 from scrimshaw.engine.write import NewText, save
-from scrimshaw.ingest import markdown
-from scrimshaw.ingest.headings import headings
+from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.models import Edge, Filters, Memory, MemoryType, Relation, Trust
 
 # A memory of more sessions than this is a log.
@@ -133,7 +132,7 @@ def _section(heading: str, by_session: Mapping[str, Sequence[str]]) -> Iterator[
 
 def _lines(body: str) -> Iterator[tuple[str, str]]:
     """(heading, line) of every line that says something."""
-    marks = {body.count("\n", 0, each.start): each.text for each in headings(markdown.read(body), body)}
+    marks = {body.count("\n", 0, each.start): each.text for each in parse_headings(body)}
     heading = ""
     for number, line in enumerate(body.splitlines()):
         heading = marks.get(number, heading)

@@ -14,7 +14,8 @@ import msgspec
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import Degradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
-from scrimshaw.ingest.documents import parse
+from scrimshaw.ingest.documents import build_document
+from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile, Tier
 from scrimshaw.search.embedders import Embedder, open_embedder
@@ -86,7 +87,11 @@ class Engine:
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:
         """The document in a file's bytes, redacted; raises UnreadableFile."""
-        return downgrade_unvouched_tier(parse(file, raw, redact, count_tokens=count_tokens))
+        return self.document(file, parse_memory_file(raw, file.path))
+
+    def document(self, source: SourceFile, file: MemoryFile) -> Document:
+        """The document that a parsed file holds, redacted; raises UnreadableFile."""
+        return downgrade_unvouched_tier(build_document(source, file, redact, count_tokens=count_tokens))
 
     def limits(self) -> Limits:
         """Which files are too large to be a memory."""

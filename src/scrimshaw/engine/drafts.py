@@ -23,7 +23,7 @@ from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.quality import quality_of
 from scrimshaw.engine.write import MANY, NewText, Saved, composed, rewrite, save
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
-from scrimshaw.ingest import front_matter
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     DRAFT_JOB,
@@ -41,11 +41,12 @@ from scrimshaw.models import (
     SourceFile,
     Tier,
     Trust,
+    content_hash,
 )
 from scrimshaw.session.draft import Draft, draft
 from scrimshaw.session.draft_text import body as body_of
 from scrimshaw.session.evidence import Statement
-from scrimshaw.storage.files import Vault, content_hash
+from scrimshaw.storage.files import Vault
 
 DRAFTS = "drafts"
 SESSIONS = "sessions"
@@ -136,10 +137,10 @@ def text_of(engine: Engine, name: str) -> str:
 def promote(engine: Engine, name: str) -> Saved:
     """Make a memory of a rejected draft as it stands; raises NotFound, UnreadableFile and what `save` raises."""
     text = text_of(engine, name)
-    parts = front_matter.read(text, name)
-    document = engine.parse(_file(name), text.encode())
+    file = parse_memory_file(text, name)
+    document = engine.document(_file(name), file)
     new = NewText(
-        content=parts.body,
+        content=file.body,
         id=_memory_id(document.created, document.title, document.provenance.session),
         title=document.title,
         type=MemoryType.SESSION,
@@ -275,7 +276,7 @@ def _renewed(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     untouched = current and history and history[0]["actor"] == ORIGIN
     if not untouched or current is None or history[0]["new_hash"] != current.content_hash:
         return DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
-    text, verdict = composed(engine, new, redact(new.title).text, redact(new.content))
+    file, _, verdict = composed(engine, new, redact(new.title).text, redact(new.content))
     if not verdict.accepted:
         return DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id, reasons=verdict.reasons)
     entry = Entry(
@@ -287,7 +288,7 @@ def _renewed(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
         actor=ORIGIN,
         session=new.session,
     )
-    memory, _ = rewrite(engine, memory_id, lambda _: text.text, entry, expected_hash=current.content_hash)
+    memory, _ = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
     return DraftOutcome(
         session=new.session,
         status="accepted",
@@ -299,7 +300,7 @@ def _renewed(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
 
 def _put_aside(engine: Engine, new: NewText, reasons: Sequence[str]) -> Path:
     kept = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(reasons)})
-    text, _ = composed(engine, kept, redact(new.title).text, redact(new.content))
+    _, text, _ = composed(engine, kept, redact(new.title).text, redact(new.content))
     name = slug(new.session)
     with engine.write_lock():
         _vault(engine).write(name, text, expected_hash=None)
@@ -314,13 +315,12 @@ def _forget_aside(engine: Engine, session_id: str) -> None:
 
 def _read(engine: Engine, path: Path) -> SetAside | None:
     try:
-        text = path.read_text(encoding="utf-8")
-        values = front_matter.read(text, path.name).values
-        document = engine.parse(_file(path.stem), text.encode())
+        file = parse_memory_file(path.read_bytes(), path.name)
+        document = engine.document(_file(path.stem), file)
         changed = path.stat().st_mtime
-    except (OSError, UnicodeDecodeError, ScrimshawError):
+    except (OSError, ScrimshawError):
         return None
-    reasons = values.get("rejected")
+    reasons = file.values.get("rejected")
     return SetAside(
         name=path.stem,
         title=document.title,

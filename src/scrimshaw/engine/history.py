@@ -15,9 +15,8 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import ledger_file, scan
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Action, Entry, Redacted
+from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.transaction import Change, atomic_file_changes
 

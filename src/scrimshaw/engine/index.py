@@ -11,9 +11,9 @@ from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.errors import DamagedDatabase, InvalidMemoryId, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Action, Degradation, Entry, Job, Skip, SourceFile
+from scrimshaw.models import Action, Degradation, Entry, Job, Skip, SourceFile, content_hash
 from scrimshaw.storage.durable import sweep
-from scrimshaw.storage.files import Vault, content_hash
+from scrimshaw.storage.files import Vault
 from scrimshaw.storage.journal_file import remember
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE, read_links

@@ -18,7 +18,7 @@ from scrimshaw.engine.index import links_path
 from scrimshaw.engine.ledger import Change, apply_changes
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
-from scrimshaw.ingest.edits import add_relation, remove_relation
+from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Relation
 from scrimshaw.storage.links import LINKS_FILE, read_links, render_links, write_links
@@ -105,7 +105,7 @@ def link(
     )
     entry = _entry(Action.LINK, memory, edge, actor, session)
     if memory.writable:
-        rewrite(engine, source, lambda text: _related(_unrelated(text, known), edge), entry)
+        rewrite(engine, source, lambda file: _related(_unrelated(file, known), edge), entry)
     else:
         _change_links(engine, memory, lambda links: (*_without(links, [*known, edge]), edge), entry)
     return _linked(engine, memory, edge, "updated" if known else "linked")
@@ -129,14 +129,14 @@ def unlink(
         trust.demand_label_kept(engine, memory, relation, actor)
         _change_links(engine, memory, lambda links: _without(links, outside), entry)
     if inside:
-        rewrite(engine, source, lambda text: _unrelated(_labelled(engine, entry, text), inside), entry)
+        rewrite(engine, source, lambda file: _unrelated(_labelled(engine, entry, file), inside), entry)
     return _linked(engine, memory, known[0], "unlinked")
 
 
-def _labelled(engine: Engine, entry: Entry, text: str) -> str:
-    """The file's text with the label that its sources gave it, before one of them is taken away."""
+def _labelled(engine: Engine, entry: Entry, file: MemoryFile) -> MemoryFile:
+    """The file with the label that its sources gave it, before one of them is taken away."""
     is_source = entry.decision_meta["relation"] == Relation.DERIVED_FROM
-    return trust.unlinked(engine, entry.memory_id, text, entry.actor) if is_source else text
+    return trust.unlinked(engine, entry.memory_id, file, entry.actor) if is_source else file
 
 
 def stats(engine: Engine) -> GraphStats:
@@ -226,14 +226,14 @@ def _stated(engine: Engine, source: str, target: str, relation: Relation) -> lis
     ]
 
 
-def _related(text: str, edge: Edge) -> str:
-    return add_relation(text, Relation(edge.relation), edge.target, edge.strength, edge.evidence)
+def _related(file: MemoryFile, edge: Edge) -> MemoryFile:
+    return add_relation(file, Relation(edge.relation), edge.target, edge.strength, edge.evidence)
 
 
-def _unrelated(text: str, edges: Iterable[Edge]) -> str:
+def _unrelated(file: MemoryFile, edges: Iterable[Edge]) -> MemoryFile:
     for edge in edges:
-        text = remove_relation(text, Relation(edge.relation), edge.target)
-    return text
+        file = remove_relation(file, Relation(edge.relation), edge.target)
+    return file
 
 
 def _without(links: _Links, edges: Iterable[Edge]) -> _Links:

@@ -15,7 +15,7 @@ from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.quality import judged
 from scrimshaw.errors import NotFound, UnreadableFile
-from scrimshaw.ingest import documents, front_matter
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.references import Reference, references, stale
 from scrimshaw.models import Skip
 from scrimshaw.storage.discover import SPEC_FOLDERS
@@ -134,14 +134,14 @@ def _below(settings: Settings, folder: Path) -> Iterator[Path | Skip]:
 def _linted(settings: Settings, path: Path, known: ProjectFiles | None) -> Linted:
     shown = _shown(settings, path)
     try:
-        text = documents.decoded(path.read_bytes(), shown)
-        front_matter.read(text, shown)
+        file = parse_memory_file(path.read_bytes(), shown)
+        file.raise_problem()
     except UnreadableFile as error:
         return _unreadable(shown, error.message, int(error.details.get("line", 0)))
     except OSError as error:
         return _unreadable(shown, f"{shown} cannot be read: {error.strerror}.")
-    verdict = judged(settings, text, name=path.stem)
-    found = references(text) if known and path.is_relative_to(known.project) else ()
+    verdict = judged(settings, file)
+    found = references(file.text) if known and path.is_relative_to(known.project) else ()
     dead = known.stale(found, path) if known else ()
     warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
     return Linted(
@@ -150,7 +150,7 @@ def _linted(settings: Settings, path: Path, known: ProjectFiles | None) -> Linte
         score=verdict.score,
         flags=verdict.flags,
         reasons=verdict.reasons,
-        lines=tuple(_line_of(reason, text) for reason in verdict.reasons),
+        lines=tuple(_line_of(reason, file.text) for reason in verdict.reasons),
         references=len(found),
         stale=dead,
     )

@@ -13,7 +13,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.linting import ProjectFiles, project_files
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, UnreadableFile
-from scrimshaw.ingest import documents
+from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten
 from scrimshaw.models import Action, Entry, Filters, Memory
 from scrimshaw.storage.git import moved_files
@@ -114,7 +114,7 @@ def _steps(path: str, renames: Sequence[Rename], known: ProjectFiles) -> list[Re
 
 def _stale(memory: Memory, known: ProjectFiles) -> Sequence[Reference]:
     try:
-        text = documents.decoded(Path(memory.path).read_bytes(), memory.path)
+        text = decode_text(Path(memory.path).read_bytes(), memory.path)
     except (OSError, UnreadableFile):
         return ()
     return known.stale(references(text), Path(memory.path))
@@ -123,7 +123,7 @@ def _stale(memory: Memory, known: ProjectFiles) -> Sequence[Reference]:
 def _planned(memory: Memory, known: ProjectFiles, renames: Sequence[Rename]) -> Repair | None:
     path = Path(memory.path)
     try:
-        before = documents.decoded(path.read_bytes(), memory.path)
+        before = decode_text(path.read_bytes(), memory.path)
     except (OSError, UnreadableFile):
         return None  # lint names it
     changes = _changes(before, path, known, renames)
@@ -135,8 +135,8 @@ def _planned(memory: Memory, known: ProjectFiles, renames: Sequence[Rename]) -> 
     return Repair(id=memory.id, path=memory.path, paths=tuple(paths), diff="\n".join(lines))
 
 
-def _rewritten(text: str, path: Path, known: ProjectFiles, renames: Sequence[Rename]) -> str:
-    return rewritten(text, _changes(text, path, known, renames))
+def _rewritten(file: MemoryFile, path: Path, known: ProjectFiles, renames: Sequence[Rename]) -> MemoryFile:
+    return parse_memory_file(rewritten(file.text, _changes(file.text, path, known, renames)))
 
 
 def _changes(text: str, path: Path, known: ProjectFiles, renames: Sequence[Rename]) -> list[tuple[Reference, str]]:

@@ -28,7 +28,7 @@ from scrimshaw.ingest.secret_encodings import (
     traces_of_pattern,
     traces_of_secret,
 )
-from scrimshaw.models import Action, Entry, SourceFile
+from scrimshaw.models import Action, Entry, SourceFile, content_hash
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import (
     Kind,
@@ -44,7 +44,6 @@ from scrimshaw.storage.erasing import (
     search_file,
     texts_in_archive,
 )
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX, locate

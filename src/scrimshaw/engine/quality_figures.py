@@ -14,7 +14,9 @@ from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.linting import memory_files
 from scrimshaw.engine.quality import judged
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest import documents, metadata, sheet
+from scrimshaw.ingest import sheet
+from scrimshaw.ingest.front_matter import parse_quality, parse_time
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.quality import Verdict
 from scrimshaw.ingest.quality_rules import Case, decisions
 from scrimshaw.ingest.sheet import Sheet
@@ -104,15 +106,15 @@ def band(score: float) -> str:
 
 def _judged(settings: Settings, path: Path) -> JudgedFile | None:
     try:
-        text = documents.decoded(path.read_bytes(), str(path))
+        file = parse_memory_file(path.read_bytes(), path.stem)
     except (OSError, UnreadableFile):
         return None
-    return JudgedFile(sheet.read(text, path.stem), judged(settings, text, name=path.stem))
+    return JudgedFile(sheet.read(file), judged(settings, file))
 
 
 def _created(found: Sheet) -> datetime | None:
     """When a file says it was made; a time without an offset is taken as UTC."""
-    stated = (metadata.moment(found.values.get(key)) for key in ("created", "created_at"))
+    stated = (parse_time(found.values.get(key)) for key in ("created", "created_at"))
     text = next(filter(None, stated), "")
     if not text:
         return None
@@ -166,4 +168,4 @@ def _is_scored(file: JudgedFile) -> bool:
     values = file.sheet.values
     stated = values.get("quality")
     has_flags = "flags" in stated if isinstance(stated, Mapping) else "quality_flags" in values
-    return has_flags and metadata.quality(values, str) is not None
+    return has_flags and parse_quality(values) is not None

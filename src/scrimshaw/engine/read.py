@@ -12,15 +12,14 @@ from scrimshaw.engine import review, sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
 from scrimshaw.errors import NotFound
-from scrimshaw.ingest.headings import section
 from scrimshaw.ingest.instructions import is_suspicious
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile, Trust
+from scrimshaw.ingest.markdown import find_section
+from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile, Trust, content_hash
 from scrimshaw.search import lineage
 from scrimshaw.search.decay import retention
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.ports import Neighbor
 
 # spec-kit match_triggers: attention fades per turn; warm memories bring a start of their text.
@@ -100,7 +99,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     document = engine.parse(_file_of(memory, raw), raw)
     body = document.body.text
     if anchor:
-        found = section(body, document.headings, anchor)
+        found = find_section(body, document.headings, anchor)
         if found is None:
             known = [heading.anchor for heading in document.headings]
             if memory.provenance.trust in (Trust.TOOL, Trust.WEB):

@@ -19,12 +19,13 @@ from scrimshaw.engine.read import search
 from scrimshaw.engine.recovery import Recovery, counted, demand_chained
 from scrimshaw.engine.trust import demand_changeable
 from scrimshaw.errors import Conflict, NotFound, UnusableArchive
+from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Action, Entry, Filters, Redacted
+from scrimshaw.models import Action, Entry, Filters, Redacted, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, Part, open_archive
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import content_hash, is_text
+from scrimshaw.storage.files import is_text
 from scrimshaw.storage.journal_file import remembered
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
@@ -98,11 +99,11 @@ class _Plan(NamedTuple):
         return [Change(step.place.path, step.place.root, step.then, _hash(step.now)) for step in self.steps]
 
     @property
-    def texts(self) -> Iterator[tuple[str, str]]:
-        """The name and text of each file that changes, as it is and as it will be."""
+    def files(self) -> Iterator[tuple[str, MemoryFile]]:
+        """The name and content of each file that changes, as it is and as it will be."""
         for step in self.steps:
-            yield step.name, (step.now or b"").decode(errors="replace")
-            yield step.name, step.then.text if step.then else ""
+            yield step.name, parse_memory_file((step.now or b"").decode(errors="replace"))
+            yield step.name, parse_memory_file(step.then.text if step.then else "")
 
 
 def restore(
@@ -128,7 +129,7 @@ def restore(
         plan = _planned(engine, archive, clear_existing)
         plan = plan._replace(steps=[], edits=[]) if rows_only else plan
         _demand_kept(plan)
-        demand_changeable(plan.texts, actor, f"checkpoint restore {path.stem}")
+        demand_changeable(plan.files, actor, f"checkpoint restore {path.stem}")
         demand_room(plan.changes)
         if plan.edits and not (overwrite_edits or dry_run):
             raise Conflict(

@@ -13,8 +13,15 @@ from typing import Any
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.errors import InvalidRequest, UnreadableFile
-from scrimshaw.ingest import front_matter, metadata
-from scrimshaw.ingest.edits import edit
+from scrimshaw.ingest.front_matter import (
+    limit_tier,
+    parse_line,
+    parse_phrases,
+    parse_provenance,
+    parse_tier,
+    parse_title,
+)
+from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.models import Action, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search import lineage
 
@@ -54,16 +61,16 @@ def asks(changes: Mapping[str, object]) -> bool:
     return changes.get("tier") == Tier.CONSTITUTIONAL
 
 
-def demand_changeable(texts: Iterable[tuple[str, str]], actor: str, command: str) -> None:
+def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, command: str) -> None:
     """Refuse to change, delete or restore constitutional memories to all but a person; raises InvalidRequest.
 
-    `texts` are what stands in their files, or will, by id or name: a person's edit counts before a scan has met it.
+    `files` are as they are, or will be, by id or name: a person's edit counts before a scan has met it.
     In `command`, which a person gives instead, `ID` stands for the one that is refused.
     """
     if actor in HUMAN_ACTORS:
         return
-    for name, text in texts:
-        if _is_constitutional(text):
+    for name, file in files:
+        if _is_constitutional(file):
             raise InvalidRequest(
                 f"{name!r} is constitutional: only a person changes, deletes or restores it.",
                 f"Ask the user to run `scrimshaw {command.replace('ID', name)}`.",
@@ -92,7 +99,7 @@ def silenced(engine: Engine) -> Mapping[str, Trust]:
 
 def notice(memory: Memory) -> str:
     """What to tell of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
-    if memory.tier != Tier.IMPORTANT or not _claims(_text(Path(memory.path))):
+    if memory.tier != Tier.IMPORTANT or not _claims(Path(memory.path)):
         return ""
     claim = f"{memory.id!r} claims to be constitutional, and counts as important"
     if not memory.writable:
@@ -100,18 +107,18 @@ def notice(memory: Memory) -> str:
     return f"{claim}, since its trust is {memory.provenance.trust}: `scrimshaw edit {memory.id} --tier constitutional`."
 
 
-def reworded(before: str, after: str, actor: str) -> str:
-    """The text of a file after an edit; where anybody but a person worded it anew, at most an agent vouches for it."""
+def reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryFile:
+    """A file after an edit; where anybody but a person worded it anew, at most an agent vouches for it."""
     if actor in _KEEPERS or _wording(before) == _wording(after):
         return after
     return lowered(after, Trust.AGENT)
 
 
-def unlinked(engine: Engine, memory_id: str, text: str, actor: str) -> str:
-    """A file's text that keeps, when a source is taken from it by anybody but a person, the label it had by it."""
+def unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:
+    """A file that keeps, when a source is taken from it by anybody but a person, the label it had by it."""
     if actor in HUMAN_ACTORS:
-        return text
-    return lowered(text, lineage.inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN))
+        return file
+    return lowered(file, lineage.inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN))
 
 
 def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor: str) -> None:
@@ -127,39 +134,29 @@ def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor:
         )
 
 
-def lowered(text: str, trust: Trust) -> str:
-    """The text of a file that states this trust at most; raises UnreadableFile where its front matter is broken."""
-    values = front_matter.read(text).values
-    if lineage.trust_rank(metadata.provenance(values, str).trust) >= lineage.trust_rank(trust):
-        return text
-    stated = values.get("provenance")
-    fields = stated if isinstance(stated, Mapping) else {"source": metadata.line(stated) or Provenance().source}
-    return edit(text, {"provenance": {**fields, "trust": trust.value}})
+def lowered(file: MemoryFile, trust: Trust) -> MemoryFile:
+    """The file, stating this trust at most; raises UnreadableFile where its front matter is broken."""
+    file.raise_problem()
+    if lineage.trust_rank(parse_provenance(file.values).trust) >= lineage.trust_rank(trust):
+        return file
+    stated = file.values.get("provenance")
+    fields = stated if isinstance(stated, Mapping) else {"source": parse_line(stated) or Provenance().source}
+    return edit_memory_file(file, {"provenance": {**fields, "trust": trust.value}})
 
 
-def _wording(text: str) -> tuple[Any, ...]:
+def _wording(file: MemoryFile) -> tuple[Any, ...]:
     """What a memory is called, what brings it up, and what it says."""
-    parts = front_matter.read(text)
-    return metadata.title(parts.values, str), metadata.phrases(parts.values, "trigger_phrases", str), parts.body
+    return parse_title(file.values), parse_phrases(file.values, "trigger_phrases"), file.body
 
 
-def _claims(text: str) -> bool:
-    with suppress(UnreadableFile):
-        return metadata.stated_tier(front_matter.read(text).values) == Tier.CONSTITUTIONAL
+def _claims(path: Path) -> bool:
+    with suppress(OSError, UnreadableFile):
+        return parse_tier(parse_memory_file(path.read_bytes()).values) == Tier.CONSTITUTIONAL
     return False
 
 
-def _is_constitutional(text: str) -> bool:
-    with suppress(UnreadableFile):
-        values = front_matter.read(text).values
-        return metadata.tier(values, metadata.provenance(values, str).trust) == Tier.CONSTITUTIONAL
-    return False
-
-
-def _text(path: Path) -> str:
-    with suppress(OSError, UnicodeDecodeError):
-        return path.read_text(encoding="utf-8")
-    return ""
+def _is_constitutional(file: MemoryFile) -> bool:
+    return limit_tier(parse_tier(file.values), parse_provenance(file.values).trust) == Tier.CONSTITUTIONAL
 
 
 def _is_external(rows: Sequence[Mapping[str, Any]]) -> bool:

@@ -26,9 +26,15 @@ from scrimshaw.engine.purge import demand_erased, erase, memory_target
 from scrimshaw.engine.quality import judged, judged_again, quality_of
 from scrimshaw.engine.similar import Similar, similar_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, reworded, vouched
-from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, StorageFailure, UnreadableFile
-from scrimshaw.ingest.documents import NewMemory, render, text_hash
-from scrimshaw.ingest.edits import edit
+from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, StorageFailure
+from scrimshaw.ingest.documents import text_hash
+from scrimshaw.ingest.memory_file import (
+    MemoryFile,
+    NewMemory,
+    edit_memory_file,
+    parse_memory_file,
+    render_memory_file,
+)
 from scrimshaw.ingest.quality import Verdict
 from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
 from scrimshaw.models import (
@@ -47,8 +53,8 @@ from scrimshaw.models import (
     Span,
     Tier,
     Trust,
+    content_hash,
 )
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.paths import SUFFIX
 
 # What no UTF-8 text file can hold.
@@ -129,11 +135,11 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             return _saved(existing, "duplicate", content)
         memory_id = given_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
-        text, verdict = composed(engine, new, title, content)
+        file, text, verdict = composed(engine, new, title, content)
         outcome = Saved(
             id=memory_id,
             status="dry_run" if dry_run else "saved" if verdict.accepted or force else "rejected",
-            content_hash=content_hash(text.text.encode()),
+            content_hash=file.content_hash,
             path="",
             redacted=content.classes,
             spans=content.spans,
@@ -144,7 +150,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         )
         if outcome.status != "saved":
             return outcome
-        memory = _write(engine, memory_id, text, expected_hash="", entry=_entry(outcome, new))
+        memory = _write(engine, memory_id, file, text, expected_hash="", entry=_entry(outcome, new))
     return replace(outcome, content_hash=memory.content_hash, path=memory.path)
 
 
@@ -160,12 +166,18 @@ def _is_as_read(memory: Memory) -> bool:
     return False
 
 
-def composed(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[Redacted, Verdict]:
+def composed(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted, Verdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
     meta = _meta(new, title)
-    verdict = judged(engine.settings, render(meta, content.text), tool_calls=new.tool_calls)
+    verdict = judged(engine.settings, render_memory_file(meta, content.text), tool_calls=new.tool_calls)
     meta = replace(meta, quality=quality_of(verdict))
-    return redact_edit(content.text, render(meta, content.text)), verdict
+    return *_redact_file(content.text, render_memory_file(meta, content.text)), verdict
+
+
+def _redact_file(before: str, file: MemoryFile) -> tuple[MemoryFile, Redacted]:
+    """The file with what changed in it redacted."""
+    text = redact_edit(before, file.text)
+    return (file if text.text == file.text else parse_memory_file(text.text)), text
 
 
 def update(
@@ -197,10 +209,10 @@ def update(
         session=session,
     )
 
-    def change(before: str) -> str:
-        if edit(before, changes, content) == before:
+    def change(before: MemoryFile) -> MemoryFile:
+        if edit_memory_file(before, changes, content).text == before.text:
             return before
-        after = judged_again(engine.settings, edit(before, _stamped(before, changes), content))
+        after = judged_again(engine.settings, edit_memory_file(before, _stamped(before, changes), content))
         return reworded(before, after, actor)
 
     former = engine.memory(memory_id)
@@ -209,7 +221,12 @@ def update(
 
 
 def rewrite(
-    engine: Engine, memory_id: str, change: Callable[[str], str], entry: Entry, *, expected_hash: str | None = None
+    engine: Engine,
+    memory_id: str,
+    change: Callable[[MemoryFile], MemoryFile],
+    entry: Entry,
+    *,
+    expected_hash: str | None = None,
 ) -> tuple[Memory, Redacted]:
     """Replace the text of a memory's file by what `change` makes of it, under the vault's lock.
 
@@ -219,15 +236,13 @@ def rewrite(
     memory = _writable(engine, memory_id)
     vault, name = engine.vault_of(memory_id)
     with engine.write_lock():
-        raw = vault.read(name)
-        before = _decoded(raw, memory.path)
+        before = parse_memory_file(vault.read(name), memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
-        current = content_hash(raw)
-        after = redact_edit(before, change(before))
-        expected = current if expected_hash is None else expected_hash
-        if after.text == before and expected == current:
-            return replace(memory, content_hash=current), after
-        return _write(engine, memory_id, after, expected_hash=expected, entry=entry), after
+        file, after = _redact_file(before.text, change(before))
+        expected = before.content_hash if expected_hash is None else expected_hash
+        if after.text == before.text and expected == before.content_hash:
+            return replace(memory, content_hash=expected), after
+        return _write(engine, memory_id, file, after, expected_hash=expected, entry=entry), after
 
 
 def delete(
@@ -247,9 +262,9 @@ def delete(
     StorageFailure, this one also where a purge could not reach a copy.
     """
     memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
-    texts = ((memory.id, _content(engine, memory.id)) for memory in memories)
+    files = ((memory.id, _content(engine, memory.id)) for memory in memories)
     if purge and memories:
-        demand_changeable(texts, actor, "delete ID")
+        demand_changeable(files, actor, "delete ID")
         return _purged(engine, memories, reason, actor, session)
     if len(memories) >= MANY and backup:
         before(engine, "delete")
@@ -257,15 +272,15 @@ def delete(
         action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor=actor, session=session
     )
     with engine.write_lock():
-        demand_changeable(texts, actor, "delete ID")
+        demand_changeable(files, actor, "delete ID")
         apply_changes(engine, [_removal(engine, replace(entry, memory_id=memory.id)) for memory in memories])
         _unindexed(engine, memories)
     return [memory.id for memory in memories]
 
 
-def _content(engine: Engine, memory_id: str) -> str:
+def _content(engine: Engine, memory_id: str) -> MemoryFile:
     vault, name = engine.vault_of(memory_id)
-    return vault.read(name).decode(errors="replace")
+    return parse_memory_file(vault.read(name).decode(errors="replace"))
 
 
 def _removal(engine: Engine, entry: Entry) -> Change:
@@ -298,9 +313,9 @@ def now() -> str:
     return format_time(time.time())
 
 
-def _stamped(before: str, changes: Mapping[str, object]) -> Mapping[str, object]:
+def _stamped(before: MemoryFile, changes: Mapping[str, object]) -> Mapping[str, object]:
     """The changes with the time; a file without front matter gets none for its time alone."""
-    return {**changes, "updated": now()} if changes or before.startswith("---") else changes
+    return {**changes, "updated": now()} if changes or before.closing else changes
 
 
 def _accepted(engine: Engine, content: str) -> Redacted:
@@ -361,6 +376,7 @@ def _entry(outcome: Saved, new: NewText) -> Entry:
 def _write(
     engine: Engine,
     memory_id: str,
+    file: MemoryFile,
     text: Redacted,
     *,
     expected_hash: str,
@@ -372,17 +388,17 @@ def _write(
         raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
     vault, name = engine.vault_of(memory_id)
     path = Path(vault.root).resolve() / f"{name}{SUFFIX}"
-    data = text.text.encode(errors="replace")
-    if len(data) > engine.limits().max_bytes:
+    size, limit = len(file.raw), engine.limits().max_bytes
+    if size > limit:
         raise InvalidRequest(
-            f"{memory_id!r} would have {len(data)} bytes; of more than {engine.limits().max_bytes} no file is read.",
+            f"{memory_id!r} would have {size} bytes; of more than {limit} no file is read.",
             "Split it, or raise index.max_file_bytes.",
             parameter="content",
         )
-    document = engine.parse(_file(vault.name, memory_id, path), data)
+    document = engine.document(_file(vault.name, memory_id, path), file)
     change = Change(entry, text, lambda _: vault.write(name, text, expected_hash=expected_hash), expected_hash)
     apply_changes(engine, [change], _SAVE_JOBS)
-    return _indexed(engine, replace(document, file=_seen(document.file, data)))
+    return _indexed(engine, replace(document, file=_seen(document.file, file.raw)))
 
 
 def _indexed(engine: Engine, document: Document) -> Memory:
@@ -438,13 +454,6 @@ def _file(source: str, memory_id: str, path: Path) -> SourceFile:
         writable=True,
         artifact=ArtifactClass.MEMORY,
     )
-
-
-def _decoded(raw: bytes, path: str) -> str:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError as error:
-        raise UnreadableFile(f"{path} is no UTF-8 text: {error.reason}.", "Save it as UTF-8.", path=path) from error
 
 
 def _writable(engine: Engine, memory_id: str) -> Memory:

@@ -1,151 +1,283 @@
-"""The YAML block at the head of a memory file: where it lies and what it says."""
+"""Front matter: YAML read and written, and what its keys mean in the words of the model.
+
+Reading tolerates older spellings and loose shapes. Writing gives the form a person would write: no line is folded, and
+only what must be is quoted.
+"""
 
 from __future__ import annotations
 
+import json
+import math
 import re
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple
+from typing import TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
+from scrimshaw.models import MemoryType, Provenance, Quality, Tier, Trust
 
-BOM = "\ufeff"
-_OPENING = re.compile(r"---[ \t]*\r?\n")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
-_DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
+Values = Mapping[str, object]
+Clean = Callable[[str], str]
+_Member = TypeVar("_Member", bound=StrEnum)
+
 # Twenty times the longest of real memories; a page of short keys takes ruamel.yaml 12 us a character.
-_LONGEST = 32_768
+LONGEST = 32_768
+SPELLINGS = {
+    "type": ("contextType", "context_type"),
+    "tier": ("importance_tier", "importanceTier"),
+    "trigger_phrases": ("triggerPhrases", "triggers"),
+    "topics": ("tags",),
+}
+
+_DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
 _NULL = "tag:yaml.org,2002:null"
+_WIDTH = 110  # a list that would make its line longer is written one item a line
+_WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
+_BLOCK = re.compile(r"[^\W\d_](?:(?!: | #).)*(?<![ :])")
+_FLOW = re.compile(r"[^\W\d_](?:[^,\[\]{}:#\"']*[^,\[\]{}:#\"' ])?")
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
-class FrontMatter(NamedTuple):
-    """A file's text in four pieces that join back to it; without front matter only `body` (and a BOM) has text.
-
-    `root` is the YAML mapping with its offsets into `yaml`, None where there is none or it is empty.
-    """
-
-    opening: str
-    yaml: str
-    closing: str
-    body: str
-    root: MappingNode | None = None
-
-    @property
-    def values(self) -> Mapping[str, object]:
-        """Keys and values as plain mappings, lists, None and text; numbers and dates stay as they are written."""
-        return {} if self.root is None else _mapping(self.root, {})
-
-    @property
-    def text(self) -> str:
-        return self.opening + self.yaml + self.closing + self.body
+# Read
 
 
-def read(text: str, name: str = "front matter") -> FrontMatter:
-    """Splits a file's text. A block between rules that is valid YAML but no mapping belongs to the body.
-
-    Raises UnreadableFile, naming `name` and the line, where the block is not valid YAML.
-    """
-    bom = BOM if text.startswith(BOM) else ""
-    start = _OPENING.match(text, len(bom))
-    end = _CLOSING.search(text, start.end()) if start else None
-    if start is None or end is None:
-        return FrontMatter(bom, "", "", text[len(bom) :])
-    yaml = text[start.end() : end.start()]
-    root = compose(yaml, name)
-    if root is not None and not isinstance(root, MappingNode):
-        return FrontMatter(bom, "", "", text[len(bom) :])
-    return FrontMatter(text[: start.end()], yaml, end[0], text[end.end() :], root)
-
-
-def compose(yaml: str, name: str = "front matter") -> Node | None:
+def compose_yaml(yaml: str, name: str) -> Node | None:
     """The node tree of a YAML text with marks into it, None when it holds nothing; never to be changed.
 
     Raises UnreadableFile, naming `name` and the line, where it is not valid YAML, too deep or too long.
     """
-    if _DEEP.search(yaml):
-        raise _broken(name, 1, "it is nested too deeply")
-    if len(yaml) > _LONGEST:
+    if len(yaml) > LONGEST:
         raise UnreadableFile(
-            f"{name}, line 1: the front matter has {len(yaml)} characters; at most {_LONGEST} are read.",
+            f"{name}, line 1: the front matter has {len(yaml)} characters; at most {LONGEST} are read.",
             "Shorten it, or move what is not metadata into the text.",
             line=1,
         )
-    try:
-        root = _composed(yaml)
-    except MarkedYAMLError as error:
-        raise _broken(name, _line(error), error.problem or error.context or "unknown problem") from error
-    except (YAMLError, ValueError, AssertionError) as error:  # the last for unknown %YAML versions
-        raise _broken(name, 1, str(error).partition("\n")[0]) from error
-    except RecursionError as error:
-        raise _broken(name, 1, "it is nested too deeply") from error
-    if root is not None and "*" in yaml and _holds_itself(root, {}):
-        raise _broken(name, 1, "an alias stands inside of what it names")
-    return root
-
-
-def _holds_itself(node: Node, seen: dict[int, bool]) -> bool:
-    """Whether an alias leads back to where it stands; `seen` says of each node whether it is still open."""
-    if id(node) in seen or not isinstance(node, MappingNode | SequenceNode):
-        return seen.get(id(node), False)
-    seen[id(node)] = True
-    parts = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
-    if any(_holds_itself(part, seen) for part in parts):
-        return True
-    seen[id(node)] = False
-    return False
-
-
-@lru_cache(maxsize=16)  # a change reads the same block several times
-def _composed(yaml: str) -> Node | None:
+    if _DEEP.search(yaml):
+        raise _invalid(name, 1, "it is nested too deeply")
     reader = YAML(typ="base", pure=True)
     reader.composer.warn_double_anchors = False
-    return reader.compose(yaml)  # type: ignore[no-any-return]  # untyped in ruamel.yaml
+    try:
+        root = reader.compose(yaml)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = 2 + (mark.line if mark else 0)
+        raise _invalid(name, line, error.problem or error.context or "unknown problem") from error
+    except (YAMLError, ValueError, AssertionError) as error:  # the last for unknown %YAML versions
+        raise _invalid(name, 1, str(error).partition("\n")[0]) from error
+    except RecursionError as error:
+        raise _invalid(name, 1, "it is nested too deeply") from error
+    if root is not None and "*" in yaml and _has_cycle(root, {}):
+        raise _invalid(name, 1, "an alias stands inside of what it names")
+    return root  # type: ignore[no-any-return]  # untyped in ruamel.yaml
 
 
-def plain(node: Node) -> object:
-    """A node as plain mappings, lists, None and text."""
-    return _plain(node, {})
-
-
-def _plain(node: Node, seen: dict[int, object]) -> object:
-    if id(node) in seen:  # an alias
+def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
+    """A node as plain mappings, lists, None and text; `seen` holds what aliases name."""
+    seen = {} if seen is None else seen
+    if id(node) in seen:
         return seen[id(node)]
     if isinstance(node, MappingNode):
-        return _mapping(node, seen)
+        values: dict[str, object] = {}
+        seen[id(node)] = values
+        for key, value in node.value:
+            values[_join_surrogates(str(key.value))] = convert_node(value, seen)
+        return values
     if isinstance(node, SequenceNode):
         items: list[object] = []
         seen[id(node)] = items
-        items.extend(_plain(child, seen) for child in node.value)
+        items.extend(convert_node(child, seen) for child in node.value)
         return items
-    return None if str(node.tag) == _NULL else _whole(node.value)
+    return None if str(node.tag) == _NULL else _join_surrogates(node.value)
 
 
-def _mapping(node: MappingNode, seen: dict[int, object]) -> dict[str, object]:
-    values: dict[str, object] = {}
-    seen[id(node)] = values
-    for key, value in node.value:
-        values[_whole(str(key.value))] = _plain(value, seen)
-    return values
+def convert_value(value: object) -> object:
+    """A value as it is read back after it was written as YAML."""
+    match value:
+        case str():
+            return _join_surrogates(str(value))
+        case Mapping():
+            return {_join_surrogates(str(key)): convert_value(item) for key, item in value.items()}
+        case list() | tuple():
+            return [convert_value(item) for item in value]
+        case None:
+            return None
+        case bool() | int() | float():
+            return json.dumps(value)
+    return _join_surrogates(str(value))
 
 
-def _whole(text: str) -> str:
+def _has_cycle(node: Node, is_open: dict[int, bool]) -> bool:
+    """Whether an alias leads back to a node that holds it; `is_open` tells of each node whether the walk is in it."""
+    if id(node) in is_open or not isinstance(node, MappingNode | SequenceNode):
+        return is_open.get(id(node), False)
+    is_open[id(node)] = True
+    parts = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
+    if any(_has_cycle(part, is_open) for part in parts):
+        return True
+    is_open[id(node)] = False
+    return False
+
+
+def _join_surrogates(text: str) -> str:
     """Joins surrogate pairs that a JSON writer escaped, and replaces lone ones, which no UTF-8 file can hold."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _line(error: MarkedYAMLError) -> int:
-    mark = error.problem_mark or error.context_mark
-    return 2 + (mark.line if mark else 0)
-
-
-def _broken(name: str, line: int, why: str) -> UnreadableFile:
+def _invalid(name: str, line: int, why: str) -> UnreadableFile:
     return UnreadableFile(
         f"{name}, line {line}: the front matter is not valid YAML: {why}.",
         "Correct that line, or quote a value that holds ': ' or starts with one of [ { * & ! | > @ `.",
         line=line,
     )
+
+
+# Write
+
+
+class Verbatim(str):
+    """YAML text that is written as it is."""
+
+    __slots__ = ()
+
+
+def format_entry(key: str, value: object, indent: str = "") -> str:
+    """`key: value` as one or more lines, without the last line's end."""
+    head = f"{indent}{format_flow(key)}:"
+    if isinstance(value, Mapping) and value and all(isinstance(item, list | tuple) for item in value.values()):
+        return "\n".join([head, *(format_entry(name, item, indent + "  ") for name, item in value.items())])
+    line = f"{head} {format_inline(value)}"
+    if isinstance(value, list | tuple) and len(line) > _WIDTH:
+        return "\n".join([head, *format_items(value, indent + "  ")])
+    return line
+
+
+def format_items(values: list[object] | tuple[object, ...], indent: str) -> list[str]:
+    """A block list, one line an item."""
+    return [f"{indent}- {format_flow(value)}" for value in values]
+
+
+def format_inline(value: object) -> str:
+    """A value that fills the rest of its line."""
+    return value if isinstance(value, str) and _is_plain(value, _BLOCK) else format_flow(value)
+
+
+def format_flow(value: object) -> str:
+    """A value that may be inside brackets."""
+    match value:
+        case Verbatim():
+            return value
+        case str():
+            return str(value) if _is_plain(value, _FLOW) else _quote(value)
+        case Mapping():
+            return "{" + ", ".join(f"{format_flow(k)}: {format_flow(v)}" for k, v in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ", ".join(map(format_flow, value)) + "]"
+        case None | bool() | int() | float():
+            return json.dumps(value)
+    return _quote(str(value))
+
+
+def _is_plain(text: str, shape: re.Pattern[str]) -> bool:
+    if _MOMENT.fullmatch(text):
+        return True
+    return text.isprintable() and text.lower() not in _WORDS and shape.fullmatch(text) is not None
+
+
+def _quote(text: str) -> str:
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+# Meaning
+
+
+def find_spelling(values: Values, key: str) -> str:
+    """The name under which the file knows a key: its own name first, then the older ones."""
+    return next((name for name in (key, *SPELLINGS.get(key, ())) if name in values), key)
+
+
+def parse_line(value: object) -> str:
+    """A scalar on one line; nothing for a list or a mapping."""
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def parse_title(values: Values, clean: Clean = str) -> str:
+    """The title on one line, empty where there is none."""
+    return clean(parse_line(values.get("title"))).strip()
+
+
+def parse_type(values: Values) -> MemoryType:
+    """The type, general where none is known."""
+    return _parse_member(MemoryType, values.get(find_spelling(values, "type")), MemoryType.GENERAL)
+
+
+def parse_tier(values: Values) -> Tier:
+    """The tier that the file claims."""
+    return _parse_member(Tier, values.get(find_spelling(values, "tier")), Tier.NORMAL)
+
+
+def limit_tier(tier: Tier, trust: Trust) -> Tier:
+    """The tier as claimed; only what a person vouches for can be constitutional, else it is important."""
+    return Tier.IMPORTANT if tier == Tier.CONSTITUTIONAL and trust != Trust.HUMAN else tier
+
+
+def parse_phrases(values: Values, key: str, clean: Clean = str) -> tuple[str, ...]:
+    """A list of texts without blanks and repeats; a single text is split at its commas."""
+    value = values.get(find_spelling(values, key))
+    items = value if isinstance(value, list) else parse_line(value).split(",")
+    cleaned = (clean(parse_line(item)).strip() for item in items if parse_line(item))
+    return tuple(dict.fromkeys(filter(None, cleaned)))
+
+
+def parse_provenance(values: Values, clean: Clean = str, default: Trust = Trust.HUMAN) -> Provenance:
+    """Who vouches, `default` where the file does not say.
+
+    A trust that is stated but unknown counts as the lowest, so that no spelling raises it.
+    """
+    stated = values.get("provenance")
+    if stated is None:
+        return Provenance(trust=default)
+    fields = stated if isinstance(stated, Mapping) else {"source": stated, "trust": stated}
+    return Provenance(
+        source=clean(parse_line(fields.get("source"))) or Provenance().source,
+        trust=_parse_member(Trust, fields["trust"], Trust.WEB) if "trust" in fields else default,
+        session=clean(parse_line(fields.get("session"))),
+    )
+
+
+def parse_quality(values: Values, clean: Clean = str) -> Quality | None:
+    """The gate's verdict, also from the older top-level keys; None without a numeric score."""
+    stated = values.get("quality")
+    if not isinstance(stated, Mapping):
+        stated = {"score": values.get("quality_score"), "flags": values.get("quality_flags")}
+    try:
+        score = float(parse_line(stated.get("score")))
+    except ValueError:
+        return None
+    if math.isnan(score):
+        return None
+    return Quality(score=min(max(score, 0.0), 1.0), flags=parse_phrases(stated, "flags", clean))
+
+
+def parse_time(value: object) -> str:
+    """An ISO date or time; a time with an offset is given in UTC. Nothing where it is neither."""
+    try:
+        when = datetime.fromisoformat(parse_line(value))
+        if when.tzinfo is None:
+            return when.isoformat().removesuffix("T00:00:00")
+        return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    except (ValueError, OverflowError):
+        return ""
+
+
+def _parse_member(kind: type[_Member], value: object, default: _Member) -> _Member:
+    try:
+        return kind(parse_line(value).lower())
+    except ValueError:
+        return default

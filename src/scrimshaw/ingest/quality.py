@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from scrimshaw.ingest import contamination, sheet
+from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.quality_rules import RULES, Case, Defect
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
@@ -35,18 +36,17 @@ class Verdict(Struct, frozen=True):
 
 
 def judge(
-    text: str,
+    file: MemoryFile,
     *,
-    name: str = "",
     tool_calls: int | None = None,
     phrases: Sequence[str] = contamination.DEFAULT,
 ) -> Verdict:
     """The verdict on a whole Markdown file of any shape, with or without front matter; never raises.
 
-    `name` is the file's, to name it in a reason; `tool_calls` how many its session made, None if that is not known or
-    the file is no record of a session; `phrases` how sentences of chatter begin.
+    `tool_calls` is how many its session made, None if that is not known or the file is no record of a session.
+    `phrases` is how sentences of chatter begin.
     """
-    case = Case(sheet.read(text, name), tool_calls, phrases)
+    case = Case(sheet.read(file), tool_calls, phrases)
     defects = [defect for rule in RULES for defect in rule(case)]
     defects.sort(key=lambda defect: not defect.rejects)
     flags = tuple(dict.fromkeys(defect.flag for defect in defects))

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.ingest import boilerplate, contamination, metadata
+from scrimshaw.ingest import boilerplate, contamination
 from scrimshaw.ingest.boilerplate import plain
+from scrimshaw.ingest.front_matter import parse_provenance
 from scrimshaw.ingest.sheet import Field, Sheet
 
 MANY_TOOL_CALLS = 5  # from here on a session must be findable by trigger phrases, REQ-021
@@ -81,7 +82,7 @@ class Case(NamedTuple):
     @property
     def shows_session(self) -> bool:
         """Whether the file is the record of a session, and not a note somebody wrote."""
-        made_of_one = metadata.provenance(self.sheet.values, str).source == "session"
+        made_of_one = parse_provenance(self.sheet.values).source == "session"
         says_so = made_of_one or "session_id" in self.sheet.values or any(self.sheet.named("session_id"))
         return says_so or (self.tool_calls or 0) >= MANY_TOOL_CALLS
 

@@ -9,7 +9,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from scrimshaw.ingest.markdown import readable_url
+from scrimshaw.ingest.markdown import decode_url
 
 Exists = Callable[[str], bool]
 Rename = tuple[str, str]
@@ -161,7 +161,7 @@ def _inline(line: str, number: int, offset: int) -> Iterator[Reference]:
     plain = _CODE.sub(lambda match: " " * len(match[0]), line)
     for link in _untouched(_LINK, plain, line):
         path = _POSITION.sub("", link[1].partition("?")[0])
-        if _is_possible(readable_url(path).replace(" ", "_"), rooted=True):
+        if _is_possible(decode_url(path).replace(" ", "_"), rooted=True):
             kind, start = ReferenceKind.LINK, offset + link.start(1)
             yield Reference(path=path, kind=kind, line=number, start=start, certain=not path.startswith("/"))
     for link in _untouched(_WIKILINK, plain, line):
@@ -197,7 +197,7 @@ def _is_certain(path: str) -> bool:
 
 
 def _is_stale(reference: Reference, bases: Sequence[str], exists: Exists, names: Collection[str]) -> bool:
-    path = readable_url(reference.path).strip("/")
+    path = decode_url(reference.path).strip("/")
     if reference.kind == ReferenceKind.WIKILINK and path.removesuffix(".md") in names:
         return False
     ways = (path, f"{path}.md") if reference.kind == ReferenceKind.WIKILINK else (path,)

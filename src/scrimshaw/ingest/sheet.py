@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest import front_matter, metadata
+from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_title
+from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.prose import Line, lines
 
 _HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]+([^\n]*)")
@@ -55,20 +56,20 @@ class Sheet(NamedTuple):
 
     def phrases(self, key: str) -> tuple[str, ...]:
         """A list among the values, under any of its spellings."""
-        return metadata.phrases(self.values, key, str)
+        return parse_phrases(self.values, key)
 
     def line(self, key: str) -> str:
         """A single value, on one line."""
-        return metadata.line(self.values.get(key))
+        return parse_line(self.values.get(key))
 
     def named(self, *names: str) -> Iterator[Field]:
         """The fields of these names, or in sections of these names."""
         return (field for field in self.fields if field.name in names or field.section in names)
 
 
-def read(text: str, name: str = "") -> Sheet:
-    """Takes any Markdown file apart; never raises. `name` is that of the file, for what cannot be read of it."""
-    values, body, broken = _front_matter(text, name or "front matter")
+def read(file: MemoryFile) -> Sheet:
+    """Takes any Markdown file apart; never raises."""
+    values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
     headings: list[Heading] = []
     fields: list[Field] = []
     section, row = "", 0
@@ -94,19 +95,10 @@ def slug(text: str) -> str:
     return "_".join(re.findall(r"[^\W_]+", text.lower()))
 
 
-def _front_matter(text: str, name: str) -> tuple[Mapping[str, object], str, str]:
-    try:
-        parts = front_matter.read(text, name)
-    except UnreadableFile as error:
-        first = next(lines(text))
-        return {}, text[first.end :] if first.kind == "other" else text, error.message
-    return parts.values, parts.body, ""
-
-
 def _metadata(fence: str) -> tuple[Mapping[str, object], str]:
     yaml = fence.partition("\n")[2].rpartition("```")[0]
     try:
-        found = front_matter.plain(node) if (node := front_matter.compose(yaml, "metadata block")) else None
+        found = convert_node(node) if (node := compose_yaml(yaml, "metadata block")) else None
     except UnreadableFile as error:
         return {}, error.message
     return (found, "") if isinstance(found, dict) else ({}, "")
@@ -123,7 +115,7 @@ def _joined(first: Mapping[str, object], second: Mapping[str, object]) -> Mappin
 
 
 def _title(values: Mapping[str, object], headings: list[Heading]) -> str:
-    stated = _TITLE_PATH.sub("", metadata.title(values, str))
+    stated = _TITLE_PATH.sub("", parse_title(values))
     return stated or next((heading.text for heading in headings if heading.level == 1), "")
 
 

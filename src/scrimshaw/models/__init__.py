@@ -33,6 +33,7 @@ from scrimshaw.models.memory import (
     Status,
     Tier,
     Trust,
+    content_hash,
 )
 from scrimshaw.models.session import (
     DRAFT_JOB,
@@ -98,4 +99,5 @@ __all__ = [
     "Status",
     "Tier",
     "Trust",
+    "content_hash",
 ]

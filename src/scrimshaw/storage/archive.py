@@ -22,9 +22,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import make_folders, storage_errors, sync_file, sync_folder, temporary_of
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.private import PRIVATE_FOLDER, make_private
 
 FORMAT = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -13,7 +12,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from scrimshaw.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, ReadOnly, VaultBusy
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors, sweep
 from scrimshaw.storage.paths import check_id, locate
 
@@ -23,11 +22,6 @@ LOCK_POLL_S = 0.002
 SHARED_TIMEOUT_S = 10.0
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
-
-
-def content_hash(data: bytes) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    return hashlib.sha256(data).hexdigest()
 
 
 def is_text(data: bytes) -> bool:

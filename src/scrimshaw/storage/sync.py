@@ -13,8 +13,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
-from scrimshaw.models import Document, Skip, SourceFile
-from scrimshaw.storage.files import content_hash
+from scrimshaw.models import Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.ports import FileState, Index
 from scrimshaw.storage.scan import Limits, Source, scan
 

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scrimshaw.errors import Conflict, ScrimshawError, StorageFailure
-from scrimshaw.models import Redacted
+from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import (
     TEMP_PREFIX,
     prune,
@@ -32,7 +32,6 @@ from scrimshaw.storage.durable import (
     sync_folder,
     temporary_of,
 )
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.private import PRIVATE_FOLDER
 
 MARKER = TEMP_PREFIX + "swap.json"

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from msgspec import Struct
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest import front_matter
-from scrimshaw.ingest.documents import content_hash
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.models import content_hash
 from scrimshaw_lab.proving.operations import body_hash
 from scrimshaw_lab.proving.protocol import Ack, Intent, Message, Operation, Refused
 
@@ -134,6 +134,6 @@ def _fulfils(intent: Intent, raw: bytes | None, digest: str) -> bool:
 def _body_hash(raw: bytes) -> str:
     """The hash of a file's body, "" for a file that cannot be read."""
     try:
-        return body_hash(front_matter.read(raw.decode()).body)
+        return body_hash(parse_memory_file(raw).body)
     except (UnreadableFile, UnicodeDecodeError):
         return ""

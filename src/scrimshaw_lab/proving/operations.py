@@ -13,12 +13,11 @@ from scrimshaw.engine import checkpoints, history, index, links, sessions, write
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
 from scrimshaw.errors import Conflict
-from scrimshaw.ingest import front_matter
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import EventKind, Filters, ItemKind, NewItem, Observation, Relation
+from scrimshaw.models import EventKind, Filters, ItemKind, NewItem, Observation, Relation, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import replace_file
-from scrimshaw.storage.files import content_hash
 from scrimshaw_lab.proving.protocol import Ack, Intent, Operation, Role
 
 # Memories that every writer changes.
@@ -52,7 +51,7 @@ class Desk:
 
     def body(self, memory_id: str) -> str:
         """The body that a memory's file has now."""
-        return front_matter.read(self.path(memory_id).read_text(encoding="utf-8")).body
+        return parse_memory_file(self.path(memory_id).read_bytes()).body
 
 
 class Planned(NamedTuple):

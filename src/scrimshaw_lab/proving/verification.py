@@ -14,10 +14,9 @@ from scrimshaw.engine import checkpoints, index
 from scrimshaw.engine.core import MEMORIES, Engine, open_engine
 from scrimshaw.engine.read import search
 from scrimshaw.errors import DamagedDatabase
-from scrimshaw.models import Filters
+from scrimshaw.models import Filters, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw_lab.proving.account import Account, Expected, Step, book, expectations, rows
 from scrimshaw_lab.proving.protocol import Fault

@@ -18,17 +18,17 @@ from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.starting.taken import Taken
 from scrimshaw.engine.write import NewText, save, update
 from scrimshaw.errors import ScrimshawError, UnreadableFile
-from scrimshaw.ingest import front_matter, markdown, metadata
 from scrimshaw.ingest.documents import text_hash
 from scrimshaw.ingest.elsewhere import OtherMemory
 from scrimshaw.ingest.elsewhere.basic_memory import parse_note
 from scrimshaw.ingest.elsewhere.entity_graph import parse_graph
 from scrimshaw.ingest.elsewhere.guidance import parse_guidance
-from scrimshaw.ingest.headings import headings
+from scrimshaw.ingest.front_matter import parse_time
+from scrimshaw.ingest.markdown import parse_headings
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, Edge, MemoryType, Trust
+from scrimshaw.models import ArtifactClass, Degradation, Edge, MemoryType, Trust, content_hash
 from scrimshaw.storage.artifacts import artifact_class
-from scrimshaw.storage.files import content_hash
 from scrimshaw.storage.git import Deleted, deleted_files, last_text
 
 GUIDANCE = ("CLAUDE.md", "AGENTS.md", "GEMINI.md")
@@ -158,7 +158,7 @@ def _decision(deleted: Deleted, text: str) -> _Found:
         title=_title(body) or name,
         content=f"{note}\n\n{body.strip()}",
         type=MemoryType.DECISION,
-        created=metadata.moment(deleted.at),
+        created=parse_time(deleted.at),
     )
     return _Origin(source="decisions", place=_place(deleted), trust=Trust.HUMAN), other
 
@@ -237,14 +237,12 @@ def _id(origin: _Origin, other: OtherMemory) -> str:
 
 
 def _body(text: str, path: str) -> str:
-    try:
-        return front_matter.read(text, path).body
-    except UnreadableFile:
-        return text
+    file = parse_memory_file(text, path)
+    return text if file.problem else file.body
 
 
 def _title(body: str) -> str:
-    found = (each.text for each in headings(markdown.read(body), body) if each.text)
+    found = (each.text for each in parse_headings(body) if each.text)
     return next(found, "")
 
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from scrimshaw.ingest import front_matter, markdown, metadata
 from scrimshaw.ingest.elsewhere import OtherMemory
 from scrimshaw.ingest.elsewhere.relation_words import relations_of
-from scrimshaw.ingest.headings import headings
+from scrimshaw.ingest.front_matter import parse_line, parse_phrases, parse_time
+from scrimshaw.ingest.markdown import parse_headings
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import MemoryType
 
 _OBSERVATION = re.compile(r"^[ \t]*[-*][ \t]+\[([^\]\[()]{2,60})\][ \t]+(\S.*)$", re.MULTILINE)
@@ -39,18 +40,19 @@ def parse_note(text: str, path: str) -> OtherMemory:
 
     Raises UnreadableFile for broken front matter.
     """
-    parts = front_matter.read(text, path)
-    values, body = parts.values, parts.body.strip()
+    file = parse_memory_file(text, path)
+    file.raise_problem()
+    values, body = file.values, file.body.strip()
     found = _OBSERVATION.findall(body)
     tags = (tag for _, said in found for tag in _TAG.findall(said))
     return OtherMemory(
-        name=metadata.line(values.get("permalink")) or path,
-        title=metadata.line(values.get("title")) or _first_heading(body) or path.rpartition("/")[2],
+        name=parse_line(values.get("permalink")) or path,
+        title=parse_line(values.get("title")) or _first_heading(body) or path.rpartition("/")[2],
         content=body,
-        type=_type(metadata.line(values.get("type")), [category for category, _ in found]),
-        topics=tuple(dict.fromkeys((*metadata.phrases(values, "topics", str), *tags))),
+        type=_type(parse_line(values.get("type")), [category for category, _ in found]),
+        topics=tuple(dict.fromkeys((*parse_phrases(values, "topics"), *tags))),
         relations=relations_of(_RELATION.findall(body)),
-        created=metadata.moment(values.get("created")),
+        created=parse_time(values.get("created")),
     )
 
 
@@ -62,4 +64,4 @@ def _type(stated: str, categories: list[str]) -> MemoryType:
 
 
 def _first_heading(body: str) -> str:
-    return next((each.text for each in headings(markdown.read(body), body) if each.text), "")
+    return next((each.text for each in parse_headings(body) if each.text), "")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from scrimshaw.ingest import front_matter, markdown
 from scrimshaw.ingest.elsewhere import OtherMemory
-from scrimshaw.ingest.headings import headings
+from scrimshaw.ingest.markdown import parse_headings
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import Heading, MemoryType
 
 # Letters and digits below which a section holds nothing worth finding on its own: about a line.
@@ -28,8 +28,10 @@ def parse_guidance(text: str, stem: str) -> tuple[OtherMemory, ...]:
 
     `stem` is the file's name without suffix. Raises UnreadableFile for broken front matter.
     """
-    body = _COMMENT.sub("", front_matter.read(text, stem).body)
-    found = headings(markdown.read(body), body)
+    file = parse_memory_file(text, stem)
+    file.raise_problem()
+    body = _COMMENT.sub("", file.body)
+    found = parse_headings(body)
     return tuple(_memory(stem, heading, part) for heading, part in _sections(body, found) if _has_substance(part))
 
 

@@ -1,0 +1,405 @@
+"""A memory file, parsed once: the value that travels instead of its text.
+
+An edit leaves every byte outside the changed keys as it was: order, comments, quoting, indentation and line ends. It is
+planned on the YAML that was parsed first, so editing a file, even several times, parses nothing again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain
+from typing import NamedTuple
+
+from msgspec import Struct
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
+
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest.front_matter import (
+    LONGEST,
+    SPELLINGS,
+    Verbatim,
+    compose_yaml,
+    convert_node,
+    convert_value,
+    find_spelling,
+    format_entry,
+    format_inline,
+    format_items,
+)
+from scrimshaw.ingest.markdown import format_relation, parse_reference, parse_strength
+from scrimshaw.models import Edge, MemoryType, Provenance, Quality, Relation, Tier, content_hash
+
+BOM = "\ufeff"
+_OPENING = re.compile(r"---[ \t]*\r?\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
+_LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_COLON = re.compile(r"[ \t]*:")
+_IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
+# Anchors, aliases, tags, explicit keys and tabs: with these an entry's text may not be all that belongs to it.
+_ENTANGLED = re.compile(r"[&*!?%\t]")
+_KEYS = {"title", "relations", "provenance", "created", "updated", "quality", *SPELLINGS, *chain(*SPELLINGS.values())}
+
+
+@dataclass(frozen=True, eq=False)
+class MemoryFile:
+    """A file's text in four pieces that join back to it, and the values of its front matter.
+
+    Without front matter only `body` (and a BOM in `opening`) has text; a block between rules that is valid YAML but no
+    mapping belongs to the body.
+    """
+
+    opening: str
+    yaml: str
+    closing: str
+    body: str
+    #: Front matter as plain mappings, lists, None and text; numbers and dates stay as they are written.
+    values: Mapping[str, object] = field(default_factory=dict)
+    #: Why the front matter could not be read; `values` is empty then.
+    problem: UnreadableFile | None = None
+    #: The parsed file that this one was edited from, and the keys that differ from it.
+    base: MemoryFile | None = None
+    changes: Mapping[str, object] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        """The whole file."""
+        return self.opening + self.yaml + self.closing + self.body
+
+    @cached_property
+    def raw(self) -> bytes:
+        """The bytes of the file."""
+        return self.text.encode(errors="replace")
+
+    @cached_property
+    def content_hash(self) -> str:
+        """SHA-256 of the file's bytes, in hex."""
+        return content_hash(self.raw)
+
+    @cached_property
+    def root(self) -> MappingNode | None:
+        """The YAML mapping with its offsets into `yaml`, None where there is none or it is empty."""
+        node = compose_yaml(self.yaml, "front matter") if self.yaml else None
+        return node if isinstance(node, MappingNode) else None
+
+    def raise_problem(self) -> None:
+        """Raise UnreadableFile where the front matter could not be read."""
+        if self.problem:
+            raise self.problem
+
+
+class NewMemory(Struct, frozen=True, kw_only=True):
+    """The front matter of a memory to be written; `relations` say target, strength and evidence, not the source.
+
+    `facts` are further keys, written last.
+    """
+
+    title: str
+    type: MemoryType = MemoryType.GENERAL
+    tier: Tier = Tier.NORMAL
+    trigger_phrases: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    relations: tuple[Edge, ...] = ()
+    provenance: Provenance | None = None
+    created: str = ""
+    updated: str = ""
+    quality: Quality | None = None
+    facts: Mapping[str, object] = {}
+
+
+def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFile:
+    """A file of any shape; broken front matter is reported in `problem`, which names `name` and the line.
+
+    Raises UnreadableFile, naming `name` and the line, for bytes that are no UTF-8 text.
+    """
+    text = raw if isinstance(raw, str) else decode_text(raw, name)
+    bom = BOM if text.startswith(BOM) else ""
+    start = _OPENING.match(text, len(bom))
+    end = _CLOSING.search(text, start.end()) if start else None
+    if start is None or end is None:
+        return MemoryFile(bom, "", "", text[len(bom) :])
+    pieces = text[: start.end()], text[start.end() : end.start()], end[0], text[end.end() :]
+    try:
+        root = compose_yaml(pieces[1], name)
+    except UnreadableFile as error:
+        return MemoryFile(*pieces, problem=error)
+    if root is None:
+        return MemoryFile(*pieces)
+    if not isinstance(root, MappingNode):
+        return MemoryFile(bom, "", "", text[len(bom) :])
+    values = convert_node(root)
+    file = MemoryFile(*pieces, values=values if isinstance(values, dict) else {})
+    file.__dict__["root"] = root
+    return file
+
+
+def decode_text(raw: bytes, name: str) -> str:
+    """A file's bytes as text; raises UnreadableFile, naming `name` and line, for what is no UTF-8 text."""
+    offset, found = raw.find(b"\0"), "a NUL byte: it is binary or UTF-16"
+    try:
+        if offset < 0:
+            return raw.decode()
+    except UnicodeDecodeError as error:
+        offset, found = error.start, "a byte that is not UTF-8"
+    line = raw.count(b"\n", 0, offset) + 1
+    raise UnreadableFile(f"{name}, line {line}: the file holds {found}.", "Save it as UTF-8 text.", line=line)
+
+
+def render_memory_file(meta: NewMemory, body: str) -> MemoryFile:
+    """A new file: front matter with the keys that have values, then `body` exactly as given."""
+    relations: dict[str, list[object]] = {}
+    for edge in meta.relations:
+        item = format_relation(edge.target, edge.strength, edge.evidence)
+        relations.setdefault(str(edge.relation), []).append(item)
+    keys = {
+        "title": meta.title,
+        "type": meta.type.value,
+        "tier": meta.tier.value,
+        "trigger_phrases": meta.trigger_phrases,
+        "topics": meta.topics,
+        "relations": relations,
+        "provenance": _format_provenance(meta.provenance),
+        "created": meta.created,
+        "updated": meta.updated,
+        "quality": {} if meta.quality is None else {"score": meta.quality.score, "flags": meta.quality.flags},
+    }
+    values = {key: value for key, value in keys.items() if value} | dict(meta.facts)
+    yaml = "".join(format_entry(key, value) + "\n" for key, value in values.items())
+    file = MemoryFile("---\n", yaml, "---\n", body, {key: convert_value(value) for key, value in values.items()})
+    return file if len(yaml) <= LONGEST else parse_memory_file(file.text)
+
+
+def _format_provenance(value: Provenance | None) -> Mapping[str, str]:
+    if value is None:
+        return {}
+    session = {"session": value.session} if value.session else {}
+    return {"source": value.source, **session, "trust": value.trust.value}
+
+
+# Edit
+
+
+def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str | None = None) -> MemoryFile:
+    """The file with the changed keys, and with `body` where one is given; None deletes a key.
+
+    A key that the file knows under an older spelling is changed under that spelling. A file without front matter
+    gets one only for keys to hold, or so that a body starting with a `---` block is not read as one.
+    Raises UnreadableFile where the front matter is broken or cannot be edited key by key.
+    """
+    file.raise_problem()
+    base = file.base or file
+    named = {**file.changes, **{find_spelling(file.values, key): value for key, value in changes.items()}}
+    named = {key: value for key, value in named.items() if value is not None or key in base.values}
+    opening, closing = file.opening, file.closing
+    if not closing and (named or (body is not None and _opens_front_matter(body))):
+        closing = "---" + _newline(file)
+        opening += closing
+    yaml = _apply_changes(base, named)
+    values = {key: value for key, value in base.values.items() if key not in named or named[key] is not None}
+    values |= {key: convert_value(value) for key, value in named.items() if value is not None}
+    edited = MemoryFile(opening, yaml, closing, file.body if body is None else body, values, base=base, changes=named)
+    return _reparse(base, edited) if _is_entangled(base, edited) else edited
+
+
+def add_relation(
+    file: MemoryFile, relation: Relation, target: str, strength: float = 1.0, evidence: str = ""
+) -> MemoryFile:
+    """The file with the relation to `target`; one that is there already gets the new strength (0..1) and evidence."""
+    others = [item for item in _relation_items(file, relation) if _target(item) != parse_reference(target)]
+    return _with_relation(file, relation, [*others, format_relation(target, parse_strength(strength), evidence)])
+
+
+def remove_relation(file: MemoryFile, relation: Relation, target: str) -> MemoryFile:
+    """The file without the relation to `target`; unchanged where there is none."""
+    items = _relation_items(file, relation)
+    others = [item for item in items if _target(item) != parse_reference(target)]
+    return file if len(others) == len(items) else _with_relation(file, relation, others)
+
+
+def _relation_items(file: MemoryFile, relation: Relation) -> list[object]:
+    file.raise_problem()
+    relations = file.values.get("relations")
+    present = relations.get(relation) if isinstance(relations, Mapping) else None
+    if present is None:
+        return []
+    return present if isinstance(present, list) else [present]
+
+
+def _target(item: object) -> str:
+    return parse_reference(str(item.get("id", "") if isinstance(item, Mapping) else item))
+
+
+def _with_relation(file: MemoryFile, relation: Relation, items: list[object]) -> MemoryFile:
+    present = file.values.get("relations")
+    relations = dict(present) if isinstance(present, Mapping) else {}
+    if items:
+        relations[relation.value] = items
+    else:
+        relations.pop(relation.value, None)
+    return edit_memory_file(file, {"relations": relations or None})
+
+
+def _opens_front_matter(body: str) -> bool:
+    parsed = parse_memory_file(body)
+    parsed.raise_problem()
+    return parsed.body != body
+
+
+def _is_entangled(base: MemoryFile, edited: MemoryFile) -> bool:
+    """Whether an edit may have reached beyond its keys, so that the result must be parsed to be sure."""
+    pairs = base.root.value if edited.changes and base.root is not None else []
+    return bool(edited.changes) and (
+        not _KEYS.issuperset(edited.changes)
+        or len(edited.yaml) > LONGEST
+        or len(pairs) != len(base.values)
+        or _ENTANGLED.search(base.yaml) is not None
+        or any(name.value in edited.changes and _is_long_flow(value) for name, value in pairs)
+    )
+
+
+def _is_long_flow(node: Node) -> bool:
+    """Whether a value in brackets, in quotes or plain goes on below its first line."""
+    if isinstance(node, CollectionNode) and not node.flow_style:
+        return any(map(_is_long_flow, chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value))
+    return bool(node.end_mark.line > node.start_mark.line)
+
+
+def _reparse(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
+    after = parse_memory_file(edited.text)
+    if (
+        after.problem is None
+        and set(after.values) ^ set(base.values) <= set(edited.changes)
+        and after.body == edited.body
+    ):
+        return after
+    named = ", ".join(map(repr, edited.changes))
+    raise UnreadableFile(f"The key {named} cannot be changed without changing others.", "Edit the file by hand.")
+
+
+class _Place(NamedTuple):
+    """Where a key is: its nodes, and the offsets of its lines; blank and comment lines after it are not its own."""
+
+    key: ScalarNode
+    value: CollectionNode | ScalarNode
+    start: int
+    end: int
+
+
+class _Splice(NamedTuple):
+    """A stretch of the YAML and the text that replaces it."""
+
+    start: int
+    end: int
+    text: str
+
+
+def _apply_changes(base: MemoryFile, changes: Mapping[str, object]) -> str:
+    if not changes:
+        return base.yaml
+    if base.root is not None and base.root.flow_style:
+        raise UnreadableFile("The front matter is one bracketed line.", "Write one key a line, then try again.")
+    # A new line among the relations belongs before a new key at the same place.
+    ordered = sorted(changes.items(), key=lambda change: change[0] != "relations")
+    splices = [splice for key, value in ordered for splice in _plan_change(base, key, value)]
+    pieces: list[str] = []
+    newline, at = _newline(base), 0
+    for splice in sorted(splices, key=lambda splice: splice.start):
+        pieces += base.yaml[at : splice.start], splice.text.replace("\n", newline)
+        at = splice.end
+    return "".join([*pieces, base.yaml[at:]])
+
+
+def _plan_change(base: MemoryFile, key: str, value: object) -> Iterator[_Splice]:
+    stop = len(base.yaml)
+    place = _find_key(base.yaml, base.root, stop, key)
+    if key == "relations" and place and isinstance(place.value, MappingNode) and _is_block(place.value, place.key):
+        before, after = base.values.get(key), value
+        if isinstance(before, Mapping) and isinstance(after, Mapping):
+            for name in dict.fromkeys([*before, *after]):
+                if before.get(name) != after.get(name):
+                    yield _plan_entry(base.yaml, place.value, place.end, name, after.get(name))
+            return
+    yield _plan_entry(base.yaml, base.root, stop, key, value)
+
+
+def _plan_entry(yaml: str, mapping: MappingNode | None, stop: int, key: str, value: object) -> _Splice:
+    place = _find_key(yaml, mapping, stop, key)
+    indent = " " * (mapping.start_mark.column if mapping is not None else 0)
+    if place and value is None:
+        return _Splice(place.start, place.end, "")
+    if place and (span := _inline_span(yaml, place)):
+        node = place.value
+        if isinstance(node, SequenceNode) and isinstance(value, list | tuple):
+            value = _reuse_items(yaml, node, value)
+        blank = " " if node.start_mark.index == node.end_mark.index else ""
+        return _Splice(*span, blank + format_inline(value))
+    items = value if isinstance(value, list | tuple) else ()
+    if place and items and isinstance(place.value, SequenceNode) and _is_block(place.value, place.key):
+        lines = format_items(_reuse_items(yaml, place.value, items), " " * place.value.start_mark.column)
+        return _Splice(_line_start(place.value), place.end, "\n".join(lines) + "\n")
+    start, end = (place.start, place.end) if place else (stop, stop)
+    return _Splice(start, end, format_entry(key, value, indent) + "\n")
+
+
+def _newline(file: MemoryFile) -> str:
+    first = _LINES.match(file.opening.removeprefix(BOM) or file.body)
+    return "\r\n" if first and first[0].endswith("\r\n") else "\n"
+
+
+def _find_key(yaml: str, mapping: MappingNode | None, stop: int, key: str) -> _Place | None:
+    """The last entry of that name, which is the one that counts."""
+    pairs = mapping.value if mapping is not None else []
+    starts = [_line_start(name) for name, _ in pairs] + [stop]
+    for number in reversed(range(len(pairs))):
+        name, value = pairs[number]
+        if name.value == key:
+            start = starts[number]
+            return _Place(name, value, start, _entry_end(yaml[start : starts[number + 1]], start, name))
+    return None
+
+
+def _line_start(node: Node) -> int:
+    return int(node.start_mark.index - node.start_mark.column)
+
+
+def _entry_end(text: str, start: int, node: Node) -> int:
+    """The offset where an entry's own lines end: before the blank lines and comments that follow it."""
+    lines = _LINES.findall(text)
+    while len(lines) > 1:
+        idle = _IDLE.fullmatch(lines[-1])
+        if idle is None or not (lines[-1].isspace() or len(idle[1]) <= node.start_mark.column):
+            break
+        lines.pop()
+    return start + sum(map(len, lines))
+
+
+def _reuse_items(yaml: str, node: Node, values: Sequence[object]) -> list[object]:
+    """Items that were there before keep their own spelling."""
+    known = [(convert_node(child), _source(yaml, child)) for child in node.value]
+    return [next((Verbatim(text) for old, text in known if text and old == value), value) for value in values]
+
+
+def _source(yaml: str, node: Node) -> str:
+    start, end = node.start_mark.index, node.end_mark.index
+    if isinstance(node, CollectionNode) and not node.flow_style:
+        end = _entry_end(yaml[start:end], start, node)
+    return yaml[start:end].rstrip().replace("\r\n", "\n")
+
+
+def _inline_span(yaml: str, place: _Place) -> tuple[int, int] | None:
+    """Where a value is that starts on its key's line and is no block; an alias is elsewhere, so None."""
+    key, value = place.key, place.value
+    start, end = value.start_mark.index, value.end_mark.index
+    if start < key.end_mark.index:
+        return None
+    if start == end:  # nothing is written: ruamel.yaml puts the mark behind a comment
+        colon = _COLON.match(yaml, key.end_mark.index)
+        return (colon.end(), colon.end()) if colon else None
+    is_flow = value.flow_style if isinstance(value, CollectionNode) else value.style not in ("|", ">")
+    return (start, end) if is_flow and value.start_mark.line == key.end_mark.line else None
+
+
+def _is_block(node: CollectionNode, key: ScalarNode) -> bool:
+    return not node.flow_style and node.start_mark.line > key.end_mark.line
