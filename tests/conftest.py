@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 import pytest
+from hypothesis import settings
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests.samples` is found however pytest was started
 
@@ -18,6 +19,10 @@ from scrimshaw.engine import Engine, open_engine
 from scrimshaw.search.embedders.base import Embedder
 from scrimshaw.search.embedders.minilm import MiniLMEmbedder
 from scrimshaw.search.pipeline import Searcher
+
+# A busy machine may take any time for an example.
+settings.register_profile("patient", deadline=None)
+settings.load_profile("patient")
 
 
 class OpenMemory(Protocol):
