@@ -19,7 +19,8 @@ from tempfile import TemporaryDirectory
 from benchmarks.figures import machine
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.index import embed_pending, links_path, scan
+from scrimshaw.engine.index import embed_pending, scan
+from scrimshaw.engine.ledger import links_path
 from scrimshaw.models import Edge, Filters, Relation
 from scrimshaw.storage.links import render_links
 from scrimshaw.storage.scan import Source

@@ -639,7 +639,7 @@ def test_a_restore_tells_what_it_did(notes: Engine) -> None:
 def test_a_checkpoint_holds_no_half_of_a_change(notes: Engine, vault: Path) -> None:
     save(notes, "anchor", "Anchors are weighed at dawn.")
     before = (vault / "anchor.md").read_bytes()
-    change = transaction.Change(vault / "anchor.md", vault, Redacted(text="Not agreed to."))
+    change = transaction.FileChange(vault / "anchor.md", vault, before, Redacted(text="Not agreed to."))
     with suppress(ScrimshawError), transaction.atomic_file_changes(notes.folder, "0" * 32, [change]):
         made = create(notes, "one")
         raise StorageFailure("refused", "")

@@ -21,7 +21,8 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine, write
 from scrimshaw.engine.consolidating import Consolidation, consolidate
 from scrimshaw.engine.history import undo
-from scrimshaw.engine.index import external, scan
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.ledger import external_entry
 from scrimshaw.engine.links import link
 from scrimshaw.engine.recovery import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, StorageFailure
@@ -304,7 +305,7 @@ def test_a_hands_removal_and_edit_can_be_undone(notes: Engine, vault: Path, name
 def test_many_first_sights_keep_every_text(
     open_memory: OpenMemory, vault: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("scrimshaw.engine.index.EXTERNAL_BATCH", 3)
+    monkeypatch.setattr("scrimshaw.engine.ledger.EXTERNAL_BATCH", 3)
     for number in range(7):
         write_memory(vault, f"n{number}", f"Number {number}.")
     engine = open_memory()
@@ -335,7 +336,7 @@ def test_a_first_sight_says_so_and_is_not_undone(notes: Engine, vault: Path) -> 
     ],
 )
 def test_an_external_row_claims_no_more_than_was_seen(said: str | None, now: str, reason: str) -> None:
-    own, shared = external("a", said, now), external("global/a", said, now)
+    own, shared = external_entry("a", said, now), external_entry("global/a", said, now)
     assert (own.reason, own.actor, shared.reason, shared.actor) == (reason, "human", reason, "external")
 
 

@@ -11,9 +11,7 @@ from typing import Any
 
 import msgspec
 
-from scrimshaw.models import Redacted, content_hash
-from scrimshaw.storage import durable, files
-from scrimshaw.storage.files import Vault
+from scrimshaw.storage import durable, files, transaction
 from scrimshaw.storage.sqlite import Database
 from scrimshaw.storage.sqlite_journal import SqliteJournal
 from scrimshaw_lab.proving import writer
@@ -49,16 +47,16 @@ def written_in_place() -> None:
         durable.sync_folder(path.parent)
 
     put(files, "replace_file", replace_file)
+    put(transaction, "replace_file", replace_file)
 
 
 def journal_before_file() -> None:
     """The ledger tells of a file that is written afterwards."""
-    write, record = Vault.write, SqliteJournal.record
+    replace, record = durable.replace_file, SqliteJournal.record
     later: list[Callable[[], object]] = []
 
-    def write_later(self: Vault, memory_id: str, content: Redacted, *, expected_hash: str | None) -> str:
-        later.append(lambda: write(self, memory_id, content, expected_hash=expected_hash))
-        return content_hash(content.text.encode())
+    def replace_later(path: Path, data: bytes, **_: object) -> None:
+        later.append(lambda: replace(path, data))
 
     def record_first(self: SqliteJournal, *given: Sequence[Any]) -> list[int]:
         numbers = record(self, *given)
@@ -66,7 +64,7 @@ def journal_before_file() -> None:
             later.pop()()
         return numbers
 
-    put(Vault, "write", write_later)
+    put(transaction, "replace_file", replace_later)
     put(SqliteJournal, "record", record_first)
 
 

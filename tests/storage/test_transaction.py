@@ -14,16 +14,25 @@ import pytest
 from scrimshaw.errors import Conflict, StorageFailure
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import transaction
-from scrimshaw.storage.transaction import MARKER, SCRATCH, Change, atomic_file_changes, is_interrupted, recover, scratch
+from scrimshaw.storage.transaction import (
+    MARKER,
+    SCRATCH,
+    FileChange,
+    atomic_file_changes,
+    is_interrupted,
+    recover,
+    scratch,
+)
 
 
-def changes(folder: Path) -> list[Change]:
+def changes(folder: Path) -> list[FileChange]:
     """One file is replaced, one comes into a new folder, one goes with its folder."""
     (folder / "old").mkdir()
     (folder / "a.md").write_text("a")
     (folder / "old/b.md").write_text("b")
     texts = {"a.md": Redacted(text="new a"), "new/c.md": Redacted(text="c"), "old/b.md": None}
-    return [Change(folder / name, folder, text) for name, text in texts.items()]
+    before = {name: path.read_bytes() if (path := folder / name).exists() else None for name in texts}
+    return [FileChange(folder / name, folder, before[name], text) for name, text in texts.items()]
 
 
 def tree(folder: Path) -> dict[str, str]:
@@ -81,7 +90,7 @@ def test_there_is_usually_nothing_to_recover(tmp_path: Path) -> None:
     assert tree(tmp_path) == {}
 
 
-def cut_off(folder: Path, planned: list[Change], does: Callable[[], object]) -> None:
+def cut_off(folder: Path, planned: list[FileChange], does: Callable[[], object]) -> None:
     """Something happens to files that were changed, then the change is taken back."""
     with atomic_file_changes(folder, "m", planned):
         does()
@@ -161,21 +170,21 @@ def test_what_a_person_types_meanwhile_is_not_overwritten(
 
 def test_only_what_was_planned_with_is_replaced(tmp_path: Path) -> None:
     change, *_ = changes(tmp_path)
-    for prior in ("", content_hash(b"another")):
+    for before in (None, b"another"):
         with (
             pytest.raises(Conflict, match=r"a\.md"),
-            atomic_file_changes(tmp_path, "m", [change._replace(prior=prior)]),
+            atomic_file_changes(tmp_path, "m", [change._replace(before=before)]),
         ):
             pass
         assert tree(tmp_path) == BEFORE
-    with atomic_file_changes(tmp_path, "m", [change._replace(prior=content_hash(b"a"))]):
+    with atomic_file_changes(tmp_path, "m", [change._replace(before=b"a")]):
         pass
     assert tree(tmp_path) == {**BEFORE, "a.md": "new a"}
 
 
 @pytest.mark.parametrize(("name", "blocked"), [("a.md/x/y.md", "a.md"), ("old", "old")])
 def test_what_stands_in_the_way_is_named_before_anything_changes(tmp_path: Path, name: str, blocked: str) -> None:
-    planned = [*changes(tmp_path), Change(tmp_path / name, tmp_path, Redacted(text="x"))]
+    planned = [*changes(tmp_path), FileChange(tmp_path / name, tmp_path, None, Redacted(text="x"))]
     with pytest.raises(Conflict) as refused, atomic_file_changes(tmp_path, "m", planned):
         pass
     assert refused.value.details["path"] == str(tmp_path / blocked)

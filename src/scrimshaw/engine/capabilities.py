@@ -16,7 +16,8 @@ from msgspec import Struct
 
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_TIMEOUT_S, Engine
-from scrimshaw.engine.index import EMBED, links_path, vectors_ready
+from scrimshaw.engine.index import EMBED, vectors_ready
+from scrimshaw.engine.ledger import links_path
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.phrases import head
 from scrimshaw.ingest.redact import redact

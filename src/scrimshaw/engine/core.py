@@ -82,7 +82,7 @@ class Engine:
         """
         with lock(self.lock_path(), LOCK_TIMEOUT_S):
             vaults = (source.root for source in self.sources if source.writable)
-            transaction.recover(self.folder, self.journal.agreed, (self.settings.folder, *vaults))
+            transaction.recover(self.folder, self.journal.transaction_committed, (self.settings.folder, *vaults))
             yield
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:

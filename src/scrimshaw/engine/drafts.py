@@ -18,7 +18,7 @@ from scrimshaw.engine.checkpoints import before as checkpoint_before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import KeepGoing
-from scrimshaw.engine.ledger import Change, apply_changes
+from scrimshaw.engine.ledger import RecordedChange, apply_changes, read_file
 from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.quality import quality_of
 from scrimshaw.engine.write import MANY, NewText, Saved, composed, rewrite, save
@@ -199,8 +199,7 @@ def _retired(engine: Engine, seen: Sequence[Memory]) -> list[str]:
     return [memory.id for memory in same]
 
 
-def _retirement(engine: Engine, memory: Memory) -> Change:
-    vault, name = engine.vault_of(memory.id)
+def _retirement(engine: Engine, memory: Memory) -> RecordedChange:
     entry = Entry(
         action=Action.RETIRE,
         memory_id=memory.id,
@@ -209,7 +208,7 @@ def _retirement(engine: Engine, memory: Memory) -> Change:
         new_hash="",
         actor="retention",
     )
-    return Change(entry, None, lambda current: vault.remove(name, current), memory.content_hash)
+    return RecordedChange(entry, read_file(engine, memory.id, memory.content_hash), None)
 
 
 def _hash_now(engine: Engine, memory_id: str) -> str:

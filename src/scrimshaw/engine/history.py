@@ -1,4 +1,4 @@
-"""Taking changes back: one entry of the ledger, or all of a session, from the contents it kept."""
+"""Undo: one entry of the ledger, or all of a session, is taken back from the contents that the journal keeps."""
 
 from __future__ import annotations
 
@@ -6,305 +6,264 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import ledger_file, scan
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Action, Entry, Redacted, content_hash
-from scrimshaw.storage.durable import storage_errors
+from scrimshaw.models import Action, Entry, Redacted
 from scrimshaw.storage.kept import Kept
-from scrimshaw.storage.transaction import Change, atomic_file_changes
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 Row = Mapping[str, Any]
-# How the marks begin that stand in the place of secrets.
+# How the marks begin that replace secrets.
 _MARKER = "[REDACTED:"
 
 
-class Step(Struct, frozen=True, kw_only=True):
-    """An entry of the ledger and what becomes of it: `trouble` says why it stands, empty when it is taken back.
-
-    `note` says how the file that comes back differs from what it was.
-    """
+class UndoStep(Struct, frozen=True, kw_only=True):
+    """An entry of the ledger and what becomes of it."""
 
     entry: int
     action: str
     memory_id: str
     reason: str
+    #: Why the entry cannot be undone; empty when it is.
     trouble: str = ""
+    #: How the file that comes back differs from what it was.
     note: str = ""
 
 
 class Undone(Struct, frozen=True, kw_only=True):
     """The entries asked for, newest first."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[UndoStep, ...]
     dry_run: bool
 
     @property
     def undone(self) -> int:
-        """How many were, or would be, taken back."""
+        """How many were, or would be, undone."""
         return sum(not step.trouble for step in self.steps)
 
 
 @dataclass
 class _File:
-    """A file on its way back: what the ledger calls its text after the entries undone so far, and that text."""
+    """A file on its way back: its text after the entries undone so far, and the hash that the ledger has for it."""
 
-    path: Path
-    root: Path
-    first: str
-    stands: str
+    now: LedgerFile
+    hash: str
     text: Redacted | None
     is_stuck: bool = False
 
     @property
     def is_changed(self) -> bool:
-        """Whether the file has to be written."""
-        return self.stands != self.first
+        return self.hash != self.now.hash
+
+    @property
+    def final_hash(self) -> str:
+        """The hash of the bytes that will be there; a kept text may lack secrets, so that it has another one."""
+        if not self.is_changed:
+            return self.hash
+        return "" if self.text is None else hash_of(self.text.text.encode())
 
 
 @dataclass
-class _Pass:
-    """What a pass through the entries has found out; `standing` are those of the ledger that stand, newest first."""
+class _Undo:
+    """Entries undone in mind, newest first, before anything is written; `valid` are all that count, newest first."""
 
-    standing: Sequence[Row]
+    engine: Engine
+    valid: Sequence[Row]
     files: dict[str, _File] = field(default_factory=dict)
-    steps: list[Step] = field(default_factory=list)
-    undone: list[tuple[Row, Redacted | None]] = field(default_factory=list)
-    taken: set[int] = field(default_factory=set)
+    steps: list[UndoStep] = field(default_factory=list)
+    #: Each with the text that the entry had brought.
+    rows: list[tuple[Row, Redacted | None]] = field(default_factory=list)
+    numbers: set[int] = field(default_factory=set)
 
     @cached_property
     def by_file(self) -> Mapping[str, list[Row]]:
-        """The standing entries of each file, newest first."""
-        return _grouped((_name(row), row) for row in self.standing)
+        """The valid entries of each file, newest first."""
+        return _group((_name(row), row) for row in self.valid)
 
     @cached_property
     def appeared(self) -> Mapping[str, list[Row]]:
-        """The standing entries of files that a person put there, by their hash, newest first."""
-        by_hand = (row for row in self.standing if row["action"] == Action.EXTERNAL and not row["prior_hash"])
-        return _grouped((row["new_hash"], row) for row in by_hand)
+        """The valid entries of files that a person put there, by their hash, newest first."""
+        by_hand = (row for row in self.valid if row["action"] == Action.EXTERNAL and not row["prior_hash"])
+        return _group((row["new_hash"], row) for row in by_hand)
 
     def newest(self, rows: Iterable[Row], after: Row) -> Row | None:
-        """The newest of `rows` that is later than an entry and still stands."""
-        return next((row for row in rows if row["seq"] > after["seq"] and row["seq"] not in self.taken), None)
+        """The newest of `rows` that is later than an entry and was not undone."""
+        return next((row for row in rows if row["seq"] > after["seq"] and row["seq"] not in self.numbers), None)
 
+    def add(self, row: Row) -> None:
+        """Undo one entry in mind, or say why that cannot be."""
+        name = _name(row)
+        if name not in self.files:
+            now = read_file(self.engine, name)
+            text = None if now.data is None else redact(now.data.decode(errors="replace"))
+            self.files[name] = _File(now, now.hash, text)
+        file, prior = self.files[name], _prior_text(self.engine, row)
+        trouble, note = self._trouble(row, file, prior), ""
+        if trouble:
+            file.is_stuck = True
+        else:
+            self.rows.append((row, file.text))
+            self.numbers.add(row["seq"])
+            if row["prior_hash"] != row["new_hash"]:
+                file.text, file.hash = prior, row["prior_hash"]
+                note = _difference(row, prior) if prior else ""
+        values = {key: row[key] for key in ("action", "memory_id", "reason")}
+        self.steps.append(UndoStep(entry=row["seq"], trouble=trouble, note=note, **values))
 
-def _grouped(pairs: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for key, row in pairs:
-        found.setdefault(key, []).append(row)
-    return found
+    def _trouble(self, row: Row, file: _File, prior: Redacted | None) -> str:
+        if file.is_stuck:
+            return "a later change of the same file stands"
+        if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
+            return "Scrimshaw knows nothing from before the file was there; delete it if it shall go"
+        if file.hash != row["new_hash"]:
+            return self._later_change(row, file)
+        if row["prior_hash"] in ("", row["new_hash"]):
+            return ""
+        if prior is None:
+            return "the text before was not kept"
+        if "\ufffd" in prior.text and _differs(row, prior):
+            return "the file before held bytes that are no UTF-8 text, which were not kept"
+        return ""
+
+    def _later_change(self, row: Row, file: _File) -> str:
+        """Why a file is not as an entry left it, and what to do where the ledger knows."""
+        elsewhere = None if file.hash else self.newest(self.appeared.get(row["new_hash"], ()), row)
+        if elsewhere:
+            return f"the file was renamed to {_name(elsewhere)!r} since"
+        newest = self.newest(self.by_file.get(_name(row), ()), row)
+        if newest and newest["new_hash"] == file.hash:
+            return f"the file was changed since, by entry {newest['seq']}: undo that one first"
+        return "the file was changed since"
 
 
 def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = False, dry_run: bool = False) -> Undone:
-    """Take back an entry, or the entries of a session that still stand, newest first and all at once.
+    """Undo an entry, or the valid entries of a session, newest first and all at once.
 
-    A file that was changed since keeps its change, and the entries behind it stand. An undo is an entry too and can
-    be taken back: those of a session together with `redo`. Raises NotFound, InvalidRequest, Conflict, ReadOnly,
+    A file that was changed since keeps its change, and the entries behind it stay. An undo is an entry too and can
+    be undone: those of a session together with `redo`. Raises NotFound, InvalidRequest, Conflict, ReadOnly,
     VaultBusy, StorageFailure; then nothing was changed.
     """
     if bool(session) == bool(entry):
         raise InvalidRequest("An undo takes a session or an entry.", "Give exactly one.", parameter="entry")
     with engine.write_lock():
         rows = engine.journal.history()
-        undone = _undone(rows)
-        standing = [row for row in rows if row["seq"] not in undone]
+        undone_by: dict[int, int] = {}
+        for row in rows:
+            undoes = row["decision_meta"].get("undoes")
+            if undoes and row["seq"] not in undone_by:
+                undone_by[undoes] = row["seq"]
         if entry:
-            _demand_undoable(rows, undone, entry)
-        done = _walked(engine, _chosen(standing, session, entry, redo=redo), _Pass(standing))
-        if done.undone and not dry_run:
-            _write(engine, done)
-    if done.undone and not dry_run:
+            _demand_undoable(rows, undone_by, entry)
+        work = _Undo(engine, [row for row in rows if row["seq"] not in undone_by])
+        for row in _choose(work.valid, session, entry, redo=redo):
+            work.add(row)
+        is_written = bool(work.rows) and not dry_run
+        if is_written:
+            _write(engine, work)
+    if is_written:
         scan(engine)
-    return Undone(steps=tuple(done.steps), dry_run=dry_run)
+    return Undone(steps=tuple(work.steps), dry_run=dry_run)
 
 
-def _demand_undoable(rows: Sequence[Row], undone: Mapping[int, int], entry: int) -> None:
-    """Refuse an entry that does not stand, and one that stands for a restore or purge as a whole."""
-    if entry in undone:
-        raise Conflict(f"Entry {entry} is undone already, by entry {undone[entry]}.", "Undo that one instead.")
+def _demand_undoable(rows: Sequence[Row], undone_by: Mapping[int, int], entry: int) -> None:
+    """Refuse an entry that was undone, and one that is about a restore or purge as a whole."""
+    if entry in undone_by:
+        raise Conflict(f"Entry {entry} is undone already, by entry {undone_by[entry]}.", "Undo that one instead.")
     row = next((row for row in rows if row["seq"] == entry), None)
     if row is None or row["memory_id"]:
         return
     mark = row["decision_meta"].get("mark")
-    files = sorted(each["seq"] for each in rows if mark and each["memory_id"] and _mark(each) == mark)
+    files = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
     raise InvalidRequest(
         f"Entry {entry} stands for a {row['action']} as a whole.",
-        f"Undo its files: entries {files[0]} to {files[-1]}." if files else "There is no entry of a file behind it.",
+        f"Undo its files: entries {min(files)} to {max(files)}." if files else "There is no entry of a file behind it.",
         parameter="entry",
     )
 
 
-def _mark(row: Row) -> str:
-    return str(row["decision_meta"].get("mark", ""))
-
-
-def _chosen(standing: Sequence[Row], session: str, entry: int, *, redo: bool) -> list[Row]:
-    """The entries to take back; with `redo` the undos of a session's entries."""
+def _choose(valid: Sequence[Row], session: str, entry: int, *, redo: bool) -> list[Row]:
+    """The entries to undo; with `redo` the undos of a session's entries."""
     if entry:
-        chosen = [row for row in standing if row["seq"] == entry]
+        chosen = [row for row in valid if row["seq"] == entry]
     else:
-        whose = [row["decision_meta"].get("session", "") if redo else row["session"] for row in standing]
-        chosen = [row for row, its in zip(standing, whose, strict=True) if its == session and row["memory_id"]]
+        whose = [row["decision_meta"].get("session", "") if redo else row["session"] for row in valid]
+        chosen = [row for row, its in zip(valid, whose, strict=True) if its == session and row["memory_id"]]
     if not chosen:
         what = f"{'undo' if redo else 'change'} of the session {session!r} that stands" if session else f"entry {entry}"
         raise NotFound(f"The ledger has no {what}.", "See `scrimshaw ledger show`.")
     return chosen
 
 
-def _undone(rows: Iterable[Row]) -> dict[int, int]:
-    """Entries that do not stand, with those that took them back; `rows` come newest first."""
-    found: dict[int, int] = {}
-    for row in rows:
-        undoes = row["decision_meta"].get("undoes")
-        if undoes and row["seq"] not in found:
-            found[undoes] = row["seq"]
+def _group(pairs: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
+    found: dict[str, list[Row]] = {}
+    for key, row in pairs:
+        found.setdefault(key, []).append(row)
     return found
-
-
-def _walked(engine: Engine, rows: Sequence[Row], done: _Pass) -> _Pass:
-    for row in rows:
-        name = _name(row)
-        if name not in done.files:
-            done.files[name] = _file(engine, name)
-        file = done.files[name]
-        before, prior = file.text, _prior(engine, row)
-        trouble = _trouble(row, file, prior, done)
-        if trouble:
-            file.is_stuck = True
-        else:
-            _take_back(row, file, prior)
-            done.undone.append((row, before))
-            done.taken.add(row["seq"])
-        done.steps.append(_step(row, trouble, "" if trouble else _note(row, prior)))
-    return done
 
 
 def _name(row: Row) -> str:
     return str(row["decision_meta"].get("file") or row["memory_id"])
 
 
-def _file(engine: Engine, name: str) -> _File:
-    path, root = ledger_file(engine, name)
-    with storage_errors("read", path):
-        raw = path.read_bytes() if path.is_file() else None
-    if raw is None:
-        return _File(path, root, first="", stands="", text=None)
-    digest = content_hash(raw)
-    return _File(path, root, first=digest, stands=digest, text=redact(raw.decode(errors="replace")))
-
-
-def _take_back(row: Row, file: _File, prior: Redacted | None) -> None:
-    """Take an entry back, in mind."""
-    if row["prior_hash"] != row["new_hash"]:
-        file.text = prior
-        file.stands = row["prior_hash"]
-
-
-def _prior(engine: Engine, row: Row) -> Redacted | None:
+def _prior_text(engine: Engine, row: Row) -> Redacted | None:
     """The text before an entry; older versions kept that of the links file under the memory."""
-    texts = (engine.journal.prior(name, row["prior_hash"]) for name in (_name(row), row["memory_id"]))
-    found = next((text for text in texts if text is not None), None) if row["prior_hash"] else None
-    return None if found is None else redact(found)
-
-
-def _trouble(row: Row, file: _File, prior: Redacted | None, done: _Pass) -> str:
-    if file.is_stuck:
-        return "a later change of the same file stands"
-    if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
-        return "Scrimshaw knows nothing from before the file was there; delete it if it shall go"
-    if file.stands != row["new_hash"]:
-        return _changed_since(row, file, done)
-    if row["prior_hash"] in ("", row["new_hash"]):
-        return ""
-    if prior is None:
-        return "the text before was not kept"
-    if _differs(row, prior) and "\ufffd" in prior.text:
-        return "the file before held bytes that are no UTF-8 text, which were not kept"
-    return ""
-
-
-def _changed_since(row: Row, file: _File, done: _Pass) -> str:
-    """Why a file is not as an entry left it, and what to do where the ledger knows."""
-    elsewhere = None if file.stands else done.newest(done.appeared.get(row["new_hash"], ()), row)
-    if elsewhere:
-        return f"the file was renamed to {_name(elsewhere)!r} since"
-    newest = done.newest(done.by_file.get(_name(row), ()), row)
-    if newest and newest["new_hash"] == file.stands:
-        return f"the file was changed since, by entry {newest['seq']}: undo that one first"
-    return "the file was changed since"
+    for name in (_name(row), row["memory_id"]) if row["prior_hash"] else ():
+        text = engine.journal.prior(name, row["prior_hash"])
+        if text is not None:
+            return redact(text)
+    return None
 
 
 def _differs(row: Row, prior: Redacted) -> bool:
     """Whether a text that was kept is not what the file held, byte for byte."""
-    return content_hash(prior.text.encode(errors="replace")) != str(row["prior_hash"])
+    return hash_of(prior.text.encode(errors="replace")) != str(row["prior_hash"])
 
 
-def _note(row: Row, prior: Redacted | None) -> str:
-    if prior is None or row["prior_hash"] == row["new_hash"] or not _differs(row, prior):
+def _difference(row: Row, prior: Redacted) -> str:
+    if not _differs(row, prior):
         return ""
     count = prior.text.count(_MARKER)
     return f"the file will differ from what it was: {count} secrets in it were never kept, {_MARKER}...] stands there"
 
 
-def _step(row: Row, trouble: str, note: str) -> Step:
-    return Step(
-        entry=row["seq"],
-        action=row["action"],
-        memory_id=row["memory_id"],
-        reason=row["reason"],
-        trouble=trouble,
-        note=note,
-    )
-
-
-def _write(engine: Engine, done: _Pass) -> None:
-    """Files and journal as one; the index follows."""
-    changed = [file for file in done.files.values() if file.is_changed]
+def _write(engine: Engine, work: _Undo) -> None:
+    """Change the files and record it as one; the index follows."""
+    changed = [file for file in work.files.values() if file.is_changed]
+    changes = [FileChange(file.now.path, file.now.root, file.now.data, file.text) for file in changed]
     mark = secrets.token_hex(16)
-    with atomic_file_changes(
-        engine.folder, mark, [Change(file.path, file.root, file.text, file.first) for file in changed]
-    ):
-        engine.journal.record(_entries(done, mark), (), _texts(done))
-    engine.index.retire([str(file.path) for file in changed])
+    # The texts that the entries had brought, and those that will be in the files.
+    texts = [Kept(_name(row), row["new_hash"], text) for row, text in work.rows if text]
+    texts += [Kept(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
+    last = {_name(row): row["seq"] for row, _ in work.rows}
+    entries = []
+    for row, _ in work.rows:
+        name = _name(row)
+        # The last row of a file has the hash of its bytes now.
+        new_hash = work.files[name].final_hash if last[name] == row["seq"] else row["prior_hash"]
+        entries.append((_undo_entry(row, new_hash, mark), None))
+    with atomic_file_changes(engine.folder, mark, changes):
+        engine.journal.record(entries, (), texts)
+    engine.index.retire([str(change.path) for change in changes])
 
 
-def _entries(done: _Pass, mark: str) -> list[tuple[Entry, None]]:
-    """A row for each entry taken back; the last row of a file has its hash now."""
-    last = {_name(row): row["seq"] for row, _ in done.undone}
-    return [
-        (_entry(row, mark, done.files[_name(row)] if last[_name(row)] == row["seq"] else None), None)
-        for row, _ in done.undone
-    ]
-
-
-def _texts(done: _Pass) -> list[Kept]:
-    """What the entries had brought, and what stands in the files now."""
-    brought = [Kept(_name(row), row["new_hash"], text) for row, text in done.undone if text]
-    return brought + [Kept(name, _hash_now(file), file.text) for name, file in done.files.items() if file.text]
-
-
-def _entry(row: Row, mark: str, file: _File | None) -> Entry:
-    kept = {name: value for name, value in row["decision_meta"].items() if name in ("file", "relation")}
-    whose = {"session": row["session"]} if row["session"] else {}
+def _undo_entry(row: Row, new_hash: str, mark: str) -> Entry:
+    meta = {name: value for name, value in row["decision_meta"].items() if name in ("file", "relation")}
+    if row["session"]:
+        meta["session"] = row["session"]
     return Entry(
         action=Action.RESTORE,
         memory_id=row["memory_id"],
         reason=f"undo of {row['action']} {row['seq']}",
         prior_hash=row["new_hash"],
-        new_hash=row["prior_hash"] if file is None else _hash_now(file),
+        new_hash=new_hash,
         actor="human",
         linked_memory_ids=tuple(row["linked_memory_ids"]),
-        decision_meta={**kept, **whose, "undoes": row["seq"], "mark": mark},
+        decision_meta={**meta, "undoes": row["seq"], "mark": mark},
     )
-
-
-def _hash_now(file: _File) -> str:
-    if not file.is_changed:
-        return file.stands
-    return "" if file.text is None else content_hash(file.text.text.encode())

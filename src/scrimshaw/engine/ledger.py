@@ -1,142 +1,226 @@
-"""Changes of files with their rows in the ledger: both, or neither.
+"""Files and their rows in the ledger: changed together, and caught up with where a person changed a file by hand.
 
 The journal keeps the text of every file as its last row left it, so that what a change replaces is durable before the
-file is touched. Where the row is refused the files are put back. Where the process dies in between, the next scan sees
-a change that nobody recorded, and undo finds the text before it.
+file is touched. Where the row is refused the file is put back. Where the process dies in between, a single change is
+met by the next scan as one that nobody recorded, and several are taken back by whoever locks the vault next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import secrets
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import external, hash_of, kept, ledger_file
-from scrimshaw.errors import Conflict, StorageFailure
-from scrimshaw.models import Entry, Redacted
-from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
-from scrimshaw.storage.files import demand_hash
+from scrimshaw.engine.core import GLOBAL, Engine
+from scrimshaw.errors import InvalidMemoryId, StorageFailure, VaultBusy
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Action, Entry, Redacted, content_hash
+from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.files import SHARED_TIMEOUT_S, demand_hash, lock
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
+from scrimshaw.storage.paths import locate
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes
+
+# Files seen for the first time per commit, so that their texts fit in memory.
+EXTERNAL_BATCH = 500
 
 
-class Change(NamedTuple):
-    """What `act` does to a file whose hash it is given: the text it leaves, None for no file, and the row, whose hashes
-    are put in here. `expected` is the hash that the file must have, "" for none, None for any.
-    """
-
-    entry: Entry
-    then: Redacted | None
-    act: Callable[[str], object]
-    expected: str | None = None
-
-
-class _File(NamedTuple):
-    """A file before and after its change."""
+class LedgerFile(NamedTuple):
+    """A file as it is now, by the name that the ledger has for it: the memory's id, or that of the links file."""
 
     name: str
     path: Path
+    #: Folders below this one are removed with their last file.
     root: Path
-    before: bytes | None
-    after: bytes | None
+    #: None where there is no file; `hash` is empty then.
+    data: bytes | None
+    hash: str
 
 
-def apply_changes(engine: Engine, changes: Sequence[Change], jobs: Sequence[tuple[str, str]] = ()) -> None:
-    """Change files, then record them in one commit with the jobs; the vault's lock is held.
+class RecordedChange(NamedTuple):
+    """A file's new text, None to remove it, with the row to record; the row's hashes are filled in."""
 
-    A hand's change that the ledger has not heard of gets a row of its own first. Raises what the acts raise, and
-    StorageFailure; then every file is as it was.
+    entry: Entry
+    file: LedgerFile
+    text: Redacted | None
+
+
+def links_path(engine: Engine) -> Path:
+    """The file of the relations whose source is a document that is never written."""
+    return engine.settings.folder / LINKS_FILE
+
+
+def ledger_path(engine: Engine, name: str) -> tuple[Path, Path]:
+    """The file that a ledger row is about, and the folder it may empty; raises ReadOnly, InvalidMemoryId."""
+    if name == LINKS_FILE:
+        return links_path(engine), engine.settings.folder
+    vault, inside = engine.vault_of(name)
+    return locate(vault.root, inside), vault.root.resolve()
+
+
+def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> LedgerFile:
+    """A file of the ledger; `expected_hash` is "" for none, None for any.
+
+    Raises Conflict with the current hash, ReadOnly, InvalidMemoryId, StorageFailure.
     """
-    files = [_file(engine, change) for change in changes]
-    rows = [
-        replace(change.entry, prior_hash=hash_of(file.before), new_hash=hash_of(file.after))
-        for change, file in zip(changes, files, strict=True)
-    ]
-    tried: list[_File] = []
-    try:
-        _catch_up(engine, files)
-        for change, file in zip(changes, files, strict=True):
-            tried.append(file)
-            change.act(hash_of(file.before))
-        # Anew, since what an edit left of a hand's file was not redacted.
-        texts = [text for file in files for text in kept(file.name, file.after)]
-        engine.journal.record([(row, None) for row in rows], jobs, texts)
-    except BaseException as error:
-        stuck = _put_back(engine, tried)
-        if isinstance(error, StorageFailure):
-            raise _told(error, stuck) from error
-        raise
-
-
-def _file(engine: Engine, change: Change) -> _File:
-    name = str(change.entry.decision_meta.get("file") or change.entry.memory_id)
-    path, root = ledger_file(engine, name)
+    path, root = ledger_path(engine, name)
     with storage_errors("read", path):
-        before = path.read_bytes() if path.is_file() else None
-    demand_hash(name, before, change.expected)
-    after = None if change.then is None else change.then.text.encode(errors="replace")
-    return _File(name, path, root, before, after)
+        data = path.read_bytes() if path.is_file() else None
+    file = LedgerFile(name, path, root, data, hash_of(data))
+    if expected_hash not in (None, file.hash):
+        demand_hash(name, data, expected_hash)
+    return file
 
 
-def _catch_up(engine: Engine, files: Sequence[_File]) -> None:
-    """Record what the journal does not know of the files, while they stand."""
-    rows: list[tuple[Entry, None]] = []
-    texts: list[Kept] = []
+def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Sequence[tuple[str, str]] = ()) -> None:
+    """Change files and record them in one commit with the jobs; the vault's lock is held.
+
+    A change by hand that the ledger has not recorded gets a row of its own first. Raises Conflict where a file was
+    changed meanwhile, VaultBusy, StorageFailure; then every file is as it was.
+    """
+    if not changes:
+        return
+    _record_unseen(engine, [change.file for change in changes])
+    mark = secrets.token_hex(16) if len(changes) > 1 else ""
+    files = [FileChange(file.path, file.root, file.data, text) for _, file, text in changes]
+    entries, texts = list[Entry](), list[Kept]()
+    for (entry, file, _), after in zip(changes, (change.after for change in files), strict=True):
+        new_hash = hash_of(after)
+        meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
+        entries.append(replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
+        if after is not None:
+            # Redacted once more: what an edit left of a person's file was not.
+            texts.append(_stored_text(file.name, new_hash, after))
+    shared_locks = {engine.vault_of(file.name)[0].shared for _, file, _ in changes if file.name.startswith(GLOBAL)}
+    with ExitStack() as locks:
+        for path in filter(None, shared_locks):
+            locks.enter_context(lock(path, SHARED_TIMEOUT_S))
+        try:
+            with atomic_file_changes(engine.folder, mark, files):
+                engine.journal.record([(entry, None) for entry in entries], jobs, texts)
+        except BaseException:
+            with suppress(StorageFailure):  # another process may have indexed a new file meanwhile
+                engine.index.retire([str(change.path) for change in files if change.before is None])
+            raise
+
+
+def _record_unseen(engine: Engine, files: Sequence[LedgerFile]) -> None:
+    """Record what the journal does not know of the files before they change."""
+    entries, texts = list[Entry](), list[Kept]()
     for file in files:
-        said, stands = _said(engine, file.name), hash_of(file.before)
-        if stands != (said or ""):
-            rows.append((external(file.name, said, stands), None))
-        if stands and engine.journal.prior(file.name, stands) is None:
-            texts += kept(file.name, file.before)
-    if rows or texts:
-        engine.journal.record(rows, (), texts)
+        recorded = _recorded_hash(engine, file.name)
+        if file.hash != (recorded or ""):
+            entries.append(external_entry(file.name, recorded, file.hash))
+        if file.data is not None and engine.journal.prior(file.name, file.hash) is None:
+            texts.append(_stored_text(file.name, file.hash, file.data))
+    if entries or texts:
+        engine.journal.record([(entry, None) for entry in entries], (), texts)
 
 
-def _said(engine: Engine, name: str) -> str | None:
-    """The hash that the ledger has for a file, None for one it never heard of."""
+def _recorded_hash(engine: Engine, name: str) -> str | None:
+    """The hash that the ledger has for a file, None for one it never recorded."""
     newest = engine.journal.history(name, 1)
     if name == LINKS_FILE or any("file" in row["decision_meta"] for row in newest):
         return engine.journal.last_hashes().get(name)
     return str(newest[0]["new_hash"]) if newest else None
 
 
-def _put_back(engine: Engine, files: Sequence[_File]) -> list[str]:
-    """Take the changes back; the paths of files for which that was refused too."""
-    stuck = []
-    for file in reversed(files):
-        try:
-            _as_before(file)
-        except OSError:
-            stuck.append(str(file.path))
-    with suppress(StorageFailure):
-        # Another process may have read a new file meanwhile.
-        engine.index.retire([str(file.path) for file in files if file.before is None])
-    return stuck
+# Changes by hand
 
 
-def _as_before(file: _File) -> None:
-    """What somebody else put there meanwhile stays."""
-    stands = _standing(file)
-    if stands != file.after or stands == file.before:
+def _unrecorded_changes(engine: Engine) -> dict[str, tuple[str | None, str]]:
+    """Files of the vaults that are not as the ledger says: (hash it says, hash they have), by name.
+
+    An empty hash means that there is no file, None that the ledger never recorded it.
+    """
+    if not engine.sources[0].writable:
+        return {}
+    recorded = engine.journal.last_hashes()
+    indexed = {
+        state.memory_id: state.content_hash
+        for source in engine.sources
+        if source.writable
+        for state in engine.index.manifest(source.name).values()
+        if state.memory_id
+    }
+    with suppress(OSError):
+        indexed[LINKS_FILE] = hash_of(_read(engine, LINKS_FILE))
+    differing = [name for name in recorded.keys() | indexed.keys() if recorded.get(name, "") != indexed.get(name, "")]
+    found = {}
+    for name in sorted(filter(None, differing)):
+        # What the index saw may be some time ago: only the file itself is proof.
+        with suppress(OSError):
+            current = hash_of(_read(engine, name))
+            if current != recorded.get(name, ""):
+                found[name] = (recorded.get(name), current)
+    return found
+
+
+def record_external_changes(engine: Engine) -> None:
+    """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each."""
+    if not _unrecorded_changes(engine):
         return
-    if file.before is None:
-        remove_file(file.path, file.root)
+    try:
+        with engine.write_lock():
+            found = [(name, recorded) for name, (recorded, _) in _unrecorded_changes(engine).items()]
+            for start in range(0, len(found), EXTERNAL_BATCH):
+                _record_external(engine, found[start : start + EXTERNAL_BATCH])
+    except VaultBusy:
+        # Its holder may be writing the very rows; the next scan sees what is missing then.
         return
-    with suppress(Conflict):
-        replace_file(file.path, file.before, check=lambda: demand_hash(file.name, _standing(file), hash_of(file.after)))
 
 
-def _standing(file: _File) -> bytes | None:
-    return file.path.read_bytes() if file.path.is_file() else None
+def _record_external(engine: Engine, files: Sequence[tuple[str, str | None]]) -> None:
+    entries, texts = list[Entry](), list[Kept]()
+    for name, recorded in files:
+        with suppress(OSError):
+            data = _read(engine, name)
+            current = hash_of(data)
+            entries.append(external_entry(name, recorded, current))
+            if data is not None:
+                texts.append(_stored_text(name, current, data))
+    engine.journal.record([(entry, None) for entry in entries], (), texts)
 
 
-def _told(error: StorageFailure, stuck: Sequence[str]) -> StorageFailure:
-    """The error with what became of the files."""
-    left = "Nothing was changed."
-    if stuck:
-        left = f"{', '.join(stuck)} could not be put back; the text before is in the journal: see `scrimshaw undo`."
-    return type(error)(f"{error.message} {left}", error.hint, **error.details)
+def _read(engine: Engine, name: str) -> bytes | None:
+    """A file's bytes, None where there is none; raises OSError where nobody can tell."""
+    try:
+        return ledger_path(engine, name)[0].read_bytes()
+    except (FileNotFoundError, NotADirectoryError, InvalidMemoryId):
+        return None
+
+
+def hash_of(data: bytes | None) -> str:
+    """The hash of a file's bytes as the ledger has it, empty where there is no file."""
+    return "" if data is None else content_hash(data)
+
+
+def _stored_text(name: str, digest: str, data: bytes) -> Kept:
+    """What the journal keeps of a file for undo: its text, redacted."""
+    return Kept(name, digest, redact(data.decode(errors="replace")))
+
+
+def external_entry(name: str, recorded: str | None, current: str) -> Entry:
+    """The row of a change that no tool made: `recorded` is the hash the ledger had, None for a file new to it.
+
+    The user's own vault is changed from other projects too, so nobody can tell who did.
+    """
+    if recorded is None:
+        reason = "first seen"
+    elif not current:
+        reason = "the file was removed outside Scrimshaw"
+    else:
+        reason = f"the file {'changed' if recorded else 'came back'} outside Scrimshaw"
+    return Entry(
+        action=Action.EXTERNAL,
+        memory_id=name,
+        reason=reason,
+        prior_hash=recorded or "",
+        new_hash=current,
+        actor="external" if name.startswith(GLOBAL) else "human",
+    )

@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import trust
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import links_path
-from scrimshaw.engine.ledger import Change, apply_changes
+from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, read_file
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Relation
-from scrimshaw.storage.links import LINKS_FILE, read_links, render_links, write_links
+from scrimshaw.storage.links import LINKS_FILE, read_links, render_links
 from scrimshaw.storage.ports import Neighbor
 
 DEEPEST = 10
@@ -252,7 +251,7 @@ def _change_links(engine: Engine, memory: Memory, change: Callable[[_Links], _Li
         text = redact_edit(render_links(before), render_links(after))
         if text.text == render_links(before):
             return
-        apply_changes(engine, [Change(entry, text, lambda _: write_links(path, text))])
+        apply_changes(engine, [RecordedChange(entry, read_file(engine, LINKS_FILE), text)])
         engine.index.put_links(after)
 
 

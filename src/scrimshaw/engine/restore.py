@@ -30,7 +30,7 @@ from scrimshaw.storage.journal_file import remembered
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.transaction import Change, atomic_file_changes, demand_room, scratch
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, scratch
 
 Row = Mapping[str, Any]
 
@@ -94,9 +94,9 @@ class _Plan(NamedTuple):
     is_purged_since: bool
 
     @property
-    def changes(self) -> list[Change]:
+    def changes(self) -> list[FileChange]:
         """The files to change, each only if it holds what was planned with."""
-        return [Change(step.place.path, step.place.root, step.then, _hash(step.now)) for step in self.steps]
+        return [FileChange(step.place.path, step.place.root, step.now, step.then) for step in self.steps]
 
     @property
     def files(self) -> Iterator[tuple[str, MemoryFile]]:

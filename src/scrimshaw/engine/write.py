@@ -19,7 +19,7 @@ from scrimshaw.engine.checkpoints import before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import EMBED
-from scrimshaw.engine.ledger import Change, apply_changes
+from scrimshaw.engine.ledger import RecordedChange, apply_changes, read_file
 from scrimshaw.engine.memory_ids import free_id, given_id
 from scrimshaw.engine.proposals import Proposal, propose_supersedes
 from scrimshaw.engine.purge import demand_erased, erase, memory_target
@@ -55,7 +55,7 @@ from scrimshaw.models import (
     Trust,
     content_hash,
 )
-from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.paths import check_id
 
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -273,7 +273,8 @@ def delete(
     )
     with engine.write_lock():
         demand_changeable(files, actor, "delete ID")
-        apply_changes(engine, [_removal(engine, replace(entry, memory_id=memory.id)) for memory in memories])
+        rows = [replace(entry, memory_id=memory.id) for memory in memories]
+        apply_changes(engine, [RecordedChange(row, read_file(engine, row.memory_id), None) for row in rows])
         _unindexed(engine, memories)
     return [memory.id for memory in memories]
 
@@ -281,11 +282,6 @@ def delete(
 def _content(engine: Engine, memory_id: str) -> MemoryFile:
     vault, name = engine.vault_of(memory_id)
     return parse_memory_file(vault.read(name).decode(errors="replace"))
-
-
-def _removal(engine: Engine, entry: Entry) -> Change:
-    vault, name = engine.vault_of(entry.memory_id)
-    return Change(entry, None, lambda current: vault.remove(name, current))
 
 
 def _purged(engine: Engine, memories: Sequence[Memory], reason: str, actor: str, session: str) -> list[str]:
@@ -387,7 +383,9 @@ def _write(
     if expected_hash == "" and twins:
         raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
     vault, name = engine.vault_of(memory_id)
-    path = Path(vault.root).resolve() / f"{name}{SUFFIX}"
+    check_id(name)
+    _demand_utf8(text.text)
+    place = read_file(engine, memory_id, expected_hash)
     size, limit = len(file.raw), engine.limits().max_bytes
     if size > limit:
         raise InvalidRequest(
@@ -395,10 +393,20 @@ def _write(
             "Split it, or raise index.max_file_bytes.",
             parameter="content",
         )
-    document = engine.document(_file(vault.name, memory_id, path), file)
-    change = Change(entry, text, lambda _: vault.write(name, text, expected_hash=expected_hash), expected_hash)
-    apply_changes(engine, [change], _SAVE_JOBS)
+    document = engine.document(_file(vault.name, memory_id, place.path), file)
+    apply_changes(engine, [RecordedChange(entry, place, text)], _SAVE_JOBS)
     return _indexed(engine, replace(document, file=_seen(document.file, file.raw)))
+
+
+def _demand_utf8(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidRequest(
+            f"The text has a lone surrogate at character {error.start}.",
+            "Send text that can be written as UTF-8.",
+            parameter="content",
+        ) from error
 
 
 def _indexed(engine: Engine, document: Document) -> Memory:

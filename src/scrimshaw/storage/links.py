@@ -12,8 +12,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from scrimshaw.errors import UnreadableFile, said
-from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
-from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.models import Edge, EdgeKind, Relation
+from scrimshaw.storage.durable import storage_errors
 from scrimshaw.toml_text import parse_toml
 
 LINKS_FILE = "links.toml"
@@ -57,12 +57,6 @@ def render_links(links: Iterable[Edge]) -> str:
     """The text of a links file, in a fixed order so that two branches merge; comments are not kept."""
     ordered = sorted(links, key=lambda link: (link.source, link.relation, link.target))
     return "\n".join([_HEAD, *map(_table, ordered)])
-
-
-def write_links(path: Path, text: Redacted) -> None:
-    """Replace a links file durably; hold the vault's lock. Raises StorageFailure."""
-    with storage_errors("write", path):
-        replace_file(path, text.text.encode(errors="replace"))
 
 
 def _line(text: str, fault: str) -> str:

@@ -442,8 +442,8 @@ class Journal(Protocol):
         Raises UnusableArchive naming what is wrong.
         """
 
-    def agreed(self, mark: str) -> bool:
-        """Whether a RESTORE entry whose decision_meta has this `mark` was committed."""
+    def transaction_committed(self, mark: str) -> bool:
+        """Whether an entry whose decision_meta has this `mark` was committed."""
 
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         """Review states of these memories; an unreviewed one is absent."""

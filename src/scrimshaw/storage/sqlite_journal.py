@@ -123,9 +123,9 @@ class SqliteJournal:
         """See Journal."""
         return _Staged(self._database, sqlite_tables.stage(path, schema, rows))
 
-    def agreed(self, mark: str) -> bool:
+    def transaction_committed(self, mark: str) -> bool:
         """See Journal."""
-        found = "SELECT 1 FROM ledger WHERE action = 'restore' AND json_extract(decision_meta, '$.mark') = ?"
+        found = "SELECT 1 FROM ledger WHERE json_extract(decision_meta, '$.mark') = ?"
         return self._database.value(found, (mark,)) is not None
 
     # Review state

@@ -1,8 +1,9 @@
-"""Several files changed as one, beside a database that has the last word.
+"""Files changed as one, beside a database that has the last word.
 
-A marker is written first: it tells a later process what a killed one was doing. Then new files are written beside their
-places, so that the disk cannot be full later, and the places change by renames. If the database agreed, the rest is
-tidied up, else every rename is taken back. Hold the vault's lock.
+One file is replaced by a rename, which is atomic by itself. For several a marker is written first: it tells a later
+process what a killed one was doing. New files are written beside their places, so that the disk cannot be full later,
+then the places change by renames. If the database committed, the rest is tidied up, else every rename is taken back.
+Hold the vault's lock.
 
 A marker may have come with somebody's repository. So it is followed only inside folders that the caller knows, and
 nothing is replaced or removed whose bytes it does not name.
@@ -26,6 +27,7 @@ from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import (
     TEMP_PREFIX,
     prune,
+    remove_file,
     replace_file,
     stage_file,
     storage_errors,
@@ -41,16 +43,21 @@ _PathText = Annotated[str, Meta(pattern=r"\A[^\0]+\Z")]
 _Beside = Annotated[str, Meta(pattern=r"\A(\.scrimshaw-tmp-[0-9a-f]+)?\Z")]
 
 
-class Change(NamedTuple):
-    """What shall stand at `path`, None for nothing; folders that this empties go, below `root`.
-
-    `prior` is the hash of the bytes that may go, "" where nothing may stand; without it, those of the beginning.
-    """
+class FileChange(NamedTuple):
+    """What a file becomes."""
 
     path: Path
+    #: Folders that the change empties are removed, below this one.
     root: Path
+    #: The bytes there now, None for no file: nothing else is replaced.
+    before: bytes | None
+    #: The new text, None to remove the file.
     text: Redacted | None
-    prior: str | None = None
+
+    @property
+    def after(self) -> bytes | None:
+        """The bytes to write, None to remove the file."""
+        return None if self.text is None else self.text.text.encode(errors="replace")
 
 
 class _Move(NamedTuple):
@@ -64,7 +71,7 @@ class _Move(NamedTuple):
     old_hash: str
 
 
-class _Noted(Struct, frozen=True, kw_only=True):
+class _MarkedMove(Struct, frozen=True, kw_only=True):
     """A move in a marker: `path` is below `root`, which is below the marker's folder if it can be; names beside it."""
 
     root: _PathText
@@ -77,47 +84,94 @@ class _Noted(Struct, frozen=True, kw_only=True):
 
 class _Marker(Struct, frozen=True):
     mark: str
-    moves: tuple[_Noted, ...]
+    moves: tuple[_MarkedMove, ...]
 
 
 @contextmanager
-def atomic_file_changes(folder: Path, mark: str, changes: Iterable[Change]) -> Iterator[None]:
-    """Files are changed while the block runs, and stay so if it ends; when it raises all is as before.
+def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
+    """Change files while the block runs; they stay so if it ends, and are as before when it raises.
 
-    The block commits `mark` where `recover` will ask for it. Raises Conflict naming a file that stands in the way or
-    was changed meanwhile, StorageFailure.
+    The block commits `mark` where `recover` will ask for it. A single file needs no mark. Raises Conflict naming a file
+    that is in the way or was changed meanwhile, StorageFailure.
     """
-    changes = list(changes)
+    with _marked_changes(folder, mark, changes) if mark else _single_change(*changes):
+        yield
+
+
+@contextmanager
+def _single_change(change: FileChange) -> Iterator[None]:
+    before, after, is_touched = change.before, change.after, True
+    try:
+        try:
+            _replace(change, before, after)
+        except Conflict:
+            is_touched = False
+            raise
+        yield
+    except BaseException as error:
+        note = "Nothing was changed."
+        try:
+            with suppress(Conflict):  # what somebody else wrote meanwhile stays
+                if is_touched:
+                    _replace(change, after, before)
+        except StorageFailure:
+            note = f"{change.path} could not be put back; the text before is in the journal: see `scrimshaw undo`."
+        if isinstance(error, StorageFailure):
+            error.message = f"{error.message} {note}"
+        raise
+
+
+def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
+    """Replace a file's bytes, None for no file; raises Conflict where the old ones are not there any more."""
+    path = change.path
+
+    def demand_old() -> None:
+        if (path.read_bytes() if path.is_file() else None) != old:
+            raise _changed(path)
+
+    with storage_errors("remove" if new is None else "write", path):
+        if new is not None:
+            replace_file(path, new, check=demand_old)
+            return
+        demand_old()
+        if old is not None:
+            remove_file(path, change.root)
+
+
+@contextmanager
+def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     demand_room(changes)
-    with storage_errors("read files below", folder):
-        moves = [_planned(change) for change in changes]
+    moves = [_plan_move(change) for change in changes]
     try:
         with storage_errors("change files below", folder):
-            noted = tuple(_noted(folder, move) for move in moves)
-            replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, noted)))
+            marked = tuple(_mark_move(folder, move) for move in moves)
+            replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, marked)))
             for change, move in zip(changes, moves, strict=True):
-                _stage(change, move)
+                if (data := change.after) is not None:
+                    stage_file(change.path, data, temporary=move.new)
             for move in moves:
                 _go(move)
         yield
-    except BaseException:
-        _end(folder, moves, _take_back)
+    except BaseException as error:
+        _finish(folder, moves, _take_back)
+        if isinstance(error, StorageFailure):
+            error.message = f"{error.message} Nothing was changed."
         raise
-    _end(folder, moves, _tidy)
+    _finish(folder, moves, _tidy)
 
 
-def demand_room(changes: Iterable[Change]) -> None:
-    """Raise Conflict naming what stands in the way of a change: a file for a folder, a folder for a file."""
+def demand_room(changes: Iterable[FileChange]) -> None:
+    """Raise Conflict naming what is in the way of a change: a file for a folder, a folder for a file."""
     for change in changes:
         above = next(folder for folder in change.path.parents if os.path.lexists(folder))
         if not above.is_dir():
             raise _in_the_way(above, f"A folder is needed there for {change.path.name}")
-        if os.path.lexists(change.path) and (change.prior == "" or not change.path.is_file()):
+        if os.path.lexists(change.path) and (change.before is None or not change.path.is_file()):
             raise _in_the_way(change.path, "It is no memory that could be read, and a file belongs there")
 
 
-def recover(folder: Path, agreed: Callable[[str], bool], roots: Iterable[Path]) -> None:
-    """End what a killed process left half done below `roots`; `agreed` tells whether a mark was committed.
+def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
+    """End what a killed process left half done below `roots`; `is_committed` tells whether a mark was committed.
 
     Raises StorageFailure for a marker that cannot be ours, which is set aside, and Conflict where a person wrote
     meanwhile, whose text stays; the next call finds nothing to do.
@@ -128,15 +182,19 @@ def recover(folder: Path, agreed: Callable[[str], bool], roots: Iterable[Path]) 
         return
     known = {os.path.realpath(root) for root in roots}
     try:
-        found = msgspec.json.decode(_bytes(marker), type=_Marker)
-        moves = [_move(folder, noted, known) for noted in found.moves]
+        if not marker.is_file():
+            raise ValueError("it is no file")
+        with storage_errors("read", marker):
+            data = marker.read_bytes()
+        found = msgspec.json.decode(data, type=_Marker)
+        moves = [_read_move(folder, marked, known) for marked in found.moves]
     except (msgspec.MsgspecError, UnicodeError, ValueError) as error:
-        raise _refused(marker, str(error)) from error
-    _end(folder, moves, _tidy if agreed(found.mark) else _take_back)
+        raise _refuse_marker(marker, str(error)) from error
+    _finish(folder, moves, _tidy if is_committed(found.mark) else _take_back)
 
 
 def is_interrupted(folder: Path) -> bool:
-    """Whether a swap is going on, or was left half done."""
+    """Whether several files are being changed, or were left half done."""
     return os.path.lexists(folder / MARKER)
 
 
@@ -164,9 +222,9 @@ def _clear(path: Path) -> None:
 # The marker
 
 
-def _noted(folder: Path, move: _Move) -> _Noted:
+def _mark_move(folder: Path, move: _Move) -> _MarkedMove:
     root, home = Path(os.path.realpath(move.root)), os.path.realpath(folder)
-    return _Noted(
+    return _MarkedMove(
         root=(root.relative_to(home) if root.is_relative_to(home) else root).as_posix(),
         path=move.path.relative_to(move.root).as_posix(),
         new=move.new.name if move.new else "",
@@ -176,38 +234,31 @@ def _noted(folder: Path, move: _Move) -> _Noted:
     )
 
 
-def _move(folder: Path, noted: _Noted, known: set[str]) -> _Move:
+def _read_move(folder: Path, marked: _MarkedMove, known: set[str]) -> _Move:
     """A move that stays inside a known folder, links resolved; raises ValueError for any other."""
-    root = os.path.realpath(folder / noted.root)
-    inside = Path(root, noted.path)
+    root = os.path.realpath(folder / marked.root)
+    inside = Path(root, marked.path)
     parent = Path(os.path.realpath(inside.parent))
     if root not in known or not parent.is_relative_to(root) or inside.name in ("", ".", ".."):
-        raise ValueError(f"it names {noted.path!r} in {noted.root!r}, which is no place of ours")
+        raise ValueError(f"it names {marked.path!r} in {marked.root!r}, which is no place of ours")
     return _Move(
         path=parent / inside.name,
         root=Path(root),
-        new=parent / noted.new if noted.new else None,
-        new_hash=noted.new_hash,
-        old=parent / noted.old if noted.old else None,
-        old_hash=noted.old_hash,
+        new=parent / marked.new if marked.new else None,
+        new_hash=marked.new_hash,
+        old=parent / marked.old if marked.old else None,
+        old_hash=marked.old_hash,
     )
 
 
-def _bytes(marker: Path) -> bytes:
-    if not marker.is_file():
-        raise ValueError("it is no file")
-    with storage_errors("read", marker):
-        return marker.read_bytes()
-
-
-def _refused(marker: Path, why: str) -> StorageFailure:
+def _refuse_marker(marker: Path, why: str) -> StorageFailure:
     """Set a marker aside that was damaged, or that another wrote."""
     aside = marker.with_name(f"swap.json.refused-{secrets.token_hex(4)}")
     with storage_errors("move", marker):
         marker.rename(aside)
     return StorageFailure(
         f"{marker} is not of this memory's making ({why}). It was not followed, and is kept as {aside.name}.",
-        "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what stood before.",
+        "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before.",
         path=str(aside),
     )
 
@@ -215,32 +266,20 @@ def _refused(marker: Path, why: str) -> StorageFailure:
 # The moves
 
 
-def _planned(change: Change) -> _Move:
-    path = change.path
-    prior = change.prior
-    if prior is None:
-        prior = content_hash(path.read_bytes()) if path.is_file() else ""
+def _plan_move(change: FileChange) -> _Move:
+    before, after = change.before, change.after
     return _Move(
-        path=path,
+        path=change.path,
         root=change.root,
-        new=None if change.text is None else temporary_of(path),
-        new_hash="" if change.text is None else content_hash(_data(change.text)),
-        old=temporary_of(path) if prior else None,
-        old_hash=prior,
+        new=None if after is None else temporary_of(change.path),
+        new_hash="" if after is None else content_hash(after),
+        old=None if before is None else temporary_of(change.path),
+        old_hash="" if before is None else content_hash(before),
     )
 
 
-def _data(text: Redacted) -> bytes:
-    return text.text.encode(errors="replace")
-
-
-def _stage(change: Change, move: _Move) -> None:
-    if change.text is not None:
-        stage_file(change.path, _data(change.text), temporary=move.new)
-
-
 def _go(move: _Move) -> None:
-    """The bytes are looked at when nobody can change them any more by the file's name."""
+    """Change one place. The old bytes are checked after the rename: from then on nobody can change them by name."""
     if move.old:
         try:
             move.path.replace(move.old)
@@ -267,7 +306,7 @@ def _in_the_way(path: Path, why: str) -> Conflict:
     )
 
 
-def _end(folder: Path, moves: Sequence[_Move], step: Callable[[_Move], None]) -> None:
+def _finish(folder: Path, moves: Sequence[_Move], step: Callable[[_Move], None]) -> None:
     """Do a step for every move, whatever becomes of the others, and remove the marker; raises the first trouble.
 
     The marker stays where the system refused: then the next process tries again.
@@ -288,19 +327,19 @@ def _end(folder: Path, moves: Sequence[_Move], step: Callable[[_Move], None]) ->
 
 def _take_back(move: _Move) -> None:
     """Undo what was done of a move, as many times as it takes; what a person wrote at its place stays."""
-    kept = None
+    aside = None
     if move.old and os.path.lexists(move.old):
         is_theirs = os.path.lexists(move.path) and not _holds(move.path, move.new_hash)
-        kept = move.path.with_name(f"{move.path.name}.before-{secrets.token_hex(4)}") if is_theirs else None
-        move.old.replace(kept or move.path)
+        aside = move.path.with_name(f"{move.path.name}.before-{secrets.token_hex(4)}") if is_theirs else None
+        move.old.replace(aside or move.path)
     elif not move.old and _holds(move.path, move.new_hash):
         move.path.unlink()
-    _leave_nothing(move.new, move)
-    if kept:
+    _clean_up(move.new, move)
+    if aside:
         raise Conflict(
-            f"{move.path} was written meanwhile and stays; what stood there before is kept as {kept.name}.",
+            f"{move.path} was written meanwhile and stays; what was there before is kept as {aside.name}.",
             "Compare the two. Everything else is as it was before.",
-            path=str(kept),
+            path=str(aside),
         )
 
 
@@ -310,11 +349,11 @@ def _holds(path: Path, new_hash: str) -> bool:
 
 
 def _tidy(move: _Move) -> None:
-    _leave_nothing(move.old, move)
+    _clean_up(move.old, move)
 
 
-def _leave_nothing(temporary: Path | None, move: _Move) -> None:
-    """Remove a temporary file and empty folders. Those that cannot go harm nobody: a sweep takes them later."""
+def _clean_up(temporary: Path | None, move: _Move) -> None:
+    """Remove a temporary file and empty folders; what cannot be removed now is swept later."""
     with suppress(OSError):
         if temporary:
             temporary.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, note, show
-from scrimshaw.engine.history import Step, Undone
+from scrimshaw.engine.history import Undone, UndoStep
 from scrimshaw.engine.history import undo as undo_entries
 from scrimshaw.errors import AlreadyExists, StorageFailure
 
@@ -158,7 +158,7 @@ def _undone(console: Console, undone: Undone) -> None:
     console.print(f"{undone.undone} of {len(undone.steps)} changes {verb}.")
 
 
-def _step(step: Step) -> Text:
+def _step(step: UndoStep) -> Text:
     mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
     why = f"  {step.trouble or step.note or step.reason}"
     return line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
