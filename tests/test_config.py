@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -90,21 +90,33 @@ def test_the_defaults_keep_to_their_own_ranges() -> None:
 # Values
 
 
-@pytest.mark.parametrize("name", NUMBERS)
-def test_the_ends_of_a_range_are_allowed_and_what_lies_beyond_is_not(places: tuple[Path, Path], name: str) -> None:
-    info, low, high = NUMBERS[name]
-    for end in (low, high):
-        assert value_of(loaded(places, f"[{info.section}]\n{info.key} = {end}\n"), name) == end
-    for beyond in (low - 1, high + 1):
-        message = refused(places, f"[{info.section}]\n{info.key} = {beyond}\n")
-        assert f"{name} = {beyond!r} is not allowed; expected {info.allowed}" in message
+def all_numbers(write: Callable[[float, float], object]) -> str:
+    """A configuration with every number at once; `write` makes its value of the ends of its range."""
+    lines: dict[str, list[str]] = {}
+    for info, low, high in NUMBERS.values():
+        lines.setdefault(info.section, []).append(f"{info.key} = {write(low, high)}\n")
+    return "".join(f"[{section}]\n{''.join(keys)}" for section, keys in lines.items())
 
 
-@pytest.mark.parametrize("name", NUMBERS)
+@pytest.mark.parametrize("end", [min, max])
+def test_the_ends_of_every_range_are_allowed(places: tuple[Path, Path], end: Callable[..., float]) -> None:
+    settings = loaded(places, all_numbers(end))
+    assert {name: value_of(settings, name) for name in NUMBERS} == {
+        name: end(low, high) for name, (_, low, high) in NUMBERS.items()
+    }
+
+
+@pytest.mark.parametrize("beyond", [lambda low, _: low - 1, lambda _, high: high + 1])
+def test_what_lies_beyond_a_range_is_refused(places: tuple[Path, Path], beyond: Callable[..., float]) -> None:
+    message = refused(places, all_numbers(beyond))
+    for name, (info, low, high) in NUMBERS.items():
+        assert f"{name} = {beyond(low, high)!r} is not allowed; expected {info.allowed}" in message
+
+
 @pytest.mark.parametrize("text", ['"invalid"', "nan", "inf", "-inf", "true", "[]", "{}"])
-def test_what_is_no_number_is_refused(places: tuple[Path, Path], name: str, text: str) -> None:
-    info = NUMBERS[name][0]
-    assert f"{name} = " in refused(places, f"[{info.section}]\n{info.key} = {text}\n")
+def test_what_is_no_number_is_refused_for_every_number(places: tuple[Path, Path], text: str) -> None:
+    message = refused(places, all_numbers(lambda low, high: text))
+    assert [name for name in NUMBERS if f"{name} = " not in message] == []
 
 
 @pytest.mark.parametrize(
@@ -225,14 +237,12 @@ def test_later_sources_win(places: tuple[Path, Path]) -> None:
     assert loaded(places).search.limit == 10
 
 
-@pytest.mark.parametrize("name", KEYS)
-def test_every_key_can_be_set_in_the_environment(places: tuple[Path, Path], name: str) -> None:
-    info = KEYS[name]
-    text = {"tuple": f"{list(info.default)}" if isinstance(info.default, tuple) else ""}.get(
-        type(info.default).__name__, str(info.default).lower() if isinstance(info.default, bool) else str(info.default)
-    )
-    for variable in info.environment:
-        assert value_of(loaded(places, environment={variable: text}), name) == info.default
+def test_every_key_can_be_set_in_the_environment(places: tuple[Path, Path]) -> None:
+    for name, info in KEYS.items():
+        default = list(info.default) if isinstance(info.default, tuple) else info.default
+        text = str(default).lower() if isinstance(default, bool) else str(default)
+        for variable in info.environment:
+            assert value_of(loaded(places, environment={variable: text}), name) == info.default, variable
 
 
 @pytest.mark.parametrize(

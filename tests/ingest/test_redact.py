@@ -145,13 +145,13 @@ BENIGN = [
 
 
 @pytest.mark.parametrize(("secret_class", "secret"), TOKENS)
-@pytest.mark.parametrize("frame", ["{}", "see {} here", 'x = "{}"', "line\n{}\nline", "- {}, then"])
-def test_a_secret_that_shows_by_itself_is_removed(frame: str, secret_class: str, secret: str) -> None:
-    redacted = redact(frame.format(secret))
+def test_a_secret_that_shows_by_itself_is_removed_wherever_it_stands(secret_class: str, secret: str) -> None:
+    for frame in ("{}", "see {} here", 'x = "{}"', "line\n{}\nline", "- {}, then"):
+        redacted = redact(frame.format(secret))
 
-    assert secret not in redacted.text
-    assert redacted.classes == (secret_class,)
-    assert redacted.text == frame.format(f"[REDACTED:{secret_class}]")
+        assert secret not in redacted.text
+        assert redacted.classes == (secret_class,)
+        assert redacted.text == frame.format(f"[REDACTED:{secret_class}]")
 
 
 @pytest.mark.parametrize(("secret_class", "frame", "secret"), ASSIGNED)
