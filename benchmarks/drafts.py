@@ -24,9 +24,8 @@ from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.transcripts.claude import parse_claude
 from scrimshaw.ingest.turns import Transcript
-from scrimshaw.session.draft import Draft, Statement, draft
-from scrimshaw.session.draft_text import body
-from scrimshaw.session.evidence import holds
+from scrimshaw.session.draft import Draft, build_draft, render_body
+from scrimshaw.session.statements import Statement, contains_text
 
 LEAST_CALLS = 10
 _CHOSEN = """
@@ -92,7 +91,7 @@ def _all(data: Path) -> Iterator[tuple[str, Transcript]]:
 def _result(source: str, transcript: Transcript) -> Result:
     recording = recorded(transcript)
     began = time.perf_counter()
-    made = draft(recording.session, recording.events, recording.items)
+    made = build_draft(recording.session, recording.events, recording.items)
     text = _file(made)
     return Result(source=source, recording=recording, draft=made, text=text, seconds=time.perf_counter() - began)
 
@@ -100,7 +99,7 @@ def _result(source: str, transcript: Transcript) -> Result:
 def _file(made: Draft) -> str:
     """The draft as a file; the product's own front matter is written by the engine."""
     meta = NewMemory(title=made.title, trigger_phrases=made.trigger_phrases, topics=made.topics)
-    return render_memory_file(meta, "\n" + body(made)).text
+    return render_memory_file(meta, "\n" + render_body(made)).text
 
 
 def print_table(results: Sequence[Result]) -> None:
@@ -117,7 +116,7 @@ def print_table(results: Sequence[Result]) -> None:
             each.source,
             made.tool_calls,
             len(made.requests),
-            made.decision_count,
+            len(made.decisions),
             len(made.changed),
             len(made.problems),
             len(made.open),
@@ -138,8 +137,8 @@ def print_checks(results: Sequence[Result]) -> bool:
     busy = [each for each in results if each.draft.tool_calls >= 5]
     counts = {
         "statements not in their event": len(missing),
-        "placeholders": sum(bool(_PLACEHOLDER.search(body(each.draft))) for each in results),
-        "contaminated": sum(bool(clean(body(each.draft)).removed) for each in results),
+        "placeholders": sum(bool(_PLACEHOLDER.search(render_body(each.draft))) for each in results),
+        "contaminated": sum(bool(clean(render_body(each.draft)).removed) for each in results),
         "fewer than two triggers": sum(len(each.draft.trigger_phrases) < 2 for each in busy),
         "no topic": sum(not each.draft.topics for each in busy),
         "secrets": sum(bool(redact(each.text).spans) for each in results),
@@ -161,7 +160,9 @@ def statements(made: Draft) -> list[Statement]:
 
 
 def _held(each: Result, statement: Statement) -> bool:
-    return any(holds(event, statement.text) for event in each.recording.events if event.number == statement.event)
+    return any(
+        contains_text(event, statement.text) for event in each.recording.events if event.number == statement.event
+    )
 
 
 def _longest(results: Sequence[Result]) -> int:

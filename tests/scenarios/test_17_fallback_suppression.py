@@ -6,7 +6,7 @@ from tests.session.recording import Recording
 
 from scrimshaw.ingest.memory_file import NewMemory, render_memory_file
 from scrimshaw.ingest.quality import judge
-from scrimshaw.session.draft_text import body
+from scrimshaw.session.draft import render_body
 
 
 def undecided() -> Recording:
@@ -18,8 +18,8 @@ def undecided() -> Recording:
 
 def test_no_decision_is_a_count_of_zero() -> None:
     made = undecided().draft()
-    assert made.decision_count == 0
-    text = body(made)
+    assert len(made.decisions) == 0
+    text = render_body(made)
     assert "Decisions" not in text
     assert "decision" not in text.lower()
 
@@ -27,11 +27,11 @@ def test_no_decision_is_a_count_of_zero() -> None:
 def test_the_gate_finds_no_fallback_sentence() -> None:
     made = undecided().draft()
     meta = NewMemory(title=made.title, trigger_phrases=made.trigger_phrases, topics=made.topics)
-    verdict = judge(render_memory_file(meta, f"\n{body(made)}"), tool_calls=made.tool_calls)
+    verdict = judge(render_memory_file(meta, f"\n{render_body(made)}"), tool_calls=made.tool_calls)
     assert "has_fallback_decision" not in verdict.flags
     assert verdict.accepted
 
 
 def test_a_choice_is_counted() -> None:
     recording = undecided().prompt("Let's keep the refunds table instead of merging it into payments.")
-    assert recording.draft().decision_count == 1
+    assert len(recording.draft().decisions) == 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, RecordedEvent, Session
-from scrimshaw.session.draft import Draft, draft
+from scrimshaw.session.draft import Draft, build_draft
 
 
 @dataclass
@@ -60,7 +60,7 @@ class Recording:
         return self
 
     def draft(self) -> Draft:
-        return draft(Session(id="s", counter=len(self.events)), self.events, self.items)
+        return build_draft(Session(id="s", counter=len(self.events)), self.events, self.items)
 
     def _add(
         self, kind: EventKind, text: str, *, tool: str = "", path: str = "", failed: bool | None = None

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from tests.session.recording import Recording
 
 from scrimshaw.models import EventKind, ItemKind, RecordedEvent, Session
-from scrimshaw.session.draft import Draft, Statement, draft
-from scrimshaw.session.draft_text import LONGEST_BODY, MOST_LINES, body
-from scrimshaw.session.evidence import holds
+from scrimshaw.session.draft import LONGEST_BODY, MOST_BODY_LINES, Draft, build_draft, render_body
+from scrimshaw.session.statements import Statement, contains_text
 
 FAILED = "FAILED tests/test_login.py::test_expired - AssertionError: 401 != 200\n1 failed, 3 passed"
 SUMMARY = (
@@ -54,7 +53,7 @@ def test_a_session_with_everything() -> None:
     )
     assert made.title == "Fix the expired token check in the login handler"
     assert texts(made.decisions) == ["I'll compare in UTC instead of local time because servers differ."]
-    assert made.decision_count == 1
+    assert len(made.decisions) == 1
     assert texts(made.changed) == [
         "I fixed the expiry check in `login.py`.",
         "fix: compare token expiry in UTC",
@@ -75,7 +74,7 @@ def test_a_session_with_everything() -> None:
 
 
 def test_the_body_names_the_event_of_every_line() -> None:
-    text = body(login().draft())
+    text = render_body(login().draft())
     assert text.startswith("## Task\n\n- Fix the expired token check")
     assert "- commit: fix: compare token expiry in UTC (e8)\n" in text
     assert "- src/: login.py (2 edits) (e4)\n" in text
@@ -91,9 +90,9 @@ def test_the_body_names_the_event_of_every_line() -> None:
 
 
 def test_an_empty_session_has_an_empty_draft() -> None:
-    made = draft(Session(id="s", started=5.0, last_event=9.0), (), ())
+    made = build_draft(Session(id="s", started=5.0, last_event=9.0), (), ())
     assert statements(made) == []
-    assert (made.title, made.trigger_phrases, made.topics, body(made)) == ("", (), (), "")
+    assert (made.title, made.trigger_phrases, made.topics, render_body(made)) == ("", (), (), "")
     assert (made.started, made.ended) == (5.0, 9.0)
 
 
@@ -284,7 +283,7 @@ def test_a_summary_is_read_but_its_wrapping_is_not() -> None:
 def test_chatter_stays_out() -> None:
     recording = Recording().prompt("Extend the exporter.").edit("src/export.py")
     recording.answer("I'll execute this step by step. Let me analyze the following. I added CSV to the exporter.")
-    text = body(recording.draft())
+    text = render_body(recording.draft())
     assert "I added CSV to the exporter." in text
     assert "step by step" not in text
     assert "Let me analyze" not in text
@@ -295,7 +294,7 @@ def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
     recording.answer("The exporter skips views and temporary tables. Shall I change that?")
     made = recording.draft()
     assert texts(made.findings) == ["The exporter skips views and temporary tables."]
-    assert "## Found\n\n- The exporter skips" in body(made)
+    assert "## Found\n\n- The exporter skips" in render_body(made)
 
 
 def test_headings_of_findings_count_in_every_session() -> None:
@@ -313,9 +312,9 @@ def test_long_sessions_stay_short() -> None:
             f"git commit -m 'x{number}'", f"[main {number:07x}] Rework the part number {number} of billing\n"
         )
         recording.answer(f"I added case number {number} to the billing pipeline and its many callers. " * 3)
-    text = body(recording.draft())
+    text = render_body(recording.draft())
     assert len(text) <= LONGEST_BODY + 200
-    assert text.count("\n- ") <= MOST_LINES
+    assert text.count("\n- ") <= MOST_BODY_LINES
 
 
 said = st.text(max_size=200) | st.sampled_from(
@@ -357,12 +356,12 @@ def test_every_statement_stands_in_its_event(rows: list[tuple[EventKind, str, st
         )
         for number, (kind, text, tool, path, failed) in enumerate(rows, 1)
     ]
-    made = draft(Session(id="s"), recorded, ())
-    assert made == draft(Session(id="s"), recorded, ())
-    assert all(holds(recorded[each.event - 1], each.text) for each in statements(made))
+    made = build_draft(Session(id="s"), recorded, ())
+    assert made == build_draft(Session(id="s"), recorded, ())
+    assert all(contains_text(recorded[each.event - 1], each.text) for each in statements(made))
     assert all(each.text.strip() for each in statements(made))
     assert len(made.title) <= 90
-    assert "TBD" not in body(made)
+    assert "TBD" not in render_body(made)
 
 
 def test_three_hundred_events_take_a_blink() -> None:

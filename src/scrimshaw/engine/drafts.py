@@ -43,9 +43,8 @@ from scrimshaw.models import (
     Trust,
     content_hash,
 )
-from scrimshaw.session.draft import Draft, draft
-from scrimshaw.session.draft_text import body as body_of
-from scrimshaw.session.evidence import Statement
+from scrimshaw.session.draft import Draft, build_draft, render_body
+from scrimshaw.session.statements import Statement
 from scrimshaw.storage.files import Vault
 
 DRAFTS = "drafts"
@@ -224,8 +223,8 @@ def _hash_now(engine: Engine, memory_id: str) -> str:
 
 
 def _outcome(engine: Engine, session: Session, events: Sequence[RecordedEvent], last: Drafted | None) -> DraftOutcome:
-    made = draft(session, events, engine.sessions.items(session.id))
-    body = body_of(made)
+    made = build_draft(session, events, engine.sessions.items(session.id))
+    body = render_body(made)
     if not body.strip() or not made.tool_calls:
         return DraftOutcome(session=session.id, status="empty", memory_id=last.memory_id if last else "")
     new = _new_text(made, body, events)

@@ -1,41 +1,61 @@
-"""From what a session recorded to the draft of a memory: only what its events say, each statement with its event. Pure.
+"""From the recorded events of a session to the draft of a memory, each statement with the event that proves it. Pure.
 
-A section without evidence is empty; nothing stands in for it.
+A section without evidence is empty; nothing fills it in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
 
 from scrimshaw.models import EventKind, Item, RecordedEvent, Session
-from scrimshaw.session import phrases
-from scrimshaw.session.changes import COMMIT, changed, commits, edited_files, findings, relative
-from scrimshaw.session.decisions import decisions
-from scrimshaw.session.evidence import Statement, flat, holds, sentences
-from scrimshaw.session.failures import problems, runs, unsolved
-from scrimshaw.session.prospects import next_step, open_points
-from scrimshaw.session.requests import later_requests, subject, task_of, title_of
+from scrimshaw.session import keywords, sections
+from scrimshaw.session.cues import PATTERNS, WORDS
+from scrimshaw.session.keywords import count_subjects
+from scrimshaw.session.sections import COMMIT
+from scrimshaw.session.statements import (
+    LONGEST_SENTENCE,
+    SUMMARY,
+    USER,
+    Sentence,
+    Statement,
+    contains_text,
+    cut_line,
+    flatten,
+    prose_parts,
+    split_sentences,
+)
 
-__all__ = ["Draft", "Statement", "draft"]
-
-# How much a phrase counts by where it stands; own numbers, tuned on real sessions.
+LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
+_FILES_PER_LINE, _FILE_LINES = 6, 8
+# How much a phrase counts by where it occurs; tuned on real sessions.
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
-_A_SENTENCE = 4  # spaces; what is shorter may well stand in a longer statement and still be news
+_A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
+
+LONGEST_TITLE, LONGEST_TASK = 90, 420  # characters
+MOST_REQUESTS = 8
+_SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
+_SENTENCE_WORDS, _ENOUGH_SUBJECTS = 6, 6
+_FIRST_PROMPTS = 6  # the task is among them; what comes later redirects it
+_FIRST_SENTENCES = 6  # the goal is among them
+_REQUEST = PATTERNS["requests"]
+_IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
+_COMMIT_SUBJECT = re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)")
+
+Prompts = Mapping[int, Sequence[Sentence]]
 
 
 class Draft(Struct, frozen=True, kw_only=True):
-    """What a session leaves to know. `requests` are later ones of the user, `problems` what failed and what solved it,
-    `open` what was left, `findings` what the last answer says where little was changed; `started` and `ended` are in
-    seconds since 1970.
-    """
+    """What a session leaves to know; times are in seconds since 1970."""
 
     session: str
     title: str
     task: Statement | None
     decisions: tuple[Statement, ...]
     changed: tuple[Statement, ...]
+    #: What failed, and what solved it.
     problems: tuple[Statement, ...]
     open: tuple[Statement, ...]
     next_step: Statement | None
@@ -44,43 +64,50 @@ class Draft(Struct, frozen=True, kw_only=True):
     tool_calls: int
     started: float
     ended: float
+    #: Later requests of the user.
     requests: tuple[Statement, ...] = ()
+    #: What the last answer says where little was changed.
     findings: tuple[Statement, ...] = ()
 
-    @property
-    def decision_count(self) -> int:
-        """The number of choices found; 0 says that none was stated."""
-        return len(self.decisions)
 
-
-def draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
+def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
-    said, ran, edits = sentences(events), runs(events, items), edited_files(events, items)
+    sentences, runs = split_sentences(events), sections.find_runs(events, items)
+    edits = sections.edited_files(events, items)
     calls = sum(event.kind == EventKind.TOOL for event in events)
     last = events[-1].number if events else 0
-    proven = _Proven(events)
-    task = _Proven(events).one(task_of(events, said))  # what it says may count as a choice as well
-    chosen = proven.new(decisions(said, commits(events), calls))
-    done = proven.new(changed(events, items, edits, said, calls))
-    failed = proven.new(problems(ran, edits, said, calls))
-    step = proven.one(next_step(events, said))
-    left = proven.new(open_points(events, said, unsolved(ran, last), last))
-    found = proven.new(findings(said, done))
-    requests = proven.new(later_requests(said, task))
-    title = title_of(task, said, requests, done)
-    texts, whole = _weighted(title, task, requests, chosen, done), "\n".join(each.text for each in said)
+    evidence = _Evidence(events)
+    task = _Evidence(events).check_one(find_task(events, sentences))  # what it says may count as a choice as well
+    decisions = evidence.check(sections.find_decisions(sentences, sections.find_commits(events), calls))
+    changes = evidence.check(sections.find_changes(events, items, edits, sentences, calls))
+    problems = evidence.check(sections.find_problems(runs, edits, sentences, calls))
+    step = evidence.check_one(sections.find_next_step(events, sentences))
+    unsolved = sections.find_unsolved(runs, last)
+    open_points = evidence.check(sections.find_open_points(events, sentences, unsolved, last))
+    findings = evidence.check(sections.find_findings(sentences, changes))
+    requests = evidence.check(find_later_requests(sentences, task))
+    title = make_title(task, sentences, requests, changes)
+    whole = "\n".join(each.text for each in sentences)
+    weighted = [
+        (title, _IN_TITLE),
+        *([(task.text, _IN_TASK)] if task else []),
+        *((each.text, _IN_REQUEST) for each in requests),
+        *((each.text, _IN_DECISION) for each in decisions),
+        *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.note == COMMIT),
+        *((each.text, _IN_RESULT) for each in changes if each.note != COMMIT),
+    ]
     return Draft(
         session=session.id,
         title=title,
         task=task,
-        decisions=chosen,
-        changed=done,
-        problems=failed,
-        findings=found,
-        open=left,
+        decisions=decisions,
+        changed=changes,
+        problems=problems,
+        findings=findings,
+        open=open_points,
         next_step=step,
-        topics=phrases.topics(texts, [relative(path, edits) for path in edits], whole),
-        trigger_phrases=phrases.trigger_phrases(texts, phrases.stems(edits), whole),
+        topics=keywords.topics(weighted, [sections.relative_path(path, edits) for path in edits], whole),
+        trigger_phrases=keywords.trigger_phrases(weighted, keywords.file_stems(edits), whole),
         tool_calls=calls,
         started=events[0].at if events else session.started,
         ended=events[-1].at if events else session.last_event,
@@ -88,24 +115,24 @@ def draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Ite
     )
 
 
-class _Proven:
-    """Lets through what stands in the event it names, each text once."""
+class _Evidence:
+    """Lets statements through whose text occurs in the event they name, each text once."""
 
     def __init__(self, events: Sequence[RecordedEvent]) -> None:
         self._events = {event.number: event for event in events}
         self._known: set[str] = set()
 
-    def new(self, told: Iterable[Statement]) -> tuple[Statement, ...]:
-        """Those of the statements that are proven and were not let through before."""
-        return tuple(each for each in told if self._is_new(each))
+    def check(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
+        """Those of the statements that are proven and new."""
+        return tuple(each for each in statements if self._is_new(each))
 
-    def one(self, told: Statement | None) -> Statement | None:
-        """The statement, or None."""
-        return told if told and self._is_new(told) else None
+    def check_one(self, statement: Statement | None) -> Statement | None:
+        """The statement if it is proven and new."""
+        return statement if statement and self._is_new(statement) else None
 
-    def _is_new(self, told: Statement) -> bool:
-        event, text = self._events.get(told.event), flat(told.text).casefold()
-        if event is None or not text or not holds(event, told.text):
+    def _is_new(self, statement: Statement) -> bool:
+        event, text = self._events.get(statement.event), flatten(statement.text).casefold()
+        if event is None or not text or not contains_text(event, statement.text):
             return False
         if text in self._known or (text.count(" ") >= _A_SENTENCE and any(text in known for known in self._known)):
             return False
@@ -113,19 +140,206 @@ class _Proven:
         return True
 
 
-def _weighted(
-    title: str,
-    task: Statement | None,
-    requests: Sequence[Statement],
-    chosen: Sequence[Statement],
-    done: Sequence[Statement],
-) -> list[phrases.Weighted]:
-    """The pieces of a draft with how much a phrase in them counts."""
-    return [
-        (title, _IN_TITLE),
-        *([(task.text, _IN_TASK)] if task else []),
-        *((each.text, _IN_REQUEST) for each in requests),
-        *((each.text, _IN_DECISION) for each in chosen),
-        *((subject(each.text), _IN_COMMIT) for each in done if each.note == COMMIT),
-        *((each.text, _IN_RESULT) for each in done if each.note != COMMIT),
-    ]
+def find_task(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
+    """What was asked first, as asked; in a continued conversation what its summary names as the request.
+
+    Greetings, slash commands and plain questions give way to the first prompts that want something.
+    """
+    prompts = _prompts(sentences)
+    first = list(prompts.values())[:_FIRST_PROMPTS]
+    wanted = next((prompt for prompt in first if _wants_something(prompt) and _is_plain(prompt)), None)
+    fallback = next((prompt for prompt in prompts.values() if _count_all_subjects(prompt)), None)
+    chosen = wanted or fallback or next(iter(first), None)
+    if not chosen:
+        return None
+    event = next(each for each in events if each.number == chosen[0].event)
+    return _opening_statement(event, chosen)
+
+
+def find_later_requests(sentences: Sequence[Sentence], task: Statement | None) -> list[Statement]:
+    """What the user asked for after that: one sentence of each later prompt, of many those that say most."""
+    prompts = _prompts(sentences).items()
+    later = [prompt for event, prompt in prompts if task and event > task.event and prompt[0].by == USER]
+    found = [each for prompt in later if (each := next((each for each in prompt if _is_request(each)), None))]
+    ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
+    return [Statement(text=each.text, event=each.event) for each in sorted(ranked, key=lambda each: each.event)]
+
+
+def make_title(
+    task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
+) -> str:
+    """What was asked and, where that alone names too little, what came of it."""
+    texts = [text for text in _task_texts(task, sentences) if _strip_opening(text + " ").strip()]
+    request = _headline([text for text in texts if not text.endswith(":")] or ([task.text] if task else []))
+    commits = [_commit_subject(each.text) for each in changes if each.note == COMMIT]
+    outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
+    # specific: four words that name a subject, or two in a sentence, issue numbers aside
+    subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
+    is_sentence = len(request.split()) >= _SENTENCE_WORDS
+    if not outcome or subjects > _SUBJECTS + 1 or (subjects >= _SUBJECTS and is_sentence):
+        return _shorten(request or _headline([each.text for each in changes[:1]]))
+    return _shorten(f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}" if request else outcome)
+
+
+def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
+    """The sentences of the task, after the heading above them where there is one."""
+    texts = [each.text for each in sentences if task and each.event == task.event and each.by == USER]
+    if not task or not texts:
+        return []
+    above = task.text[: max(0, task.text.find(texts[0]))].strip(" -:")
+    return [above, *texts] if count_subjects(above) >= _SUBJECTS else texts
+
+
+def _commit_subject(message: str) -> str:
+    """A commit's subject without its kind: what follows `feat(x): `."""
+    return _COMMIT_SUBJECT.sub(r"\1", message)
+
+
+def _prompts(sentences: Sequence[Sentence]) -> Prompts:
+    """The sentences of users and summaries by event; of a summary only those that name the request."""
+    found: dict[int, list[Sentence]] = {}
+    for each in sentences:
+        if each.by == USER or (each.by == SUMMARY and _REQUEST["summary_task"].search(each.text)):
+            found.setdefault(each.event, []).append(each)
+    return found
+
+
+def _strip_courtesy(text: str) -> str:
+    return _REQUEST["courtesy"].sub("", text)
+
+
+def _strip_opening(text: str) -> str:
+    return _REQUEST["opening"].sub("", text)
+
+
+def _wants_something(prompt: Sequence[Sentence]) -> bool:
+    whole = " ".join(each.text for each in prompt)
+    asks_only = all(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
+    if asks_only or _REQUEST["orientation"].search(whole):
+        return False
+    is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or bool(_REQUEST["goal"].search(whole))
+    is_imperative = _IMPERATIVE.match(_strip_courtesy(_strip_opening(whole)))
+    return is_more or bool(is_imperative) or not whole.rstrip().endswith("?")
+
+
+def _is_plain(prompt: Sequence[Sentence]) -> bool:
+    """Whether prompts say enough to be a task: two subjects, or a wish in a few more words."""
+    text = prompt[0].text
+    wishes = _IMPERATIVE.match(_strip_courtesy(text)) or _REQUEST["goal"].search(text)
+    return _count_all_subjects(prompt) >= _SUBJECTS or (bool(wishes) and len(text.split()) > _SUBJECTS + 1)
+
+
+def _count_all_subjects(prompt: Sequence[Sentence]) -> int:
+    return sum(count_subjects(each.text) for each in prompt)
+
+
+def _is_request(sentence: Sentence) -> bool:
+    text, bare = sentence.text, _strip_courtesy(sentence.text)
+    if len(text) > LONGEST_SENTENCE or _REQUEST["question_only"].search(bare):
+        return False
+    if _IMPERATIVE.match(bare):
+        return count_subjects(text) > 0
+    return bare != text and bool(_REQUEST["goal"].search(text)) and count_subjects(text) >= _SUBJECTS
+
+
+def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Statement:
+    """The beginning of a request up to the end of a sentence, or the sentence that names its goal and what follows."""
+    if prompt[0].by == SUMMARY:
+        named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
+        return Statement(text=_strip_opening(named.text), event=event.number)
+    start = flatten(prompt[0].text)[:30]
+    source = flatten(next((part for part in prose_parts(event) if start in flatten(part)), prompt[0].text))
+    begin = 0
+    goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
+    if goal and count_subjects(prompt[0].text) < _SUBJECTS and source.find(flatten(goal.text)) > LONGEST_TASK:
+        begin = source.find(flatten(goal.text))
+    text = _strip_opening(source[begin:])
+    if len(text) > LONGEST_TASK:
+        ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
+        is_enough = ends and ends[-1] > LONGEST_TASK // 4
+        text = (text[: ends[-1]] if is_enough else cut_line(text, LONGEST_TASK)).rstrip(" :")
+    return Statement(text=text, event=event.number)
+
+
+def _headline(texts: Sequence[str]) -> str:
+    """The first sentence that names a goal, without greeting, at most LONGEST_TITLE characters."""
+    ranked = texts
+    if count_subjects(" ".join(texts[:1])) < _SUBJECTS + 1:
+        strong = [text for text in texts if _REQUEST["named_goal"].search(text)]
+        goals = [
+            text
+            for text in texts[:_FIRST_SENTENCES]
+            if _REQUEST["goal"].search(text) or _IMPERATIVE.match(_strip_courtesy(text))
+        ]
+        ranked = [*strong, *goals, *texts[:2]]
+    best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
+    opened = _strip_opening(flatten(best))
+    wish = _REQUEST["wish"].search(opened)
+    bare = _strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
+    for mark in ('"', "`"):
+        bare = bare if bare.count(mark) % 2 == 0 else bare.replace(mark, "")
+    return _shorten(bare[:1].upper() + bare[1:])
+
+
+def _shorten(text: str, most: int = LONGEST_TITLE) -> str:
+    if len(text) <= most:
+        return text
+    head = text[:most]
+    clause = max(head.rfind(mark) for mark in (", ", "; ", ": ", " - ", " -- ", " — ", " ("))
+    short = head[:clause] if clause > most // 2 else head.rpartition(" ")[0] or head
+    return _REQUEST["loose_end"].sub("", short).rstrip(" ,;:-—(")
+
+
+def render_body(draft: Draft) -> str:
+    """The Markdown body: sections that have statements, in order of use, a line per statement with its event.
+
+    The longest lists give way where the body grows too long.
+    """
+    files = [each for each in draft.changed if _is_file(each)]
+    bodies = {
+        "Task": [_line(each) for each in (draft.task,) if each],
+        "Asked later": [_line(each) for each in draft.requests],
+        "Decisions": [_line(each) for each in draft.decisions],
+        "Changed": [*(_line(each) for each in draft.changed if not _is_file(each)), *_folder_lines(files)],
+        "Found": [_line(each) for each in draft.findings],
+        "Problems": [_line(each) for each in draft.problems],
+        "Open": [_line(each) for each in draft.open],
+        "Next": [_line(each) for each in (draft.next_step,) if each],
+    }
+    while _is_too_long(bodies.values()):
+        longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
+        del bodies[longest][len(bodies[longest]) // 2]
+    return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
+
+
+def _is_too_long(bodies: Iterable[Sequence[str]]) -> bool:
+    lines = [line for body in bodies for line in body]
+    return sum(len(line) + 1 for line in lines) > LONGEST_BODY or len(lines) > MOST_BODY_LINES
+
+
+def _line(statement: Statement) -> str:
+    if statement.note == COMMIT:
+        return f"- commit: {statement.text} (e{statement.event})"
+    note = f" — {statement.note}" if statement.note else ""
+    return f"- {statement.text}{note} (e{statement.event})"
+
+
+def _is_file(statement: Statement) -> bool:
+    return statement.note.endswith("edits") or (not statement.note and " " not in statement.text)
+
+
+def _folder_lines(files: Sequence[Statement]) -> list[str]:
+    """A line per folder: `lib/: a.ex, b.ex` and the events of their first changes."""
+    folders: dict[str, list[Statement]] = {}
+    for each in files:
+        folders.setdefault(each.text.rpartition("/")[0], []).append(each)
+    lines = []
+    for folder, members in list(folders.items())[:_FILE_LINES]:
+        first = members[:_FILES_PER_LINE]
+        names = [each.text.removeprefix(f"{folder}/") if folder else each.text for each in first]
+        notes = [f" ({each.note})" if each.note else "" for each in first]
+        listed = ", ".join(map("".join, zip(names, notes, strict=True)))
+        more = f" and {len(members) - len(first)} more" if len(members) > len(first) else ""
+        marks = ", ".join(f"e{number}" for number in sorted({each.event for each in first}))
+        lines.append(f"- {f'{folder}/: ' if folder else ''}{listed}{more} ({marks})")
+    return lines

@@ -5,11 +5,19 @@ from __future__ import annotations
 import pytest
 from tests.session.recording import Recording
 
-from scrimshaw.session.evidence import AGENT, SUMMARY, USER, asked, holds, parts_of, sentences
+from scrimshaw.session.statements import (
+    AGENT,
+    SUMMARY,
+    USER,
+    contains_text,
+    split_paragraph,
+    split_sentences,
+    strip_client_noise,
+)
 
 
 def said(recording: Recording) -> list[str]:
-    return [each.text for each in sentences(recording.events)]
+    return [each.text for each in split_sentences(recording.events)]
 
 
 @pytest.mark.parametrize(
@@ -25,7 +33,7 @@ def said(recording: Recording) -> list[str]:
     ],
 )
 def test_a_stop_ends_a_sentence_only_where_it_does(block: str, parts: list[str]) -> None:
-    assert [part.strip() for part in parts_of(block) if part.strip()] == parts
+    assert [part.strip() for part in split_paragraph(block) if part.strip()] == parts
 
 
 @pytest.mark.parametrize(
@@ -42,7 +50,7 @@ def test_a_stop_ends_a_sentence_only_where_it_does(block: str, parts: list[str])
     ],
 )
 def test_what_a_client_adds_is_not_asked(prompt: str, words: str) -> None:
-    assert asked(prompt) == words
+    assert strip_client_noise(prompt) == words
 
 
 def test_pasted_output_code_and_tables_are_not_sentences() -> None:
@@ -53,7 +61,9 @@ def test_pasted_output_code_and_tables_are_not_sentences() -> None:
 
 
 def test_items_know_their_heading() -> None:
-    found = sentences(Recording().answer("## Next steps\n\n- Wire the exporter\n- **Bold**: write the docs").events)
+    found = split_sentences(
+        Recording().answer("## Next steps\n\n- Wire the exporter\n- **Bold**: write the docs").events
+    )
     assert [(each.text, each.heading, each.is_item) for each in found] == [
         ("Wire the exporter", "Next steps", True),
         ("Bold: write the docs", "Next steps", True),
@@ -70,7 +80,7 @@ def test_speakers_and_turns() -> None:
         Recording().compact("The goal was paging for lists.").prompt("Add paging here.").answer("I added paging.")
     )
     recording.prompt("Now sort it.")
-    assert [(each.by, each.turn) for each in sentences(recording.events)] == [
+    assert [(each.by, each.turn) for each in split_sentences(recording.events)] == [
         (SUMMARY, 0),
         (USER, 1),
         (AGENT, 1),
@@ -80,8 +90,8 @@ def test_speakers_and_turns() -> None:
 
 def test_an_event_holds_its_text_whatever_the_white_space() -> None:
     event = Recording().answer("I **added** paging\nto the list.").events[0]
-    assert holds(event, "I added paging to the list.")
-    assert not holds(event, "I added sorting to the list.")
+    assert contains_text(event, "I added paging to the list.")
+    assert not contains_text(event, "I added sorting to the list.")
 
 
 def test_chatter_is_gone_before_anything_is_read() -> None:

@@ -1,0 +1,155 @@
+"""What was said in a session, sentence by sentence, each with the event that holds it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from scrimshaw.ingest.contamination import clean
+from scrimshaw.models import EventKind, RecordedEvent
+from scrimshaw.session.cues import PATTERNS
+
+LONGEST_LINE = 200  # characters of a quoted line
+USER, AGENT, SUMMARY = "user", "agent", "summary"
+LONGEST_SENTENCE, SHORTEST_SENTENCE, SHORTEST_PROMPT = 360, 12, 4  # characters
+
+_CUE = PATTERNS["statements"]
+_TAGS = re.compile(r"</?[a-z][\w-]{0,40}>")
+_COMMAND = re.compile(r"\A/[\w:-]+(?:\s+\S+)?\Z")
+_COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
+_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
+_WRAPPED = 76  # a line at least this long goes on in the next one
+_CUT = "\n\f\n"  # where something was left out; a form feed breaks paragraphs and occurs in no prompt
+_ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
+_QUOTED = re.compile(r"`[^`\n]{1,200}`")
+_SUMMARY_OPENING = "This session is being continued from a previous conversation"
+
+
+class Statement(Struct, frozen=True, kw_only=True):
+    """One piece of evidence."""
+
+    text: str
+    #: The number of the event that contains the text.
+    event: int
+    #: What the events around it tell.
+    note: str = ""
+
+
+class Sentence(Struct, frozen=True, kw_only=True):
+    """A sentence or list item."""
+
+    text: str
+    event: int
+    #: USER, AGENT or SUMMARY.
+    by: str
+    #: Counts the user's prompts.
+    turn: int
+    #: 0 for the first sentence of its event.
+    place: int
+    #: The line above its list or section.
+    heading: str = ""
+    is_item: bool = False
+
+
+def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
+    """What users and agents said, without client noise and chatter, in order; repeated texts once."""
+    found: list[Sentence] = []
+    answers = {flatten(event.text) for event in events if event.kind == EventKind.ANSWER}
+    known: set[str] = set()
+    turn = 0
+    for event in events:
+        by = _speaker(event)
+        turn += by == USER and event.kind == EventKind.PROMPT
+        text = clean(_CUT.join(prose_parts(event))).text if by else ""
+        repeats = event.kind == EventKind.STOP and flatten(event.text) in answers
+        if text and not repeats and flatten(text) not in known:
+            known.add(flatten(text))
+            found += _sentences_of(text, event.number, by, turn)
+    return found
+
+
+def prose_parts(event: RecordedEvent) -> list[str]:
+    """The pieces of a prompt, answer or summary that belong together: client noise and code split them."""
+    text = strip_client_noise(event.text) if event.kind == EventKind.PROMPT else event.text
+    return [part for part in _FENCE.sub(_CUT, text).split(_CUT) if part.strip()]
+
+
+def strip_client_noise(prompt: str) -> str:
+    """A prompt without what the client or a harness added to it; empty for a bare command such as `/model opus`."""
+    bare = _CUE["notes"].sub(_CUT, _TAGS.sub(_CUT, _COMMENT.sub(_CUT, _CUE["blocks"].sub(_CUT, prompt))))
+    text = _CUE["rules_follow"].sub("", bare).strip() or bare.strip()
+    return "" if _COMMAND.match(text) else text
+
+
+def flatten(text: str) -> str:
+    """Text as it is compared: white space collapsed, emphasis left out."""
+    return " ".join(text.replace("**", "").split())
+
+
+def cut_line(line: str, most: int = LONGEST_LINE) -> str:
+    """The beginning of a line, up to a word."""
+    return line if len(line) <= most else line[:most].rpartition(" ")[0] or line[:most]
+
+
+def contains_text(event: RecordedEvent, text: str) -> bool:
+    """Whether an event contains a statement's text."""
+    return flatten(text) in flatten(event.text) or text == event.path
+
+
+def _speaker(event: RecordedEvent) -> str:
+    if event.kind in (EventKind.ANSWER, EventKind.STOP):
+        return AGENT
+    if event.kind in (EventKind.PROMPT, EventKind.COMPACT):
+        is_summary = event.kind == EventKind.COMPACT or event.text.startswith(_SUMMARY_OPENING)
+        return SUMMARY if is_summary else USER
+    return ""
+
+
+def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
+    heading, place = "", 0
+    for block in _paragraphs(text):
+        if _CUE["heading"].search(block) and len(block) < 100:
+            heading = _trim(block)
+            continue
+        for part in split_paragraph(block):
+            words = _trim(part)
+            # what a user says counts however long it is
+            fits = SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE
+            if len(words) >= SHORTEST_PROMPT if by == USER else fits:
+                is_item = bool(_ITEM.match(block))
+                yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=heading, is_item=is_item)
+                place += 1
+
+
+def split_paragraph(block: str) -> Iterator[str]:
+    """The sentences of a paragraph; a full stop within a code span ends none."""
+    hidden = _QUOTED.sub(lambda span: "`" + "x" * (len(span[0]) - 2) + "`", block)
+    begin = 0
+    for end in _CUE["sentence_end"].finditer(hidden):
+        yield block[begin : end.end()]
+        begin = end.end()
+    yield block[begin:]
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Paragraphs and list items; lines that are output, code or a table are left out."""
+    heading, not_prose = _CUE["heading"], _CUE["not_prose"]
+    gathered = ""
+    for line in [*text.splitlines(), ""]:
+        breaks = not line.strip() or _ITEM.match(line) or heading.search(line) or not_prose.match(line)
+        goes_on = len(gathered.rpartition("\n")[2]) >= _WRAPPED or line.strip()[:1].islower()
+        if gathered and (breaks or not goes_on):
+            yield gathered
+            gathered = ""
+        if line.strip() and not not_prose.match(line):
+            gathered = f"{gathered} {line.strip()}" if gathered else line.rstrip()
+            if heading.search(line):
+                yield gathered
+                gathered = ""
+
+
+def _trim(text: str) -> str:
+    words = " ".join(_CUE["list_marks"].sub("", text.strip()).replace("**", "").split()).rstrip(" ,;")
+    return words[:-1] if words.endswith('"') and words.count('"') % 2 else words
