@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from scrimshaw import config
-from scrimshaw.app.cli.capabilities import KNOWN, table
+from scrimshaw.app.checks import ALL_CHECKS
+from scrimshaw.app.cli.health import table
 from scrimshaw.app.mcp.schema import ToolSpec, input_schema, output_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS, TOOLSETS
 
@@ -52,7 +53,7 @@ def config_page() -> str:
 
 def capabilities_page() -> str:
     """Every part that is measured, and what is lost without it."""
-    rows = [(f"`{probe.name}`", probe.measures, probe.lost, probe.instead, probe.when_off) for probe in KNOWN]
+    rows = [(f"`{probe.name}`", probe.measures, probe.lost, probe.instead, probe.when_off) for probe in ALL_CHECKS]
     lines = [
         "# Capabilities",
         "",

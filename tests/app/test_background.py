@@ -15,8 +15,8 @@ from tests.samples import write_memory
 from scrimshaw.app.background import Background
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, read
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import rebuild, scan
-from scrimshaw.engine.inspecting import health
 from scrimshaw.models import JobState
 from scrimshaw.search.results import SearchRequest
 
@@ -125,7 +125,7 @@ def test_what_fails_beside_the_server_is_in_health_until_it_works(
 ) -> None:
     tamper(library.folder / "index.db", "ALTER TABLE files RENAME TO lost")
     started().wait_until_fresh(PATIENCE_S)
-    said = [each.failure_mode for each in health(library).degradations]
+    said = [each.failure_mode for each in check_health(library).degradations]
     assert any(mode.startswith("index_behind") for mode in said)
     assert told(library)[0].startswith("index_behind")
     tamper(library.folder / "index.db", "ALTER TABLE lost RENAME TO files")
@@ -160,7 +160,7 @@ def test_jobs_wait_while_the_journal_refuses_and_go_on_after(
     with written_by_another(engine.folder / "journal.db"):
         thread.start()
         assert until(lambda: bool(engine.degradations.of("jobs")))
-        assert any(each.failure_mode.startswith("jobs_waiting") for each in health(engine).degradations)
+        assert any(each.failure_mode.startswith("jobs_waiting") for each in check_health(engine).degradations)
     assert until(lambda: job_state(engine, number) == JobState.DONE)
     assert until(lambda: engine.degradations.of("jobs") == ())
     worker.stop()

@@ -14,11 +14,11 @@ from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, canary, open_engine, read
-from scrimshaw.engine.canary_questions import SAMPLES, WORDS, own_words, samples
+from scrimshaw.engine.canary import SAMPLES, WORDS, add_golden, golden_file, own_words, samples
+from scrimshaw.engine.counts import stats
 from scrimshaw.engine.degradations import RECALL
-from scrimshaw.engine.golden import add_golden, golden_file
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.inspecting import health, stats
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.models import Degradation, Filters
 from scrimshaw.search.results import SearchRequest
@@ -60,7 +60,7 @@ def test_full_text_of_other_words_is_healthy_by_count_and_red_by_canary(library:
     assert library.index.check() == []
     found = canary.check(library)
     assert sorted(lost.missing[0] for lost in found.lost) == ["beef", "ropes", "tides"]
-    told = health(library)
+    told = check_health(library)
     assert (told.status, told.memories) == ("broken", 3)
     assert "is not found by words of its own" in told.problems[0] + told.problems[-1]
 

@@ -14,12 +14,10 @@ from tests.engine.breaking import tamper
 from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.engine import Engine, canary
-from scrimshaw.engine.canary import check
-from scrimshaw.engine.canary_questions import SAMPLES, _is_parted_alike, own_words, samples
+from scrimshaw.engine.canary import SAMPLES, _is_parted_alike, check, golden_file, own_words, samples
 from scrimshaw.engine.degradations import RECALL
-from scrimshaw.engine.golden import golden_file
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.inspecting import health
 from scrimshaw.models import Filters, Status
 from scrimshaw.search.embedders.base import Embedder
 from scrimshaw.search.embedders.minilm import MiniLMEmbedder
@@ -38,7 +36,7 @@ def golden(engine: Engine, text: str) -> None:
 
 
 def recall_row(engine: Engine) -> tuple[Status, str]:
-    return next((row.status, row.detail) for row in health(engine).capabilities if row.name == "recall")
+    return next((row.status, row.detail) for row in check_health(engine).capabilities if row.name == "recall")
 
 
 # What the index lost
@@ -70,12 +68,12 @@ def test_memories_that_are_gone_from_the_index_are_red_until_they_are_read_again
     scan(engine)
     assert check(engine).lost == ()
     tamper(engine.folder / "index.db", loss)
-    assert health(engine).status == "broken"
+    assert check_health(engine).status == "broken"
     assert any("does not hold whole" in lost.sentence for lost in check(engine).lost)
     assert scan(engine).mended == engine.index.count(Filters())[""] - (len(SUBJECTS) - 1 if "WHERE" in loss else 0)
     found = check(engine)
     assert (found.lost, found.judged) == ((), SAMPLES)
-    assert health(engine).status != "broken"
+    assert check_health(engine).status != "broken"
 
 
 def test_samples_come_from_the_files_and_not_from_the_table_that_is_looked_through(engine: Engine, vault: Path) -> None:

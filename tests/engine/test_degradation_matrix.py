@@ -22,15 +22,15 @@ from tests.engine.breaking import (
 )
 from tests.samples import WordEmbedder, write_memory
 
+from scrimshaw.app.checks import PROCESS
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.mcp.tools.core import GetCall, SaveCall, SearchCall, memory_get, memory_save, memory_search
 from scrimshaw.app.mcp.tools.health import HealthCall, memory_health
-from scrimshaw.app.probes import PROCESS
 from scrimshaw.config import EmbeddingSettings, load
 from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.health import Health, check_health
 from scrimshaw.engine.index import catch_up, embed_pending, scan
-from scrimshaw.engine.inspecting import Health, health
 from scrimshaw.engine.write import NewText, delete, save
 from scrimshaw.errors import DamagedDatabase, StorageFailure, VaultBusy
 from scrimshaw.models import Channel, Degradation, JobState, Status, Trust
@@ -108,7 +108,7 @@ def index_of(engine: Engine) -> Path:
 def test_nothing_is_degraded_while_nothing_is_broken(engine: Engine) -> None:
     result = ask(engine)
     assert (result.degradations, ids(result) >= {"log", "starving", "law"}) == ((), True)
-    found = health(engine, thorough=True, more=PROCESS)
+    found = check_health(engine, thorough=True, more=PROCESS)
     assert (found.status, turned(found), found.degradations, found.problems) == ("healthy", set(), (), ())
 
 
@@ -129,7 +129,7 @@ def test_a_search_does_without_a_part_and_says_so(engine: Engine, part: str) -> 
 def test_health_turns_the_row_that_belongs_and_no_other(engine: Engine, part: str) -> None:
     off = PARTS[part]
     tamper(index_of(engine), off.sql)
-    found = health(engine, more=PROCESS)
+    found = check_health(engine, more=PROCESS)
     assert turned(found) == off.rows
     assert found.status == ("broken" if "recall" in off.rows else "degraded")
     assert found.degradations
@@ -161,7 +161,7 @@ def test_rebuild_mends_every_part(engine: Engine, monkeypatch: pytest.MonkeyPatc
         tamper(index_of(engine), sql)
         assert main(["rebuild", "--yes", "--project", project]) == 0
         with open_engine(engine.settings) as again:
-            assert turned(health(again, more=PROCESS)) == {"vectors"}, sql  # switched off in this project
+            assert turned(check_health(again, more=PROCESS)) == {"vectors"}, sql  # switched off in this project
 
 
 def test_a_lineage_that_cannot_be_read_vouches_for_nothing(engine: Engine) -> None:
@@ -183,7 +183,7 @@ def test_the_package_of_the_model_is_gone(engine: Engine, monkeypatch: pytest.Mo
     result = ask(without)
     assert (ids(result) >= {"log"}, result.degradations[0].failure_mode[:16]) == (True, "embedder_missing")
     assert "pip install" in result.degradations[0].retry_recommendation
-    assert turned(health(without, more=PROCESS)) == {"vectors"}
+    assert turned(check_health(without, more=PROCESS)) == {"vectors"}
 
 
 # The whole index, the journal, the lock
@@ -195,7 +195,7 @@ def test_an_index_that_another_process_owns_is_an_error_with_advice(engine: Engi
         with pytest.raises(StorageFailure, match=r"index\.db could not be used") as refused:
             ask(engine)
         assert "try again" in refused.value.hint
-        assert health(engine).status == "broken"
+        assert check_health(engine).status == "broken"
     assert ids(ask(engine)) >= {"log"}
 
 
@@ -237,17 +237,17 @@ def test_a_table_that_nothing_can_do_without_is_an_error(engine: Engine) -> None
     tamper(index_of(engine), "DROP TABLE memories")
     with pytest.raises(DamagedDatabase, match="no such table"):
         ask(engine)
-    assert health(engine).status == "broken"
+    assert check_health(engine).status == "broken"
 
 
 def test_a_journal_in_the_midst_of_a_write_refuses_saves_and_not_reads(engine: Engine) -> None:
     with written_by_another(engine.folder / "journal.db"):
         assert (ids(ask(engine)) >= {"log"}, ask(engine).degradations) == (True, ())
-        assert turned(health(engine)) == {"journal"}
+        assert turned(check_health(engine)) == {"journal"}
         with pytest.raises(StorageFailure) as refused:
             save(engine, NewText(content="Salt beef is kept in barrels below the waterline."))
         assert "try again" in refused.value.hint
-    assert turned(health(engine)) == set()
+    assert turned(check_health(engine)) == set()
 
 
 def test_reviews_that_cannot_be_read_are_left_out_of_the_ranking(engine: Engine) -> None:
@@ -261,12 +261,12 @@ def test_reviews_that_cannot_be_read_are_left_out_of_the_ranking(engine: Engine)
 def test_a_lock_that_another_process_holds(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrimshaw.engine.core.LOCK_TIMEOUT_S", 0.1)
     with locked_by_another(engine.lock_path()):
-        assert turned(health(engine)) == {"lock"}
+        assert turned(check_health(engine)) == {"lock"}
         assert ids(ask(engine)) >= {"log"}
         with pytest.raises(VaultBusy, match="Another writer") as refused:
             save(engine, NewText(content="Salt beef is kept in barrels below the waterline."))
         assert refused.value.hint
-    assert turned(health(engine)) == set()
+    assert turned(check_health(engine)) == set()
 
 
 def test_jobs_that_were_given_up(engine: Engine) -> None:
@@ -274,14 +274,14 @@ def test_jobs_that_were_given_up(engine: Engine) -> None:
     claimed = engine.journal.claim(["drafts"], 60.0)
     assert claimed is not None
     engine.journal.finish(claimed, JobState.FAILED, "no such event")
-    found = health(engine)
+    found = check_health(engine)
     assert turned(found) == {"jobs"}
     (told,) = found.degradations
     assert "jobs_given_up: 1 jobs" in told.failure_mode
     assert "no such event" in told.failure_mode
     assert f"scrimshaw jobs retry {number}" in told.retry_recommendation
     assert engine.journal.cancel(number)
-    assert turned(health(engine)) == set()
+    assert turned(check_health(engine)) == set()
 
 
 # The disk
@@ -310,13 +310,13 @@ def on_disk(disk: Path, tmp_path: Path) -> Iterator[Engine]:
 def test_a_full_disk_refuses_writes_and_answers_reads(on_disk: Engine, disk: Path) -> None:
     fill(disk)
     assert ids(ask(on_disk)) == {"log"}
-    assert turned(health(on_disk)) >= {"vault", "vectors"}
+    assert turned(check_health(on_disk)) >= {"vault", "vectors"}
     with pytest.raises(StorageFailure) as refused:
         save(on_disk, NewText(content="Salt beef is kept in barrels below the waterline. " * 400))
     assert "free some space" in refused.value.hint.lower()
     (disk / "filler").unlink()
     assert save(on_disk, NewText(content="Salt beef is kept in barrels below the waterline.")).status == "saved"
-    assert turned(health(on_disk)) == {"vectors"}
+    assert turned(check_health(on_disk)) == {"vectors"}
 
 
 def fill(disk: Path) -> None:
@@ -329,7 +329,7 @@ def test_a_disk_that_cannot_be_written_answers_reads(on_disk: Engine, disk: Path
     on_disk.index.close()
     on_disk.journal.close()
     make_read_only(disk)
-    assert turned(health(on_disk)) >= {"vault", "journal", "lock"}
+    assert turned(check_health(on_disk)) >= {"vault", "journal", "lock"}
     with pytest.raises(StorageFailure) as refused:
         save(on_disk, NewText(content="Salt beef is kept in barrels below the waterline."))
     assert refused.value.hint
@@ -340,7 +340,7 @@ def test_a_process_that_starts_on_a_full_disk_reads(on_disk: Engine, disk: Path)
     fill(disk)
     with open_engine(on_disk.settings) as late:
         assert ids(ask(late)) == {"log"}
-        assert turned(health(late)) >= {"vault", "journal"}
+        assert turned(check_health(late)) >= {"vault", "journal"}
         reply = memory_search.run(late, SearchCall(query=QUERY, session_id="s"))
         assert [hit["id"] for hit in reply.hits] == ["log"]
         assert any(each.failure_mode.startswith("session_off") for each in reply.degraded)
@@ -356,7 +356,7 @@ def test_a_process_that_starts_on_a_read_only_disk_reads(on_disk: Engine, disk: 
     with open_engine(on_disk.settings) as late:
         assert ids(ask(late)) == {"log"}
         assert read.get(late, "log").memory.title == "Write-ahead log"
-        assert turned(health(late)) >= {"vault", "journal", "lock"}
+        assert turned(check_health(late)) >= {"vault", "journal", "lock"}
         with pytest.raises(StorageFailure):
             save(late, NewText(content="Salt beef is kept in barrels below the waterline."))
 
@@ -402,7 +402,7 @@ def test_a_change_by_hand_that_the_index_refuses_is_said_with_the_answer(
 
 def test_without_git(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = health(engine, more=PROCESS)
+    found = check_health(engine, more=PROCESS)
     assert turned(found) == {"git"}
     assert found.degradations[0].failure_mode.startswith("git_off: git could not be asked")
     assert found.degradations[0].retry_recommendation == "Install git, or put it on the PATH."
@@ -413,10 +413,10 @@ WATCHED = """
 import json, sys, time
 from pathlib import Path
 from scrimshaw.app import background
-from scrimshaw.app.probes import PROCESS
+from scrimshaw.app.checks import PROCESS
 from scrimshaw.config import EmbeddingSettings, load
 from scrimshaw.engine import open_engine, read
-from scrimshaw.engine.inspecting import health
+from scrimshaw.engine.health import check_health
 from scrimshaw.search.results import SearchRequest
 
 background.POLL_S = 0.2
@@ -433,7 +433,7 @@ with open_engine(load(project, home=project.parent / "home", environment={})) as
     while not hits and time.monotonic() < deadline:
         time.sleep(0.05)
         hits = read.search(engine, SearchRequest(query="tide turns noon")).hits
-    found = health(engine, more=PROCESS)
+    found = check_health(engine, more=PROCESS)
     beside.stop()
     off = [row.name for row in found.capabilities if row.status == "off"]
     said = [each.failure_mode for each in found.degradations]

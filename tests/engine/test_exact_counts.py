@@ -23,8 +23,8 @@ from scrimshaw.app.mcp.tools.browse import (
 )
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
+from scrimshaw.engine.counts import page, stats
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.inspecting import page, stats
 from scrimshaw.models import Filters, MemoryType, Tier
 
 DAYS = [f"2026-0{month}-1{day}" for month in range(1, 4) for day in range(3)]

@@ -20,7 +20,7 @@ from scrimshaw.app.mcp.schema import Call, PromptSpec, prompt
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rule_gate import checked_rules
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, inspecting, open_engine, read
+from scrimshaw.engine import Engine, counts, open_engine, read
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, Trust
 from scrimshaw.search.results import SearchRequest
@@ -74,7 +74,7 @@ class Memories:
         if cursor and not (cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
         offset = int(cursor or 0)
-        found = inspecting.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
+        found = counts.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
         following = offset + _PAGE
         return ResourcePage(
             entries=[ResourceEntry(id=memory.id, title=public_title(memory)) for memory in found.memories],

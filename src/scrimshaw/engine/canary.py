@@ -1,39 +1,83 @@
 """The canary: questions whose answers are known. What they do not bring is lost, however healthy the counts look.
 
-Two kinds are asked. Golden queries are the user's and are asked as an agent asks. Samples are made from the memories
-themselves, the same ones each time, and each way of finding is asked by itself: together they would cover for one
-another until the last one fails.
+Golden queries are the user's and are asked as an agent asks. Samples are made from the memories themselves, the same
+ones each time, and each way of finding is asked by itself: together they would cover for one another until the last
+one fails.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from functools import partial
+from itertools import chain, zip_longest
+from pathlib import Path
+from unicodedata import ucd_3_2_0
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine.canary_questions import Answer, Good, Question, Unjudged, paper
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import RECALL, Lost
-from scrimshaw.errors import DamagedDatabase
-from scrimshaw.models import Degradation
+from scrimshaw.engine.degradations import REBUILD, RECALL, Lost
+from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.read import search
+from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
+from scrimshaw.ingest.redact import redact_edit
+from scrimshaw.models import Channel, Degradation, Filters, Memory
+from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.tokens import query_terms
+from scrimshaw.storage.golden import GOLDEN_FILE, Golden, GoldenFile, golden_text, read_golden, with_query, write_golden
 
+SAMPLES, WITHIN = 8, 5
+# Words of a title and a first sentence: enough to tell most memories from their neighbours.
+WORDS = 12
+# Least cosine of a stored vector with the one its text has now. float16 costs .001; in 4,695 pieces of one project's
+# documents, two different ones are so near once in 5,000 pairs.
+NEAR = 0.8
 NO_TIME = "the time for a quick look was over"
+
+_ASLEEP = "a quick look does not wake the model"
+_EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
+# How a search says that it could not look by meaning.
+_NO_MEANING = ("embedder_", "vectors_")
+
+
+class Good(StrEnum):
+    """An answer that lost nothing; an outranked sample was found, behind others."""
+
+    FOUND = "found"
+    OUTRANKED = "outranked"
+
+
+class Unjudged(Struct, frozen=True):
+    """Nobody can tell now, and why."""
+
+    reason: str
+
+
+Answer = Lost | Good | Unjudged
+
+
+class Question(Struct, frozen=True):
+    """A question by a name that stays the same from check to check."""
+
+    key: str
+    ask: Callable[[], Answer]
 
 
 class Recall(Struct, frozen=True, kw_only=True):
-    """How recall fares: all questions, those that could be judged and those that could not, what was lost.
-
-    `outranked` samples were found behind others. `notes` say why questions were not judged, or not even asked.
-    """
+    """How recall fares: all questions, those that could be judged and those that could not, what was lost."""
 
     asked: int
     judged: int
     lost: tuple[Lost, ...] = ()
+    #: Samples that were found behind others.
     outranked: int = 0
     unjudged: int = 0
+    #: Why questions were not judged, or not even asked.
     notes: tuple[str, ...] = ()
 
 
@@ -44,11 +88,30 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     what was lost before or never judged is asked first, so that check after check all have their turn.
     """
     until = None if budget_s is None else time.monotonic() + budget_s
-    today = paper(engine, by_meaning=budget_s is None)
-    answers = {question.key: _answer(question, until) for question in _in_turn(engine, today.questions)}
-    if budget_s is None and (torn := _torn(engine)):
+    questions, notes = _list_questions(engine, by_meaning=budget_s is None)
+    urgency = engine.degradations.verdicts.urgency()
+    answers: dict[str, Answer] = {}
+    for question in sorted(questions, key=lambda question: urgency.get(question.key, 1)):
+        is_late = until is not None and time.monotonic() >= until
+        answers[question.key] = Unjudged(NO_TIME) if is_late else question.ask()
+    if budget_s is None and (torn := _find_torn(engine)):
         answers["torn"] = torn
-    return _kept(engine, answers, today.notes)
+    judged = {key: answer for key, answer in answers.items() if not isinstance(answer, Unjudged)}
+    verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
+    reasons = Counter(answer.reason for answer in answers.values() if isinstance(answer, Unjudged))
+    found = Recall(
+        asked=len(answers),
+        judged=len(judged),
+        lost=tuple(lost for lost in verdicts.values() if lost),
+        outranked=sum(answer == Good.OUTRANKED for answer in judged.values()),
+        unjudged=len(answers) - len(judged),
+        notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
+    )
+    if known := engine.degradations.verdicts.renew(answers.keys(), verdicts):
+        engine.degradations.put(RECALL, degradation(replace(found, lost=known)))
+    else:
+        engine.degradations.clear(RECALL)
+    return found
 
 
 def degradation(found: Recall) -> Degradation:
@@ -69,17 +132,8 @@ def summary(found: Recall) -> str:
     return "; ".join((judged, *(note.removesuffix(".") for note in found.notes)))
 
 
-def _in_turn(engine: Engine, questions: Iterable[Question]) -> list[Question]:
-    urgency = engine.degradations.verdicts.urgency()
-    return sorted(questions, key=lambda question: urgency.get(question.key, 1))
-
-
-def _answer(question: Question, until: float | None) -> Answer:
-    return Unjudged(NO_TIME) if until is not None and time.monotonic() >= until else question.ask()
-
-
-def _torn(engine: Engine) -> Lost | None:
-    """What the index says it read and does not hold; a damaged one has other rows to say so."""
+def _find_torn(engine: Engine) -> Lost | None:
+    """What the index says it read and does not hold; a damaged one has other checks to say so."""
     try:
         paths = engine.index.torn()
     except DamagedDatabase:
@@ -90,21 +144,223 @@ def _torn(engine: Engine) -> Lost | None:
     return Lost(query="", missing=(), sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
 
 
-def _kept(engine: Engine, answers: dict[str, Answer], notes: tuple[str, ...]) -> Recall:
-    """Remember what each question lost until it is judged again."""
-    judged = {key: answer for key, answer in answers.items() if not isinstance(answer, Unjudged)}
-    verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
-    reasons = Counter(answer.reason for answer in answers.values() if isinstance(answer, Unjudged))
-    found = Recall(
-        asked=len(answers),
-        judged=len(judged),
-        lost=tuple(lost for lost in verdicts.values() if lost),
-        outranked=sum(answer == Good.OUTRANKED for answer in judged.values()),
-        unjudged=len(answers) - len(judged),
-        notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
+def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[list[Question], list[str]]:
+    """The questions, the two kinds by turns, and a sentence on each kind that could not be asked.
+
+    Without `by_meaning` no model is woken, and what only a model answers is unjudged.
+    """
+    golden = _golden_questions(engine, by_meaning)
+    chosen = samples(engine)
+    asked, wordless = _sample_questions(engine, chosen, by_meaning)
+    notes = []
+    if not golden:
+        notes.append("No golden query is kept.")
+    if not chosen:
+        notes.append("No memory is there.")
+    if wordless:
+        notes.append(f"{wordless} of {len(chosen)} memories hold no word that can be asked; by words: not measured.")
+    if chosen and _is_words_only(engine):
+        notes.append("Search by meaning is switched off; by meaning: not measured.")
+    return [question for question in chain.from_iterable(zip_longest(asked, golden)) if question], notes
+
+
+def _is_words_only(engine: Engine) -> bool:
+    """Whether the user wants no search by meaning."""
+    return isinstance(engine.embedder, Degradation) and engine.settings.embedding.provider == "none"
+
+
+# Samples
+
+
+def samples(engine: Engine) -> list[str]:
+    """The memories that stand for all, at even distances in the order of ids: of one vault always the same.
+
+    Taken from the list of files, since what a search looks through is under test.
+    """
+    ids = _list_ids(engine)
+    return [ids[place] for place in sorted({len(ids) * number // SAMPLES for number in range(SAMPLES)})] if ids else []
+
+
+def _list_ids(engine: Engine) -> list[str]:
+    states = (state for source in engine.sources for state in engine.index.manifest(source.name).values())
+    return sorted(state.memory_id for state in states if state.memory_id)
+
+
+def own_words(title: str, body: str) -> str:
+    """The words of a title and the first sentence below it; empty where there are none.
+
+    A word that is not parted alike by every version of Unicode is passed over: what the index made of it is not known.
+    """
+    lines = (line.strip() for line in body.splitlines())
+    sentence = next((line for line in lines if line and not line.startswith("#")), "").partition(". ")[0]
+    plain = (word for word in f"{title} {sentence}".split() if all(map(_is_parted_alike, word)))
+    return " ".join(query_terms(" ".join(plain), limit=WORDS))
+
+
+def _is_parted_alike(character: str) -> bool:
+    """Whether the index's tokenizer and ours agree that it belongs to a word, or that it does not.
+
+    They differ in what came after Unicode 3.2, in private characters, and in accents that stand apart from their
+    letter, which the index takes off and does not part at.
+    """
+    if character.isalnum() or character.isascii():
+        return True
+    category = ucd_3_2_0.category(character)
+    return (category[0] in "MPSZ" or category == "Cf") and not "\u0300" <= character <= "\u036f"
+
+
+def _askable(engine: Engine, words: str) -> str:
+    """As many of the words as a query may hold under the settings of this project."""
+    query = ""
+    for word in words.split():
+        try:
+            query = engine.searcher.validate(f"{query} {word}")
+        except InvalidRequest:
+            continue
+    return query
+
+
+def _sample_questions(engine: Engine, chosen: Sequence[str], by_meaning: bool) -> tuple[list[Question], int]:
+    """The questions on these memories, those by words first, and how many memories have no words."""
+    memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
+    questions: list[Question] = []
+    wordless = 0
+    for name in chosen:
+        memory = memories.get(name) if name in bodies else None
+        words = _askable(engine, own_words(memory.title, bodies[name])) if memory else ""
+        if not memory or words:
+            questions.append(Question(f"words {name}", partial(_ask_words, engine, memory, name, words)))
+        else:
+            wordless += 1
+    if not _is_words_only(engine):
+        unable = _why_no_meaning(engine) if by_meaning else Unjudged(_ASLEEP)
+        ask = (lambda _: unable) if unable else partial(_ask_meaning, engine)
+        questions += [Question(f"meaning {name}", partial(ask, name)) for name in chosen if name in memories]
+    return questions, wordless
+
+
+def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> Answer:
+    if memory is None and name not in _list_ids(engine):
+        return Unjudged("it was deleted meanwhile")
+    if memory is None:
+        sentence = f"The memory {name} is not in the index, which has read its file."
+        return Lost(query="", missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
+    request = SearchRequest(
+        query=words,
+        filters=_EVERY,
+        limit=WITHIN,
+        channels=(Channel.TEXT,),
+        constitutional=False,
+        rerank=False,
+        decay=False,
     )
-    if known := engine.degradations.verdicts.renew(answers.keys(), verdicts):
-        engine.degradations.put(RECALL, degradation(replace(found, lost=known)))
-    else:
-        engine.degradations.clear(RECALL)
-    return found
+    if _has_hit(engine.searcher.search(request), name):
+        return Good.FOUND
+    if _has_hit(engine.searcher.search(replace(request, filters=replace(_EVERY, only=(name,)))), name):
+        return Good.OUTRANKED
+    return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
+
+
+def _has_hit(result: SearchResult, memory_id: str) -> bool:
+    return any(hit.memory.id == memory_id for hit in result.hits)
+
+
+def _why_no_meaning(engine: Engine) -> Unjudged | None:
+    """Why memories cannot be looked for by meaning, if they cannot."""
+    if isinstance(engine.embedder, Degradation):
+        return Unjudged(engine.embedder.failure_mode)
+    try:
+        done, total = vectors_ready(engine)
+    except DamagedDatabase as error:
+        return Unjudged(error.message)
+    return Unjudged(f"only {done} of {total} pieces have a vector") if done < total else None
+
+
+def _ask_meaning(engine: Engine, name: str) -> Answer:
+    """Whether the memory is found by the text of its first piece, which must have the vector that is stored for it.
+
+    Being found at all says nothing: some memories are nearest even where all vectors are zero, or the same.
+    """
+    assert not isinstance(engine.embedder, Degradation)
+    look = partial(engine.index.match_vector, engine.embedder.model)
+    contexts = [chunk.context for chunk in engine.index.chunks([name]).get(name, ())]
+    pieces = engine.index.pieces([(name, 0)])
+    text = f"{contexts[0]}\n{pieces[name].text.strip()}".strip() if contexts and name in pieces else ""
+    try:
+        vector = engine.embedder.embed([text])[0]
+        nearest = look(vector, _EVERY, WITHIN)
+        alone = look(vector, replace(_EVERY, only=(name,)), 1)
+    except EmbedderUnavailable as error:
+        return Unjudged(error.degradation.failure_mode)
+    except DamagedDatabase as error:
+        return Unjudged(error.message)
+    cosine = alone[0].score if alone else 0.0
+    if not NEAR <= cosine <= 2 - NEAR:
+        sentence = f"The memory {name} is not found by meaning of its own: its vector is not that of its text"
+        return Lost(query="", missing=(name,), sentence=f"{sentence} (cosine {cosine:.2f}).")
+    return Good.FOUND if any(match.id == name for match in nearest) else Good.OUTRANKED
+
+
+# Golden queries
+
+
+def golden_path(engine: Engine) -> Path:
+    """The file of the project's golden queries."""
+    return engine.settings.folder / GOLDEN_FILE
+
+
+def golden_file(engine: Engine) -> GoldenFile:
+    """The project's golden queries, and what is wrong with those that cannot be asked; raises UnreadableFile."""
+    return read_golden(golden_path(engine), engine.searcher.validate)
+
+
+def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) -> Golden:
+    """Add a query at the end of the file.
+
+    Raises NotFound for an id that is no memory, InvalidRequest for a text that cannot be searched, AlreadyExists for
+    a query that is there, UnreadableFile, VaultBusy, StorageFailure.
+    """
+    golden = Golden(engine.searcher.validate(text), tuple(dict.fromkeys(expect)), within)
+    for memory_id in golden.expect:
+        engine.memory(memory_id)
+    path = golden_path(engine)
+    with engine.write_lock():
+        if any(known.text == golden.text for known in golden_file(engine).queries):
+            raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
+        before = golden_text(path)
+        after = redact_edit(before, with_query(before, golden))
+        return write_golden(path, after, engine.searcher.validate).queries[-1]
+
+
+def _golden_questions(engine: Engine, by_meaning: bool) -> list[Question]:
+    try:
+        found = golden_file(engine)
+    except UnreadableFile as error:
+        return [_flaw(f"The golden queries cannot be read: {error}")]
+    asked = [Question(f"golden {golden}", partial(_ask_golden, engine, golden, by_meaning)) for golden in found.queries]
+    return [*map(_flaw, found.flaws), *asked]
+
+
+def _flaw(sentence: str) -> Question:
+    lost = Lost(query="", missing=(), sentence=sentence, advice=f"Correct {GOLDEN_FILE}.")
+    return Question(f"flaw {sentence}", lambda: lost)
+
+
+def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:
+    channels = tuple(channel for channel in Channel if by_meaning or channel != Channel.VECTOR)
+    result = search(engine, SearchRequest(query=golden.text, limit=golden.within, channels=channels))
+    brought = {hit.memory.id for hit in (*result.always_on, *result.hits)}
+    missing = tuple(name for name in golden.expect if name not in brought)
+    if not missing:
+        return Good.FOUND
+    gone = [name for name in missing if name not in engine.index.get(missing)]
+    if not gone and not _is_words_only(engine):
+        without = [each.failure_mode for each in result.degradations if each.failure_mode.startswith(_NO_MEANING)]
+        if without or not by_meaning:
+            return Unjudged(without[0] if by_meaning else _ASLEEP)
+    there = [name for name in missing if name not in gone]
+    faults = [f"no longer exists: {', '.join(gone)}"] if gone else []
+    faults += [f"not among its first {golden.within} hits: {', '.join(there)}"] if there else []
+    sentence = f"The golden query {golden.text!r} lost {len(missing)} of {len(golden.expect)}; {'; '.join(faults)}."
+    advice = f"Bring back what is gone, or correct {GOLDEN_FILE}." if gone else REBUILD
+    return Lost(query=golden.text, missing=missing, sentence=sentence, advice=advice)

@@ -12,7 +12,7 @@ from types import TracebackType
 import msgspec
 
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
-from scrimshaw.engine.degradations import Degradations
+from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.documents import build_document
 from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
@@ -58,7 +58,7 @@ class Engine:
     searcher: Searcher
     folder: Path
     clock: Callable[[], float] = time.time
-    degradations: Degradations = field(default_factory=Degradations)
+    degradations: ProcessDegradations = field(default_factory=ProcessDegradations)
 
     def vault_of(self, memory_id: str) -> tuple[Vault, str]:
         """The writable vault that a memory of this id belongs to, and its id inside that vault."""

@@ -13,8 +13,7 @@ from scrimshaw.models import Degradation
 # Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
 INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
 
-
-REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index anew."
+REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 
 
 class Lost(Struct, frozen=True, kw_only=True):
@@ -39,8 +38,8 @@ class Verdicts:
         A question that could not be judged keeps its verdict, one that is not asked any more loses it.
         """
         with self._guard:
-            kept = {key: last for key, last in self._last.items() if key in asked and key not in judged}
-            self._last = {**kept, **judged}
+            older = {key: last for key, last in self._last.items() if key in asked and key not in judged}
+            self._last = {**older, **judged}
             return tuple(last for last in self._last.values() if last)
 
     def urgency(self) -> dict[str, int]:
@@ -49,7 +48,7 @@ class Verdicts:
             return {key: 0 if last else place for place, (key, last) in enumerate(self._last.items(), start=2)}
 
 
-class Degradations:
+class ProcessDegradations:
     """Degradations by the part that is affected. Safe to use from several threads."""
 
     def __init__(self) -> None:

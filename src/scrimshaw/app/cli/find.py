@@ -13,7 +13,7 @@ from scrimshaw.app.cli.memory import existing, fill_few, open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note_degradations, show
 from scrimshaw.app.cli.quality import show_quality
-from scrimshaw.engine import index, inspecting, read
+from scrimshaw.engine import counts, index, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.quality_figures import DAYS
 from scrimshaw.models import Filters, Intent
@@ -102,7 +102,7 @@ def get(
 def list_(
     filters: Filters,
     sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = Sort.UPDATED,
-    limit: Annotated[int, typer.Option(min=1, max=inspecting.LARGEST_PAGE, help="Most memories.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=counts.LARGEST_PAGE, help="Most memories.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
     no_scan: options.NoScan = False,
     project: options.Project = None,
@@ -110,7 +110,7 @@ def list_(
 ) -> None:
     """List memories in an exact order; in a pipe one line each, fields separated by tabs."""
     with open_memory(project, fresh=not no_scan) as engine:
-        page = inspecting.page(engine, filters, sort=sort, limit=limit, offset=offset)
+        page = counts.page(engine, filters, sort=sort, limit=limit, offset=offset)
     show(page, as_json, render.page)
 
 
@@ -140,12 +140,12 @@ def stats(
         return
     if context:
         with open_memory(project, fresh=False) as engine:
-            handed = inspecting.contexts(engine)
+            handed = counts.contexts(engine)
         show(handed, as_json, render.contexts)
         return
     groups = by or [Group.SOURCE, Group.TIER, Group.TYPE]
     with open_memory(project, fresh=not no_scan) as engine:
-        counted = inspecting.stats(engine, filters, exclude=exclude or ())
+        counted = counts.stats(engine, filters, exclude=exclude or ())
     show(counted, as_json, partial(render.stats, by=groups))
     if not as_json:
         note_degradations(counted.degradations)

@@ -14,13 +14,11 @@ from typer.main import get_command
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import (
-    capabilities,
     change,
     checkpoint,
-    doctor,
     drafts,
     find,
-    golden,
+    health,
     jobs,
     ledger,
     lint,
@@ -64,7 +62,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, starting, find, change, session, upkeep, lint, doctor, capabilities, purge):
+for part in (start, setup, starting, find, change, session, upkeep, lint, health, purge):
     app.add_typer(part.app)
 app.add_typer(drafts.week)
 app.add_typer(drafts.app, name="drafts")
@@ -74,7 +72,7 @@ app.add_typer(ledger.undoing_commands)
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(checkpoint.files)
 app.add_typer(checkpoint.app, name="checkpoint")
-app.add_typer(golden.app, name="golden")
+app.add_typer(health.golden, name="golden")
 app.add_typer(rules.app, name="rules")
 
 

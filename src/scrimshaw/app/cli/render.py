@@ -11,7 +11,7 @@ import msgspec
 from rich.console import Console
 
 from scrimshaw.app.cli.output import line, note, note_degradations, plain
-from scrimshaw.engine.inspecting import Page, SessionContext, Stats
+from scrimshaw.engine.counts import Page, SessionContext, Stats
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
@@ -20,20 +20,12 @@ from scrimshaw.search.results import Hit, SearchResult, StageTrace
 
 if TYPE_CHECKING:
     from scrimshaw.app.cli.change import Deleted
-    from scrimshaw.app.cli.doctor import Diagnosis
     from scrimshaw.app.cli.memory import Vectors
     from scrimshaw.app.cli.start import Initialized
     from scrimshaw.app.cli.upkeep import Scanned
 
 SKIPS_SHOWN = 20
 SESSIONS_SHOWN = 20
-VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
-
-ENDINGS = {
-    "healthy": "healthy",
-    "degraded": "degraded: it works, without what the warnings name",
-    "broken": "needs repair",
-}
 
 
 def search(console: Console, result: SearchResult, *, explain: bool, trace: bool) -> None:
@@ -234,13 +226,3 @@ def _vectors(console: Console, vectors: Vectors) -> None:
         note_degradations((vectors.degradation,))
     else:
         console.print(f"{vectors.ready} of {vectors.total} pieces have a vector, {vectors.made} made now")
-
-
-def diagnosis(console: Console, result: Diagnosis) -> None:
-    """One line a finding, what to do below it."""
-    for finding in result.findings:
-        style = VERDICT_STYLES[finding.verdict]
-        console.print(line((f"{finding.verdict:<8}", style), f" {finding.name}: {finding.detail}"))
-        if finding.fix:
-            console.print(line(("         -> ", style), finding.fix))
-    console.print(ENDINGS[result.status])

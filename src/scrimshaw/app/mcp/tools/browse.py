@@ -12,7 +12,7 @@ from scrimshaw.app.hooks.inject import guarded
 from scrimshaw.app.mcp.replies import public, public_edge, public_memory, public_skips, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
-from scrimshaw.engine import Engine, inspecting, learning, links, read
+from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.models import Degradation, MemoryType, Relation, Tier, Trust
 from scrimshaw.storage.ports import Neighbor
 
@@ -157,15 +157,15 @@ class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
-    page = inspecting.page(engine, filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
+    page = counts.page(engine, filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
     return public(ListReply, page, memories=[public_memory(memory) for memory in page.memories])
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
-    found = inspecting.stats(engine, filters_of(call), exclude=call.exclude_patterns)
-    folders = inspecting.ranked_folders(found.folders, call.folder_ranking)
+    found = counts.stats(engine, filters_of(call), exclude=call.exclude_patterns)
+    folders = counts.ranked_folders(found.folders, call.folder_ranking)
     return public(
         StatsReply,
         found,

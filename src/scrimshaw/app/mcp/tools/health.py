@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta
 
+from scrimshaw.app.checks import process_checks
 from scrimshaw.app.mcp.replies import public_skips
-from scrimshaw.app.mcp.schema import tool
-from scrimshaw.app.probes import probes
-from scrimshaw.engine import Engine, inspecting
+from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.engine import Engine
+from scrimshaw.engine.health import check_health
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Skip
 
 
-class HealthCall(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Parameters of memory_health."""
-
+class HealthCall(Call, frozen=True):
     thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
 
 
-class HealthReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class HealthReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
     """`status`: healthy, degraded or broken. A capability is on, degraded or off, and `was` so until `since`."""
 
     status: str
@@ -36,8 +36,11 @@ class HealthReply(Struct, frozen=True, kw_only=True, omit_defaults=True):
 @tool(toolset="core", layer="L3", read_only=True, idempotent=True)
 def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
     """What works, what does not, and what to do about it."""
-    found = inspecting.health(engine, thorough=call.thorough, more=probes(engine.settings.project))
+    found = check_health(engine, thorough=call.thorough, more=process_checks(engine.settings.project))
     done, total = found.vectors
+    skips: Sequence[Skip] = ()
+    with suppress(StorageFailure):  # `problems` says so
+        skips = engine.index.skips()
     return HealthReply(
         status=found.status,
         memories=found.memories,
@@ -45,16 +48,8 @@ def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
         capabilities=found.capabilities,
         degraded=found.degradations,
         problems=found.problems,
-        skipped=public_skips(_skips(engine)),
+        skipped=public_skips(skips),
     )
 
 
 TOOLS = (memory_health,)
-
-
-def _skips(engine: Engine) -> Sequence[Skip]:
-    """The files passed over; none where the index cannot tell, which `problems` says."""
-    try:
-        return engine.index.skips()
-    except StorageFailure:
-        return ()

@@ -14,19 +14,19 @@ from tests.engine.breaking import locked_by_another, tamper, written_by_another
 from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw import storage
-from scrimshaw.app import probes as app_probes
-from scrimshaw.app.cli.capabilities import KNOWN
+from scrimshaw.app import checks as app_checks
+from scrimshaw.app.background import POLL_S
+from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
-from scrimshaw.engine.capabilities import PROBES, Finding, measured
 from scrimshaw.engine.core import LOCK_TIMEOUT_S
+from scrimshaw.engine.health import CHECKS, Result, check_health
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.inspecting import health
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.models import Capability, Degradation, Status
 from scrimshaw.search.pipeline import Searcher
 
-EVERY = (*PROBES, *app_probes.PROCESS)
+EVERY = (*CHECKS, *app_checks.PROCESS)
 
 
 def index_tables() -> list[str]:
@@ -50,7 +50,7 @@ def engine(open_memory: OpenMemory, vault: Path) -> Engine:
 
 
 def statuses(engine: Engine) -> dict[str, Status]:
-    return {row.name: row.status for row in measured(engine, EVERY).capabilities}
+    return {row.name: row.status for row in check_health(engine, more=app_checks.PROCESS).capabilities}
 
 
 def turned(engine: Engine) -> dict[str, Status]:
@@ -86,7 +86,7 @@ def hide_programs(engine: Engine, patch: pytest.MonkeyPatch) -> None:
 
 def refuse_to_watch(_: Engine, patch: pytest.MonkeyPatch) -> None:
     # The real refusal is in the matrix, in a process with limits of its own.
-    patch.setattr("scrimshaw.app.probes.existing", lambda _: [Path("/no/such/folder")])
+    patch.setattr("scrimshaw.app.checks.existing", lambda _: [Path("/no/such/folder")])
 
 
 OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {
@@ -133,7 +133,7 @@ def test_the_lock_row_is_degraded_while_another_writes(engine: Engine) -> None:
 def test_the_loss_of_any_table_is_seen_at_once(engine: Engine, table: str) -> None:
     tamper(engine.folder / "index.db", f"PRAGMA foreign_keys = off; DROP TABLE {table}")
     assert statuses(engine)["index"] == Status.OFF
-    found = health(engine)
+    found = check_health(engine)
     assert found.status != "healthy"
     assert found.advice["index"] == "Run `scrimshaw rebuild`."
 
@@ -150,24 +150,24 @@ def test_a_broken_links_file_degrades_the_graph_and_is_named_with_its_line(
 ) -> None:
     (engine.folder / "links.toml").write_text(text)
     assert turned(engine) == {"graph": Status.DEGRADED}
-    (told,) = measured(engine, EVERY).degradations
+    (told,) = check_health(engine, more=app_checks.PROCESS).degradations
     assert told.failure_mode.startswith(f"links_unreadable: {engine.folder / 'links.toml'}")
     assert said in told.failure_mode
-    assert (told.retry_recommendation, health(engine).status) == ("Correct the file.", "degraded")
+    assert (told.retry_recommendation, check_health(engine).status) == ("Correct the file.", "degraded")
 
 
 def test_a_bug_in_one_probe_hides_nothing_else(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     secret = "what the memory says"
 
-    def broken(_: Engine) -> Finding:
+    def broken(_: Engine) -> Result:
         raise KeyError(secret)
 
-    found = health(engine, more=[replace_probe(PROBES[0], name="new", run=broken)])
+    found = check_health(engine, more=[replace_probe(CHECKS[0], name="new", run=broken)])
     (row,) = (row for row in found.capabilities if row.status != Status.ON)
     assert (row.name, row.status, found.status) == ("new", Status.OFF, "degraded")
     assert "a bug in Scrimshaw stopped the probe: KeyError; the log on standard error" in row.detail
     assert secret not in f"{found}{caplog.text}"
-    assert "test_capabilities.py" in caplog.text
+    assert "test_health.py" in caplog.text
 
 
 def test_a_vault_that_is_made_with_the_first_save_is_on(engine: Engine, vault: Path) -> None:
@@ -182,7 +182,7 @@ def test_a_vault_that_is_made_with_the_first_save_is_on(engine: Engine, vault: P
 
 def test_what_is_merely_degraded_is_not_called_off(engine: Engine) -> None:
     with locked_by_another(engine.lock_path()):
-        truth = measured(engine, EVERY)
+        truth = check_health(engine, more=app_checks.PROCESS)
     (told,) = truth.degradations
     assert told.failure_mode.startswith("lock_degraded: Another writer held")
     assert told.confidence_impact == f"a save waits up to {LOCK_TIMEOUT_S:g} s, then is refused"
@@ -193,7 +193,7 @@ def test_vectors_that_are_not_made_yet_are_degraded(engine: Engine, vault: Path)
     write_memory(vault, "new", "The tide turns at noon.")
     scan(engine)
     assert turned(engine) == {"vectors": Status.DEGRADED}
-    assert "pieces have no vector yet" in measured(engine, EVERY).degradations[0].failure_mode
+    assert "pieces have no vector yet" in check_health(engine, more=app_checks.PROCESS).degradations[0].failure_mode
 
 
 def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,18 +208,24 @@ def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, mo
     config = tmp_path / "user/.claude.json"
     config.write_text(config.read_text().replace('/scrimshaw"', '/gone/scrimshaw"'))
     assert client_row(engine, "client:claude").status == Status.OFF
-    assert health(engine, more=app_probes.probes(project)).status == "healthy"
+    assert check_health(engine, more=app_checks.process_checks(project)).status == "healthy"
 
 
 def client_row(engine: Engine, name: str) -> Capability:
-    rows = measured(engine, app_probes.probes(engine.settings.project)).capabilities
+    rows = check_health(engine, more=app_checks.process_checks(engine.settings.project)).capabilities
     return next(row for row in rows if row.name == name)
 
 
 def test_every_row_says_how_it_is_measured_and_what_is_lost() -> None:
-    assert len({probe.name for probe in KNOWN}) == len(KNOWN)
-    for probe in KNOWN:
+    assert len({probe.name for probe in ALL_CHECKS}) == len(ALL_CHECKS)
+    for probe in ALL_CHECKS:
         assert all((probe.measures, probe.lost, probe.instead))
+
+
+def test_the_texts_state_the_times_of_the_code() -> None:
+    texts = {check.name: f"{check.lost} {check.instead}" for check in ALL_CHECKS}
+    assert f"every {POLL_S:g} s" in texts["watcher"]
+    assert f"up to {LOCK_TIMEOUT_S:g} s" in texts["lock"]
 
 
 # What changed
@@ -227,14 +233,14 @@ def test_every_row_says_how_it_is_measured_and_what_is_lost() -> None:
 
 def test_a_change_is_kept_with_its_time(engine: Engine) -> None:
     engine = replace(engine, clock=lambda: 1_763_600_000.0)
-    assert all((row.was, row.since) == ("", "") for row in measured(engine, PROBES).capabilities)
+    assert all((row.was, row.since) == ("", "") for row in check_health(engine).capabilities)
     without = replace(engine, embedder=off(engine), searcher=Searcher(engine.index, engine.settings, off(engine)))
-    (row,) = (row for row in measured(without, PROBES).capabilities if row.name == "vectors")
+    (row,) = (row for row in check_health(without).capabilities if row.name == "vectors")
     assert (row.status, row.was, row.since) == (Status.OFF, "on", "2025-11-20T00:53:20+00:00")
     later = replace(without, clock=lambda: 1_763_700_000.0)
-    assert row in measured(later, PROBES).capabilities
+    assert row in check_health(later).capabilities
     back = replace(engine, clock=lambda: 1_763_800_000.0)
-    (row,) = (row for row in measured(back, PROBES).capabilities if row.name == "vectors")
+    (row,) = (row for row in check_health(back).capabilities if row.name == "vectors")
     assert (row.status, row.was, row.since[:10]) == (Status.ON, "off", "2025-11-22")
 
 

@@ -1,4 +1,4 @@
-"""Exact answers about a memory: lists, counts, health. Never by search."""
+"""Exact answers about a memory: lists and counts. Never by search."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from typing import Any
 from msgspec import Struct
 
 from scrimshaw.engine import read
-from scrimshaw.engine.capabilities import PROBES, Probe, Verdict, measured
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import vectors_ready
-from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import Capability, Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
 from scrimshaw.search.degradation import Degradations, Part
 
 LARGEST_PAGE = 100
@@ -70,24 +69,6 @@ class Stats(Struct, frozen=True, kw_only=True):
     index_bytes: int
     journal_bytes: int
     degradations: tuple[Degradation, ...] = ()
-
-
-class Health(Struct, frozen=True, kw_only=True):
-    """`status` is `healthy`, `degraded` (something is off, the rest works) or `broken`.
-
-    Broken is what may answer wrongly or keep nothing. Each capability was measured just now; its verdict says what it
-    means and `advice` what to do where it is not on. What is off by choice, or being made, is among the `degradations`
-    and leaves the memory healthy. `problems` say what breaks the memory.
-    """
-
-    status: str
-    memories: int
-    vectors: tuple[int, int]
-    capabilities: tuple[Capability, ...]
-    degradations: tuple[Degradation, ...]
-    verdicts: Mapping[str, Verdict]
-    advice: Mapping[str, str]
-    problems: tuple[str, ...]
 
 
 class SessionContext(Struct, frozen=True, kw_only=True):
@@ -177,41 +158,6 @@ def ranked_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     return sorted(sorted(folders, key=lambda folder: folder.name), key=keys[by], reverse=True)
 
 
-def health(engine: Engine, *, thorough: bool = False, more: Sequence[Probe] = ()) -> Health:
-    """What works and what does not, by the engine's probes and by `more`; it answers whatever is broken.
-
-    `thorough` reads every page of both databases and checks the ledger's chain.
-    """
-    truth = measured(engine, (*PROBES, *more))
-    found = (*truth.degradations, *(own := engine.degradations.of()))
-    degradations = tuple({each.failure_mode: each for each in found}.values())
-    problems = list(truth.problems)
-    memories = 0
-    try:
-        problems += _problems(engine) if thorough else []
-        memories = engine.index.count(Filters(include_deprecated=True))[""]
-    except StorageFailure as error:
-        problems.append(f"{error.message} {error.hint}")
-    return Health(
-        status="broken" if problems else "degraded" if own or Verdict.WARNING in truth.verdicts.values() else "healthy",
-        memories=memories,
-        vectors=_progress(engine),
-        capabilities=truth.capabilities,
-        degradations=degradations,
-        verdicts=truth.verdicts,
-        advice=truth.advice,
-        problems=tuple(problems),
-    )
-
-
-def _progress(engine: Engine) -> tuple[int, int]:
-    """Pieces with a vector and all pieces; none where the table cannot tell, which a capability says."""
-    try:
-        return vectors_ready(engine)
-    except StorageFailure:
-        return 0, 0
-
-
 def _counted(names: Iterable[str]) -> dict[str, int]:
     return {str(name): count for name, count in sorted(Counter(names).items())}
 
@@ -230,12 +176,3 @@ def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
         )
         for name, members in sorted(grouped.items())
     )
-
-
-def _problems(engine: Engine) -> list[str]:
-    found = [f"index.db: {fault}; run `scrimshaw rebuild`" for fault in engine.index.check()]
-    found += [f"journal.db: {fault}; run `scrimshaw restore --newest`" for fault in engine.journal.check()]
-    checked, broken = engine.journal.verify()
-    if broken:
-        found.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
-    return found

@@ -12,8 +12,9 @@ from tests.storage.contract import LIFT_GUARDS, TAMPER
 
 from scrimshaw.app.mcp.tools.browse import StatsCall, memory_stats
 from scrimshaw.engine import Engine
+from scrimshaw.engine.counts import LARGEST_PAGE, Folder, page, ranked_folders, stats
+from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.inspecting import LARGEST_PAGE, Folder, health, page, ranked_folders, stats
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, JobState, Tier
@@ -77,7 +78,7 @@ def test_counts_do_without_a_table_that_they_do_not_count(
     assert (told.total, told.by_tier) == (1, {"normal": 1})
     assert [each.failure_mode.partition(":")[0] for each in told.degraded] == [said]
     assert told.degraded[0].retry_recommendation == "Run `scrimshaw rebuild`."
-    assert f"missing in index.db: {table}" in str(health(engine).degradations)
+    assert f"missing in index.db: {table}" in str(check_health(engine).degradations)
 
 
 def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
@@ -101,7 +102,7 @@ def test_folders_and_their_order(library: Engine) -> None:
 
 
 def test_an_embedder_that_is_switched_off_is_told_and_no_fault(library: Engine) -> None:
-    found = health(library, thorough=True)
+    found = check_health(library, thorough=True)
     assert (found.status, found.memories, found.problems) == ("healthy", 4, ())
     assert found.verdicts["vectors"] == "note"
     assert found.degradations[0].failure_mode.startswith("embedder_off")
@@ -110,24 +111,24 @@ def test_an_embedder_that_is_switched_off_is_told_and_no_fault(library: Engine) 
 
 def test_health_waits_for_vectors(open_memory: OpenMemory) -> None:
     engine = open_memory(embedder=WordEmbedder())
-    assert health(engine, thorough=True).status == "healthy"
+    assert check_health(engine, thorough=True).status == "healthy"
     save(engine, NewText(content="text"))
-    waiting = health(engine)
+    waiting = check_health(engine)
     assert (waiting.status, waiting.vectors, waiting.verdicts["vectors"]) == ("healthy", (0, 1), "note")
     assert waiting.degradations[0].failure_mode.startswith("vectors_pending: 1 of 1")
     assert stats(engine, EVERY).waiting_jobs == 1
     (job,) = engine.journal.jobs((JobState.QUEUED,))
     assert engine.journal.cancel(job.id)
-    waiting = health(engine)
+    waiting = check_health(engine)
     assert (waiting.status, waiting.verdicts["vectors"]) == ("degraded", "warning")
     embed_pending(engine)
-    assert health(engine, thorough=True).status == "healthy"
+    assert check_health(engine, thorough=True).status == "healthy"
 
 
 def test_a_broken_chain_breaks_health(library: Engine) -> None:
     TAMPER["sqlite"](library.folder, f"{LIFT_GUARDS['sqlite']} UPDATE ledger SET reason = 'x' WHERE seq = 2")
-    assert health(library).status == "healthy"
-    found = health(library, thorough=True)
+    assert check_health(library).status == "healthy"
+    found = check_health(library, thorough=True)
     assert found.status == "broken"
     assert found.problems == ("the ledger has 2 rows, and entry 2 was changed, taken out or cut off",)
 

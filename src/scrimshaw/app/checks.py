@@ -1,0 +1,78 @@
+"""Checks of what only a process that was started knows: the watcher, the hooks, the clients."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from scrimshaw.app.background import existing
+from scrimshaw.app.setup import programs
+from scrimshaw.app.setup.status import Connection, connections
+from scrimshaw.engine import Engine
+from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off, on
+from scrimshaw.errors import ConfigError
+from scrimshaw.models import Status
+
+
+def process_checks(project: Path) -> tuple[Check, ...]:
+    """The process's checks, and one for each client that is on this machine or connected."""
+    found: dict[str, list[Connection]] = {}
+    try:
+        for connection in connections(project, programs.installed()):
+            found.setdefault(connection.client, []).append(connection)
+    except ConfigError:  # the check of the hook says so
+        return PROCESS
+    clients = (
+        replace(
+            CLIENT, name=f"client:{name}", advice=f"Run `scrimshaw setup {name}`.", run=partial(_check_client, scopes)
+        )
+        for name, scopes in found.items()
+    )
+    return (*PROCESS, *clients)
+
+
+def _check_watcher(engine: Engine) -> Result:
+    """Start to watch, and stop at once."""
+    from watchfiles import watch  # noqa: PLC0415 - native and slow to import; a server starts without it
+
+    stop = threading.Event()
+    stop.set()
+    roots = existing(source.root for source in engine.sources)
+    if not roots:
+        return on("there is no folder to watch yet")
+    try:
+        for _ in watch(*roots, stop_event=stop):
+            break
+    except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
+        return off(f"the files cannot be watched: {error}")
+    return on(f"{len(roots)} folders can be watched")
+
+
+def _check_hook(_engine: Engine) -> Result:
+    try:
+        found = programs.installed()
+        from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured
+    except (ConfigError, ImportError) as error:
+        return off(str(error))
+    return on(f"{found.hook} runs {record.handle.__module__}")
+
+
+def _check_client(found: Sequence[Connection], _engine: Engine) -> Result:
+    """The worst of a client's scopes, in words."""
+    texts = [
+        f"{each.scope}: {each.fault or 'server and hooks are set'}" if each.scope else each.fault for each in found
+    ]
+    if any(each.is_broken or each.scope is None for each in found):
+        return off("; ".join(texts))
+    status = Status.DEGRADED if any(each.fault for each in found) else Status.ON
+    return Result(status=status, detail="; ".join(texts))
+
+
+PROCESS = make_checks({"watcher": _check_watcher, "hook": _check_hook})
+(CLIENT,) = make_checks({"client:NAME": partial(_check_client, ())})
+# Every kind of check, as docs/capabilities.md lists them.
+ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *PROCESS, CLIENT)

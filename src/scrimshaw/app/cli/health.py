@@ -1,0 +1,276 @@
+"""The commands on whether everything works: doctor, capabilities, and golden queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec import Struct
+from rich.console import Console
+
+from scrimshaw.app.checks import ALL_CHECKS, CLIENT, PROCESS, process_checks
+from scrimshaw.app.cli import options, project_files, render
+from scrimshaw.app.cli.memory import existing, open_memory
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import line, note, show
+from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.setup import programs
+from scrimshaw.app.setup.status import connections
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine, canary, index, open_engine, trust
+from scrimshaw.engine.core import MEMORIES
+from scrimshaw.engine.health import Health, Verdict, check_health, write_test_file
+from scrimshaw.errors import ConfigError, StorageFailure
+from scrimshaw.models import Capability
+from scrimshaw.storage.git import ask_git, work_tree
+from scrimshaw.storage.golden import GOLDEN_FILE, Golden
+
+app = typer.Typer()
+golden = typer.Typer(help="Questions whose answers are known.", no_args_is_help=True)
+
+# Checks that the doctor makes in a way of its own.
+_OWN_CHECKS = frozenset({"vault", "git"})
+_STATUS_STYLES = {"on": "green", "degraded": "yellow", "off": "bold red"}
+_VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
+_ENDINGS = {
+    "healthy": "healthy",
+    "degraded": "degraded: it works, without what the warnings name",
+    "broken": "needs repair",
+}
+
+
+class Finding(Struct, frozen=True, kw_only=True):
+    """One thing looked at; `fix` says what to do about it."""
+
+    name: str
+    verdict: Verdict
+    detail: str
+    fix: str = ""
+
+
+class Diagnosis(Struct, frozen=True, kw_only=True):
+    """All findings. `status` is broken with a problem among them, degraded with a warning, else healthy."""
+
+    status: str
+    healthy: bool
+    findings: tuple[Finding, ...]
+
+
+@app.command(epilog=example("scrimshaw doctor"))
+def doctor(project: options.Project = None, as_json: options.AsJson = False) -> None:
+    """Examine the memory thoroughly; exit code 1 when something needs repair, else 0."""
+    findings = tuple(examine(existing(project)))
+    verdicts = {finding.verdict for finding in findings}
+    status = "broken" if Verdict.PROBLEM in verdicts else "degraded" if Verdict.WARNING in verdicts else "healthy"
+    show(Diagnosis(status=status, healthy=status == "healthy", findings=findings), as_json, _render_diagnosis)
+    if status == "broken":
+        raise typer.Exit(1)
+
+
+def examine(settings: Settings) -> Iterator[Finding]:
+    """The findings on a project's memory, files first, then databases, then the clients that use it."""
+    yield _finding("project", Verdict.OK, str(settings.project))
+    try:
+        yield _finding("vault", Verdict.OK, write_test_file(settings.folder / MEMORIES))
+    except StorageFailure as error:
+        yield _finding("vault", Verdict.PROBLEM, error.message, error.hint)
+    yield _examine_git(settings)
+    yield from _examine_rules(settings)
+    try:
+        with open_engine(settings) as engine:
+            yield _examine_files(engine)
+            yield from _examine_claims(engine)
+            yield from _examine_databases(engine)
+    except StorageFailure as error:
+        yield _finding("databases", Verdict.PROBLEM, error.message, error.hint)
+    yield from _examine_clients(settings.project)
+
+
+def _finding(name: str, verdict: Verdict, detail: str, fix: str = "") -> Finding:
+    return Finding(name=name, verdict=verdict, detail=detail, fix=fix)
+
+
+def _examine_git(settings: Settings) -> Finding:
+    """Whether git would commit what is derived or private."""
+    names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
+    try:
+        if not work_tree(settings.project):
+            return _finding("git", Verdict.NOTE, "the project is in no git repository")
+        tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
+        ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
+    except StorageFailure as error:
+        return _finding("git", Verdict.WARNING, error.message, error.hint)
+    if tracked:
+        fix = f"Run `git rm --cached {' '.join(tracked)}`."
+        return _finding("git", Verdict.PROBLEM, f"git holds {', '.join(tracked)}", fix)
+    if visible := [name for name in names if name not in ignored]:
+        fix = f"Put into .scrimshaw/.gitignore: {' '.join(project_files.GITIGNORE.splitlines()[1:])}"
+        return _finding("git", Verdict.PROBLEM, f"git would add {', '.join(visible)}", fix)
+    return _finding("git", Verdict.OK, "the databases are hidden from git")
+
+
+def _examine_rules(settings: Settings) -> Iterator[Finding]:
+    try:
+        rules, warnings = checked_rules(settings)
+    except ConfigError as error:
+        yield _finding("rules", Verdict.PROBLEM, error.message, error.hint)
+        return
+    yield _finding("rules", Verdict.OK, f"{len(rules)} extraction rules, {len(settings.rules)} of your own")
+    for warning in warnings:
+        yield _finding("rules", Verdict.NOTE, warning.message, warning.advice)
+
+
+def _examine_files(engine: Engine) -> Finding:
+    try:
+        report = index.scan(engine)
+    except StorageFailure as error:
+        return _finding("files", Verdict.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
+    if not report.skipped:
+        return _finding("files", Verdict.OK, f"all {report.files} can be read")
+    names = "; ".join(map(render.skipped, report.skipped))
+    return _finding("files", Verdict.NOTE, f"{len(report.skipped)} passed over: {names}")
+
+
+def _examine_claims(engine: Engine) -> Iterator[Finding]:
+    """What is shown before every answer by a file alone, and what claims to be and is not."""
+    for memory in trust.by_hand(engine):
+        detail = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
+        fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
+        yield _finding("constitutional", Verdict.NOTE, detail, fix)
+    for name, level in trust.silenced(engine).items():
+        detail = (
+            f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {level}"
+        )
+        fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
+        yield _finding("constitutional", Verdict.NOTE, detail, fix)
+    for memory in trust.claimants(engine):
+        detail, _, command = trust.notice(memory).partition(": `")
+        fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
+        yield _finding("constitutional", Verdict.NOTE, detail, fix)
+
+
+def _examine_databases(engine: Engine) -> Iterator[Finding]:
+    health = check_health(engine, thorough=True, more=PROCESS)
+    yield from (_examine_capability(health, row) for row in health.capabilities if row.name not in _OWN_CHECKS)
+    names = {row.name for row in health.capabilities}
+    faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
+    for problem in faults:
+        what, _, fix = problem.partition("; ")
+        yield _finding("databases", Verdict.PROBLEM, what, fix or "See `scrimshaw checkpoint list` for older copies.")
+    if not faults:
+        rows = engine.journal.verify()[0]
+        yield _finding("databases", Verdict.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
+
+
+def _examine_capability(health: Health, row: Capability) -> Finding:
+    """A part as it was measured, what that means and what to do."""
+    drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
+    return _finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", health.advice.get(row.name, ""))
+
+
+def _examine_clients(project: Path) -> Iterator[Finding]:
+    """How agent clients are connected; those that are not on this machine are passed over."""
+    try:
+        for found in connections(project, programs.installed()):
+            verdict = Verdict.PROBLEM if found.is_broken else Verdict.NOTE if found.fault else Verdict.OK
+            scope = f"{found.scope} scope: " if found.scope else ""
+            yield _finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)
+    except ConfigError as error:
+        yield _finding("clients", Verdict.NOTE, error.message, error.hint)
+
+
+def _render_diagnosis(console: Console, result: Diagnosis) -> None:
+    for finding in result.findings:
+        style = _VERDICT_STYLES[finding.verdict]
+        console.print(line((f"{finding.verdict:<8}", style), f" {finding.name}: {finding.detail}"))
+        if finding.fix:
+            console.print(line(("         -> ", style), finding.fix))
+    console.print(_ENDINGS[result.status])
+
+
+# Capabilities
+
+
+@app.command("capabilities", epilog=example("scrimshaw capabilities --markdown > CAPABILITIES.md"))
+def measure_capabilities(
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Measure every part by using it, and show what has changed since it was last looked at."""
+    with open_memory(project, fresh=False) as engine:
+        health = check_health(engine, more=process_checks(engine.settings.project))
+    show(health, as_json, _render_table if markdown else _render_lines)
+
+
+def table(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a Markdown table; the first row is its head."""
+    cells = [[cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in cells]
+    return [lines[0], "|" + "---|" * len(rows[0]), *lines[1:]]
+
+
+def _drift(row: Capability) -> str:
+    """What a part was until when; empty while it never changed."""
+    return f"{row.was} -> {row.status} since {row.since[:10]}" if row.was else ""
+
+
+def _measures(name: str) -> str:
+    kind = CLIENT.name if name.startswith("client:") else name
+    return next(check.measures for check in ALL_CHECKS if check.name == kind)
+
+
+def _render_table(console: Console, health: Health) -> None:
+    head = ("part", "status", "found", "changed", "measured by")
+    rows = [(row.name, row.status, row.detail, _drift(row), _measures(row.name)) for row in health.capabilities]
+    for each in table([head, *rows]):
+        console.print(line(each))
+
+
+def _render_lines(console: Console, health: Health) -> None:
+    for row in health.capabilities:
+        console.print(line((f"{row.status:<9}", _STATUS_STYLES[row.status]), (f"{row.name:<16}", "bold"), row.detail))
+        if change := _drift(row):
+            console.print(line(" " * 25, (change, "yellow")))
+        console.print(line((f"{' ' * 25}{_measures(row.name)}", "dim")))
+
+
+# Golden queries
+
+
+@golden.callback(epilog=example("scrimshaw golden list"))
+def group() -> None:
+    """Questions whose answers are known."""
+
+
+@golden.command("add", epilog=example('scrimshaw golden add "why not the standard sqlite3" storage/apsw'))
+def add_golden(
+    query: Annotated[str, typer.Argument(help="A question as an agent would ask it.")],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories it must bring.")],
+    within: Annotated[int, typer.Option(min=1, max=100, help="Among so many first hits.")] = canary.WITHIN,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Keep a question with its answers; `scrimshaw doctor` and every server's start ask it again."""
+    with open_memory(project) as engine:
+        added = canary.add_golden(engine, query, ids, within)
+    show(added, as_json, lambda console, each: _render_golden(console, [each]))
+
+
+@golden.command("list", epilog=example("scrimshaw golden list"))
+def list_golden(project: options.Project = None, as_json: options.AsJson = False) -> None:
+    """Show the questions and the memories they must bring, and on standard error those that cannot be asked."""
+    with open_memory(project, fresh=False) as engine:
+        found = canary.golden_file(engine)
+    show(found.queries, as_json, _render_golden)
+    for flaw in found.flaws:
+        note(flaw)
+
+
+def _render_golden(console: Console, queries: Sequence[Golden]) -> None:
+    for each in queries:
+        console.print(line((each.text, "bold"), f"  within {each.within}: ", (", ".join(each.expect), "cyan")))
+    if not queries:
+        note(f"There is none yet; `scrimshaw golden add` writes .scrimshaw/{GOLDEN_FILE}.")

@@ -1,0 +1,392 @@
+"""One list of checks on everything a memory needs: each is measured by doing the thing, none is assumed.
+
+`scrimshaw doctor`, `scrimshaw capabilities`, `memory_health` and docs/capabilities.md all read this list.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from scrimshaw.engine import canary
+from scrimshaw.engine.core import Engine
+from scrimshaw.engine.index import EMBED, vectors_ready
+from scrimshaw.engine.ledger import links_path
+from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
+from scrimshaw.ingest.phrases import head
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
+from scrimshaw.search.candidates import vectors_pending
+from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.tokens import match_expression, query_terms
+from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.files import lock
+from scrimshaw.storage.git import work_tree
+from scrimshaw.storage.links import read_links
+from scrimshaw.toml_text import parse_toml
+
+# A write holds the lock for milliseconds.
+LOCK_PATIENCE_S = 0.2
+# Memories among which a check looks for one it can ask for.
+LOOKED_THROUGH = 50
+PROBE_TEXT = "a sentence to test the model with"
+
+_EVERY = Filters(include_deprecated=True)
+_BLOCK = b"\0" * 4096
+_log = logging.getLogger(__name__)
+
+
+class Verdict(StrEnum):
+    """What a result means: nothing, worth knowing, something is missing (degraded), in need of repair (broken)."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+class Result(Struct, frozen=True, kw_only=True):
+    """What a check found."""
+
+    status: Status
+    detail: str
+    #: In the words of the part that is missing, where it has its own.
+    degradation: Degradation | None = None
+    #: It is off by choice, or is being made just now: no fault.
+    expected: bool = False
+
+
+Run = Callable[[Engine], Result]
+_TEXTS: Mapping[str, Mapping[str, Any]] = parse_toml(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+class Check(Struct, frozen=True, kw_only=True):
+    """How one part is measured, and what it means when it is off."""
+
+    name: str
+    measures: str
+    #: What is lost without the part, and what happens instead.
+    lost: str
+    instead: str
+    #: What to do, where the result does not say.
+    advice: str
+    #: May raise ScrimshawError.
+    run: Run
+    #: What health then says: some parts a memory does without, without others it cannot be trusted.
+    when_off: Literal["healthy", "degraded", "broken"] = "degraded"
+
+    def degradation(self, status: Status, detail: str, hint: str) -> Degradation:
+        """What it means for answers that the part is not on."""
+        return Degradation(
+            failure_mode=f"{self.name}_{status}: {detail}",
+            fallback_mode=self.instead,
+            confidence_impact=self.lost,
+            retry_recommendation=hint,
+        )
+
+    def verdict(self, result: Result) -> Verdict:
+        """What a result of this check means."""
+        if result.status == Status.ON:
+            return Verdict.OK
+        if result.expected or self.when_off == "healthy":
+            return Verdict.NOTE
+        is_broken = self.when_off == "broken" and result.status == Status.OFF
+        return Verdict.PROBLEM if is_broken else Verdict.WARNING
+
+
+def make_checks(runs: Mapping[str, Run]) -> tuple[Check, ...]:
+    """The checks of these names, with their texts in health.toml."""
+    return tuple(Check(name=name, run=run, **_TEXTS[name]) for name, run in runs.items())
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """Everything as it was just measured. `status` is healthy, degraded (the rest works) or broken.
+
+    Broken is what may answer wrongly or keep nothing. What is off by choice, or being made, leaves a memory healthy.
+    """
+
+    status: str
+    memories: int
+    #: Pieces with a vector, and all pieces.
+    vectors: tuple[int, int]
+    capabilities: tuple[Capability, ...]
+    degradations: tuple[Degradation, ...]
+    #: By part: what its status means, and what to do where it is not on.
+    verdicts: Mapping[str, Verdict]
+    advice: Mapping[str, str]
+    #: What breaks the memory.
+    problems: tuple[str, ...]
+
+
+def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check] = ()) -> Health:
+    """Run the engine's checks and `more`, compare with what they found before, and remember what changed.
+
+    It answers whatever is broken. `thorough` reads every page of both databases and checks the ledger's chain.
+    """
+    checks = (*CHECKS, *more)
+    results = {check.name: _run(check, engine) for check in checks}
+    verdicts = {check.name: check.verdict(results[check.name]) for check in checks}
+    lost = {
+        check.name: result.degradation or check.degradation(result.status, result.detail, check.advice)
+        for check in checks
+        if (result := results[check.name]).status != Status.ON
+    }
+    own = engine.degradations.of()
+    told = (*(lost[each.name] for each in checks if each.name in lost and each.when_off != "healthy"), *own)
+    problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Verdict.PROBLEM]
+    capabilities = _with_history(engine, results)
+    memories, vectors = 0, (0, 0)
+    try:
+        problems += _find_damage(engine) if thorough else []
+        memories = engine.index.count(_EVERY)[""]
+    except StorageFailure as error:
+        problems.append(f"{error.message} {error.hint}")
+    with suppress(StorageFailure):  # the check of vectors says so
+        vectors = vectors_ready(engine)
+    is_degraded = own or Verdict.WARNING in verdicts.values()
+    return Health(
+        status="broken" if problems else "degraded" if is_degraded else "healthy",
+        memories=memories,
+        vectors=vectors,
+        capabilities=capabilities,
+        degradations=tuple({each.failure_mode: each for each in told}.values()),
+        verdicts=verdicts,
+        advice={name: degradation.retry_recommendation for name, degradation in lost.items()},
+        problems=tuple(problems),
+    )
+
+
+def on(detail: str) -> Result:
+    """The part works."""
+    return Result(status=Status.ON, detail=detail)
+
+
+def off(detail: str) -> Result:
+    """The part does not work."""
+    return Result(status=Status.OFF, detail=detail)
+
+
+def _run(check: Check, engine: Engine) -> Result:
+    try:
+        return check.run(engine)
+    except ScrimshawError as error:
+        detail, advice = error.message, error.hint or check.advice
+    except Exception as error:  # noqa: BLE001 - a bug in one check must not hide what all others find
+        # Its text may quote anything.
+        frames = "".join(traceback.format_tb(error.__traceback__))
+        _log.error("The check %s failed with %s\n%s", check.name, type(error).__name__, frames)
+        detail = f"a bug in Scrimshaw stopped the probe: {type(error).__name__}; the log on standard error says where"
+        advice = "Report the bug with what the log says."
+    return Result(status=Status.OFF, detail=detail, degradation=check.degradation(Status.OFF, detail, advice))
+
+
+def _with_history(engine: Engine, results: Mapping[str, Result]) -> tuple[Capability, ...]:
+    """The results with their last change; a journal that cannot be used has a check of its own to say so."""
+    try:
+        engine.conditions.record({name: result.status for name, result in results.items()}, now=engine.clock())
+        changes = engine.conditions.changes()
+    except StorageFailure:
+        changes = {}
+    rows = []
+    for name, result in results.items():
+        change = changes.get(name)
+        since = datetime.fromtimestamp(change.at, UTC).isoformat(timespec="seconds") if change and change.was else ""
+        was = change.was if change else ""
+        rows.append(Capability(name=name, status=result.status, detail=result.detail, was=was, since=since))
+    return tuple(rows)
+
+
+def _find_damage(engine: Engine) -> list[str]:
+    found = [f"index.db: {fault}; run `scrimshaw rebuild`" for fault in engine.index.check()]
+    found += [f"journal.db: {fault}; run `scrimshaw restore --newest`" for fault in engine.journal.check()]
+    checked, broken = engine.journal.verify()
+    if broken:
+        found.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
+    return found
+
+
+# The checks
+
+
+def _check_index(engine: Engine) -> Result:
+    gone = engine.index.missing()
+    return off(f"missing in index.db: {', '.join(gone)}") if gone else on("every table is there")
+
+
+def _check_text(engine: Engine) -> Result:
+    memory, word = _find_word(engine)
+    filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
+    found = engine.index.match_text(match_expression([word]), filters, 1)
+    if memory and not found:
+        return off(f"the word {word!r} does not find {memory.id}, which holds it")
+    answer = f"the word {word!r} finds {memory.id}" if memory else "answers, and holds no memory yet"
+    return on(f"{engine.index.version()}; {answer}")
+
+
+def _find_word(engine: Engine) -> tuple[Memory | None, str]:
+    """A memory and a word of its title."""
+    for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
+        for word in query_terms(memory.title):
+            if word.isascii():
+                return memory, word
+    return None, "memory"
+
+
+def _check_vectors(engine: Engine) -> Result:
+    embedder = engine.embedder
+    if isinstance(embedder, Degradation):
+        is_choice = engine.settings.embedding.provider == "none"
+        return Result(status=Status.OFF, detail=embedder.failure_mode, degradation=embedder, expected=is_choice)
+    try:
+        vector = embedder.embed([PROBE_TEXT])[0]
+    except EmbedderUnavailable as error:
+        return Result(status=Status.OFF, detail=error.message, degradation=error.degradation)
+    done, total = vectors_ready(engine)
+    nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
+    if done and not nearest:
+        return off(f"{done} pieces have a vector, and none is found")
+    detail = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one"
+    if done == total:
+        return on(detail)
+    pending = vectors_pending(done, total)
+    return Result(status=Status.DEGRADED, detail=detail, degradation=pending, expected=_is_under_way(engine, EMBED))
+
+
+def _is_under_way(engine: Engine, kind: str) -> bool:
+    """Whether a job of this kind waits or runs; a journal that cannot tell has a check of its own."""
+    try:
+        return any(job.kind == kind for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+    except StorageFailure:
+        return False
+
+
+def _check_triggers(engine: Engine) -> Result:
+    for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
+        for phrase in filter(head, memory.triggers):
+            if memory.id in engine.searcher.match_phrases(phrase):
+                return on(f"a phrase of {memory.id} brings it")
+            return off(f"a phrase of {memory.id} does not bring it")
+    engine.searcher.match_phrases(PROBE_TEXT)
+    return on("answers, and no memory near the first names a phrase")
+
+
+def _check_graph(engine: Engine) -> Result:
+    try:
+        read_links(links_path(engine), str)
+    except UnreadableFile as error:
+        unreadable = Degradation(
+            failure_mode=f"links_unreadable: {error.message}",
+            fallback_mode="the links of memories, and those of the file as it could be read last",
+            confidence_impact="links from documents are missing or old",
+            retry_recommendation=error.hint,
+        )
+        return Result(status=Status.DEGRADED, detail=error.message, degradation=unreadable)
+    edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
+    if not edges:
+        engine.index.neighbors(["memory"], hops=1, direction="both")
+        return on("answers, and no memory links to another yet")
+    source, target = edges[0]
+    reached = {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}
+    if target not in reached:
+        return off(f"{source} links to {target}, and the walk does not get there")
+    return on(f"{len(edges)} links; {source} leads to {target}")
+
+
+def _check_recall(engine: Engine) -> Result:
+    found = canary.check(engine)
+    if found.lost:
+        sentences = " ".join(lost.sentence for lost in found.lost[:3])
+        return Result(status=Status.OFF, detail=sentences, degradation=canary.degradation(found))
+    return on(canary.summary(found))
+
+
+def _check_redaction(engine: Engine) -> Result:
+    # Put together here, so that no scanner takes this file for a leak.
+    secret = "_".join(("ghp", "a1B2c3D4" * 4 + "e5F6"))
+    cleaned = redact(f"token {secret}")
+    if secret in cleaned.text:
+        return off("a made-up token went through")
+    return on(f"a made-up token is taken out as {', '.join(cleaned.classes)}")
+
+
+def _check_journal(engine: Engine) -> Result:
+    engine.conditions.probe()
+    return on("a row was written, read back and undone")
+
+
+def _check_jobs(engine: Engine) -> Result:
+    failed = engine.journal.jobs((JobState.FAILED,))
+    waiting = len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
+    if not failed:
+        return on(f"{waiting} wait or run, none was given up")
+    newest = failed[0]
+    detail = f"{len(failed)} given up; the newest is job {newest.id} ({newest.kind} {newest.key}): {newest.error}"
+    return Result(status=Status.DEGRADED, detail=detail, degradation=_given_up(failed))
+
+
+def _given_up(jobs: Sequence[Job]) -> Degradation:
+    numbers = ", ".join(str(job.id) for job in jobs[:3])
+    return Degradation(
+        failure_mode=f"jobs_given_up: {len(jobs)} jobs failed as often as they may, {numbers} last: {jobs[0].error}",
+        fallback_mode="everything else goes on; what they would have done is missing",
+        confidence_impact="a draft, an import or vectors are not there",
+        retry_recommendation=f"Run `scrimshaw jobs retry {jobs[0].id}`, or `scrimshaw jobs cancel` to put one aside.",
+    )
+
+
+def _check_vault(engine: Engine) -> Result:
+    vault = engine.sources[0]
+    if not vault.writable:
+        return Result(status=Status.OFF, detail=f"{vault.root} was opened for reading only", expected=True)
+    return on(write_test_file(vault.root))
+
+
+def write_test_file(folder: Path) -> str:
+    """Write 4 KB in a folder, or in the one it would be made in, and remove it; raises StorageFailure."""
+    place = next(each for each in (folder, *folder.parents) if each.exists() or each.is_symlink())
+    with storage_errors("write in", place), TemporaryFile(dir=place) as file:
+        file.write(_BLOCK)
+        file.flush()
+        os.fsync(file.fileno())
+    return f"{folder} takes a file" if place == folder else f"{folder} is made when it is needed; {place} takes a file"
+
+
+def _check_lock(engine: Engine) -> Result:
+    try:
+        with lock(engine.lock_path(), LOCK_PATIENCE_S):
+            return on("taken and given back")
+    except VaultBusy as error:
+        return Result(status=Status.DEGRADED, detail=error.message)
+
+
+def _check_git(engine: Engine) -> Result:
+    top = work_tree(engine.settings.project)
+    return on(f"the project is in {top}" if top else "answers; the project is in no repository")
+
+
+CHECKS = make_checks(
+    {
+        "index": _check_index,
+        "full_text": _check_text,
+        "vectors": _check_vectors,
+        "triggers": _check_triggers,
+        "graph": _check_graph,
+        "recall": _check_recall,
+        "redaction": _check_redaction,
+        "journal": _check_journal,
+        "jobs": _check_jobs,
+        "vault": _check_vault,
+        "lock": _check_lock,
+        "git": _check_git,
+    }
+)
