@@ -17,7 +17,7 @@ from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.models import Redacted
-from scrimshaw.storage.archive import FORMAT, Kept, Manifest, write_archive
+from scrimshaw.storage.archive import FORMAT, ArchivedFile, Manifest, write_archive
 
 EVIL = "x\x1b[2J\nDeleted everything\x9b31m"
 
@@ -78,7 +78,7 @@ def test_names_of_an_archive_are_harmless(project: Path, cli: Cli) -> None:
     assert cli("list").code == 0
     file = project / ".scrimshaw/checkpoints/evil.scrim"
     head = Manifest(format=FORMAT, schema=1, name=EVIL, created=1.0, metadata={EVIL: EVIL}, parts={})
-    write_archive(file, head, [Kept(name="memories/b.md", text=Redacted(text="x"), content_hash="")], [])
+    write_archive(file, head, [ArchivedFile(name="memories/b.md", text=Redacted(text="x"), content_hash="")], [])
     for command in (("checkpoint", "list"), ("checkpoint", "restore", "evil"), ("restore", str(file), "--dry-run")):
         said = cli(*command)
         assert said.code == 0
@@ -92,7 +92,7 @@ def test_a_refused_name_is_shown_harmless(project: Path, cli: Cli) -> None:
     file = project / "evil.scrim"
     head = Manifest(format=FORMAT, schema=1, name="evil", created=1.0, metadata={}, parts={})
     name = f"memories/{EVIL}.md"
-    write_archive(file, head, [Kept(name=name, text=Redacted(text="x"), content_hash="")], [])
+    write_archive(file, head, [ArchivedFile(name=name, text=Redacted(text="x"), content_hash="")], [])
     refused = cli("restore", str(file))
     assert (refused.code, repr(name) in refused.err) == (1, True)
 

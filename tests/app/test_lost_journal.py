@@ -18,7 +18,7 @@ from tests.samples import write_memory
 
 from scrimshaw.app.hooks.record import handle
 from scrimshaw.config import load
-from scrimshaw.engine import open_engine, recovery, restore
+from scrimshaw.engine import open_engine, restore
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, UnusableArchive
 from scrimshaw.storage import journal_file
 from scrimshaw.storage.files import lock
@@ -163,7 +163,7 @@ def test_a_hook_may_begin_the_journal(project: Path, journal: Path) -> None:
 def test_a_killed_restore_can_be_run_again(used: Cli, project: Path, journal: Path) -> None:
     emptied(journal)
     settings = load(project)
-    assert recovery.set_aside(settings)
+    assert restore.set_aside(settings)
     open_engine(settings, anew=True).close()  # killed before a row came back
     assert used("list").code == 3
     assert used("restore", "--newest", "--yes").code == 0
@@ -269,7 +269,7 @@ def test_a_newer_version_of_a_damaged_file_is_set_aside(used: Cli, project: Path
     connection.execute("INSERT INTO migrations VALUES (99, '0099_tomorrow.sql', '')")
     connection.close()
     with pytest.raises(NewerDatabase):
-        recovery.set_aside(load(project))
+        restore.set_aside(load(project))
     data = bytearray(journal.read_bytes())
     data[-4096:] = b"\xa5" * 4096
     journal.write_bytes(data)
@@ -281,7 +281,7 @@ def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, jo
     hook(project)
     settings = load(project)
     overwrite(journal, b"human", b"humen")
-    aside = recovery.set_aside(settings)
+    aside = restore.set_aside(settings)
     assert aside
     before = aside.read_bytes()
     with open_engine(settings, anew=True) as engine:
@@ -307,12 +307,12 @@ def test_a_journal_that_another_brought_back_stays(
     settings = load(project)
 
     def other_first(path: Path, timeout_s: float) -> AbstractContextManager[None]:
-        monkeypatch.setattr(recovery, "lock", lock)
+        monkeypatch.setattr(restore, "lock", lock)
         assert used("restore", "--newest", "--yes").code == 0
         return lock(path, timeout_s)
 
-    monkeypatch.setattr(recovery, "lock", other_first)
-    assert recovery.set_aside(settings) is None
+    monkeypatch.setattr(restore, "lock", other_first)
+    assert restore.set_aside(settings) is None
     assert len(ledger(project)) > 1
 
 
@@ -347,4 +347,4 @@ def test_a_damaged_number_in_a_checkpoint_is_named(used: Cli, project: Path) -> 
             made.writestr(name, data)
         made.comment = hashlib.sha256(parts["manifest.json"]).hexdigest().encode()
     with pytest.raises(UnusableArchive, match="is not what was written"):
-        recovery.demand_chained(checkpoint, newest_migration("journal"))
+        restore.demand_chained(checkpoint, newest_migration("journal"))

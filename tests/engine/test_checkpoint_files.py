@@ -17,13 +17,21 @@ from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
 from scrimshaw.engine import Engine, checkpoints
-from scrimshaw.engine.checkpoints import Checkpoint, before, create, delete, listed, newest_first, path_of
+from scrimshaw.engine.checkpoints import (
+    Checkpoint,
+    checkpoint_before,
+    create,
+    delete,
+    list_checkpoints,
+    newest_first,
+    path_of,
+)
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.restore import restore
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted
-from scrimshaw.storage.archive import LATEST, Kept, Manifest, write_archive
+from scrimshaw.storage.archive import LATEST, ArchivedFile, Manifest, write_archive
 
 NOON = 1_800_000_000.0
 
@@ -57,7 +65,9 @@ def forged(engine: Engine, file: Path, *held: str, **head: object) -> Path:
     """An archive as somebody else may write it, with files of these names."""
     manifest = Manifest(format=1, schema=engine.journal.schema(), name=file.stem, created=NOON, metadata={}, parts={})
     manifest = msgspec.structs.replace(manifest, **head)
-    write_archive(file, manifest, [Kept(name=name, text=Redacted(text="x"), content_hash="") for name in held], [])
+    write_archive(
+        file, manifest, [ArchivedFile(name=name, text=Redacted(text="x"), content_hash="") for name in held], []
+    )
     return file
 
 
@@ -65,24 +75,26 @@ def forged(engine: Engine, file: Path, *held: str, **head: object) -> Path:
 
 
 @pytest.mark.parametrize("ahead", ["by their file's time", "by the manifest"])
-@pytest.mark.parametrize("make", [lambda engine: before(engine, "delete"), lambda engine: create(engine, "mine")])
+@pytest.mark.parametrize(
+    "make", [lambda notes: checkpoint_before(notes, "delete"), lambda notes: create(notes, "mine")]
+)
 def test_the_one_just_made_is_never_dropped(notes: Engine, ahead: str, make: Callable[[Engine], Checkpoint]) -> None:
     for number in range(10):
         early = NOON + 3600 + number if ahead == "by the manifest" else NOON - 3600 + number
-        for made in (create(at(notes, early), f"n{number}"), before(at(notes, early), "delete")):
+        for made in (create(at(notes, early), f"n{number}"), checkpoint_before(at(notes, early), "delete")):
             os.utime(made.path, (NOON + 9e6, NOON + 9e6))
     made = make(notes)
     assert Path(made.path).is_file()
     assert len(made.dropped) == 1
     assert not path_of(notes, made.dropped[0]).exists()
     is_automatic = made.name.startswith("auto-")
-    assert sum(name.startswith("auto-") == is_automatic for name in names(listed(notes, 100))) == 10
+    assert sum(name.startswith("auto-") == is_automatic for name in names(list_checkpoints(notes, 100))) == 10
 
 
 def test_what_an_operation_made_stays_while_others_make_theirs(notes: Engine) -> None:
-    ahead = [before(at(notes, NOON + 86_400 + number), "delete").name for number in range(10)]
-    first = before(notes, "delete")
-    second = before(at(notes, NOON + 1), "delete")
+    ahead = [checkpoint_before(at(notes, NOON + 86_400 + number), "delete").name for number in range(10)]
+    first = checkpoint_before(notes, "delete")
+    second = checkpoint_before(at(notes, NOON + 1), "delete")
     assert [*first.dropped, *second.dropped] == ahead[:2]
     assert Path(first.path).is_file()
 
@@ -100,14 +112,14 @@ def test_one_of_a_newer_version_has_an_age(notes: Engine, kept: Path) -> None:
     for number in range(9):
         create(at(notes, NOON - 100 + number), f"n{number}")
     assert create(notes, "last").dropped == ("n0",)
-    assert [each.name for each in listed(notes) if "newer version" in each.problem] == ["newer"]
+    assert [each.name for each in list_checkpoints(notes) if "newer version" in each.problem] == ["newer"]
 
 
 def test_the_order_is_that_of_their_making(notes: Engine) -> None:
     for number, name in enumerate(["first", "second", "third"]):
         made = create(at(notes, NOON + number), name)
         os.utime(made.path, (NOON - number, NOON - number))
-    assert names(listed(notes)) == ["third", "second", "first"]
+    assert names(list_checkpoints(notes)) == ["third", "second", "first"]
     assert [path.stem for path in newest_first(notes)] == ["third", "second", "first"]
 
 
@@ -118,7 +130,7 @@ def test_a_clock_that_jumped_makes_none_newer(notes: Engine, kept: Path) -> None
     (kept / "torn.scrim").write_bytes(b"PK")
     os.utime(kept / "torn.scrim", (NOON + 1, NOON + 1))
     assert [path.stem for path in newest_first(notes)] == ["torn", "newest", "ahead"]
-    assert names(listed(notes)) == ["torn", "newest", "ahead"]
+    assert names(list_checkpoints(notes)) == ["torn", "newest", "ahead"]
 
 
 def test_a_clock_that_jumped_drops_none_that_is_newer(notes: Engine) -> None:
@@ -145,7 +157,7 @@ def test_all_that_were_dropped_are_named(notes: Engine, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("created", [1e300, -1.0, LATEST + 1, -1e300])
 def test_a_day_that_no_calendar_has_is_a_fault(notes: Engine, kept: Path, created: float) -> None:
     forged(notes, kept / "odd.scrim", created=created)
-    (found,) = listed(notes)
+    (found,) = list_checkpoints(notes)
     assert (found.name, 0 <= found.created <= LATEST, "created" in found.problem) == ("odd", True, True)
 
 
@@ -179,7 +191,7 @@ def test_an_odd_entry_is_listed_with_its_fault(notes: Engine, kept: Path, entry:
     for number in range(12):
         entry(kept / f"odd{number:02}.scrim")
     made = create(notes, "one")
-    found = {each.name: each for each in listed(notes, 100)}
+    found = {each.name: each for each in list_checkpoints(notes, 100)}
     one = msgspec.structs.replace(made, dropped=())
     assert (found.pop("one"), len(found)) == (one, 9 if entry is a_file_of_another_age else 12)
     assert all("cannot be used" in each.problem for each in found.values())
@@ -194,7 +206,7 @@ def test_an_odd_entry_is_listed_with_its_fault(notes: Engine, kept: Path, entry:
 def test_a_link_to_nothing_can_be_deleted(notes: Engine, kept: Path) -> None:
     a_link_to_nothing(kept / "odd.scrim")
     delete(notes, "odd", "odd")
-    assert listed(notes) == []
+    assert list_checkpoints(notes) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="no such names")
@@ -202,16 +214,16 @@ def test_a_file_name_of_bytes_is_shown(notes: Engine, kept: Path) -> None:
     made = create(notes, "one")
     shutil.copy(made.path, kept / os.fsdecode(b"\xff.scrim"))
     (kept / os.fsdecode(b"\xfe.scrim")).write_bytes(b"PK")
-    assert msgspec.json.encode(listed(notes))
-    assert {each.name for each in listed(notes)} == {"one", "\ufffd"}
+    assert msgspec.json.encode(list_checkpoints(notes))
+    assert {each.name for each in list_checkpoints(notes)} == {"one", "\ufffd"}
 
 
 def test_a_copy_has_the_name_of_its_file(notes: Engine, kept: Path) -> None:
     made = create(notes, "one")
     shutil.copy(made.path, kept / "two.scrim")
-    assert {each.name: each.made_as for each in listed(notes)} == {"one": "", "two": "one"}
+    assert {each.name: each.made_as for each in list_checkpoints(notes)} == {"one": "", "two": "one"}
     delete(notes, "one", "one")
-    assert restore(notes, path_of(notes, listed(notes)[0].name)).name == "one"
+    assert restore(notes, path_of(notes, list_checkpoints(notes)[0].name)).name == "one"
 
 
 @pytest.mark.parametrize(
@@ -235,7 +247,7 @@ def test_a_bad_name_is_refused_as_that_of_a_checkpoint(notes: Engine, name: str,
 
 def test_a_checkpoint_that_is_not_there_is_not_found(notes: Engine) -> None:
     with pytest.raises(NotFound):
-        checkpoints.existing(notes, "nope")
+        checkpoints.find_checkpoint(notes, "nope")
 
 
 # Names in an archive
@@ -256,7 +268,7 @@ def test_a_name_that_no_memory_can_have_is_refused(notes: Engine, vault: Path, t
             restore(notes, file, dry_run=dry_run)
         assert refused.value.message.isprintable()
     assert sorted(path.name for path in vault.rglob("*")) == ["a.md"]
-    assert (notes.journal.verify(), listed(notes)) == (ledger, [])
+    assert (notes.journal.verify(), list_checkpoints(notes)) == (ledger, [])
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such names")

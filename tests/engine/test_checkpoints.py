@@ -23,13 +23,12 @@ from tests.samples import SECRET, write_memory
 from scrimshaw.app.background import Background
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, checkpoints, open_engine, sessions, write
-from scrimshaw.engine.checkpoints import backup, backup_if_due, create, delete, listed, path_of
+from scrimshaw.engine.checkpoints import backup, backup_if_due, create, delete, list_checkpoints, path_of
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan, tidy
 from scrimshaw.engine.links import link
 from scrimshaw.engine.read import search
-from scrimshaw.engine.recovery import set_aside
-from scrimshaw.engine.restore import Restored, restore, restore_newest
+from scrimshaw.engine.restore import Restored, restore, restore_newest, set_aside
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,
@@ -42,7 +41,7 @@ from scrimshaw.errors import (
 from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Relation
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import durable, transaction
-from scrimshaw.storage.archive import Kept, Manifest, write_archive
+from scrimshaw.storage.archive import ArchivedFile, Manifest, write_archive
 from scrimshaw.storage.ports import Admission, Journal, Learning
 
 
@@ -128,7 +127,7 @@ def test_a_checkpoint_holds_everything_durable(notes: Engine, home: Path) -> Non
     }  # fmt: skip
     assert {"tables/items.jsonl", "tables/ledger.jsonl", "tables/contents.jsonl"} <= tables
     assert SECRET not in str(made.metadata)
-    assert listed(notes)[0] == made
+    assert list_checkpoints(notes)[0] == made
 
 
 def test_exactly_that_state_comes_back(notes: Engine, home: Path) -> None:
@@ -231,7 +230,7 @@ def test_a_dry_run_changes_nothing(notes: Engine, home: Path) -> None:
         True,
     )
     assert (tree(home), rows(home, history=True)) == (before, tables)
-    assert [each.name for each in listed(notes)] == ["one"]
+    assert [each.name for each in list_checkpoints(notes)] == ["one"]
 
 
 def test_what_was_purged_stays_away(notes: Engine, vault: Path, tmp_path: Path) -> None:
@@ -270,7 +269,7 @@ def test_the_global_vault_is_left_out_unless_asked_for(notes: Engine, home: Path
     scan(notes)
     create(notes, "without")
     create(notes, "with", include_global=True)
-    assert [each.files for each in listed(notes)] == [5, 4]
+    assert [each.files for each in list_checkpoints(notes)] == [5, 4]
     write.delete(notes, ["global/style"])
     assert restore(notes, path_of(notes, "without"), clear_existing=True).written == ()
     assert restore(notes, path_of(notes, "with"), clear_existing=True).written == ("global/style.md",)
@@ -297,11 +296,11 @@ def test_ten_of_each_kind_are_kept(notes: Engine) -> None:
         last = create(notes, f"n{number:02}")
     assert last.dropped == ("n01",)
     for _ in range(11):
-        checkpoints.before(notes, "delete")
-    names = [each.name for each in listed(notes, limit=100)]
+        checkpoints.checkpoint_before(notes, "delete")
+    names = [each.name for each in list_checkpoints(notes, limit=100)]
     assert sum(name.startswith("auto-delete-") for name in names) == 10
     assert [name for name in names if not name.startswith("auto-")] == [f"n{number:02}" for number in range(11, 1, -1)]
-    assert len(listed(notes, limit=3)) == 3
+    assert len(list_checkpoints(notes, limit=3)) == 3
 
 
 def test_a_day_has_one_backup_and_three_are_kept(notes: Engine) -> None:
@@ -310,7 +309,7 @@ def test_a_day_has_one_backup_and_three_are_kept(notes: Engine) -> None:
         late = replace(notes, clock=partial(float, 1_800_000_000 // 86_400 * 86_400 + hour * 3600))
         made.append(backup_if_due(late))
     assert [bool(each) for each in made] == [True, False, False, False] * 5
-    assert [each.name for each in listed(notes)] == [
+    assert [each.name for each in list_checkpoints(notes)] == [
         "auto-daily-20270119",
         "auto-daily-20270118",
         "auto-daily-20270117",
@@ -327,10 +326,10 @@ def test_a_server_makes_the_backup_of_the_day(notes: Engine) -> None:
     background.start()
     background.wait_until_fresh(10)
     patience = time.monotonic() + 10
-    while not listed(notes) and time.monotonic() < patience:
+    while not list_checkpoints(notes) and time.monotonic() < patience:
         time.sleep(0.02)
     background.stop()
-    assert [each.name[:10] for each in listed(notes)] == ["auto-daily"]
+    assert [each.name[:10] for each in list_checkpoints(notes)] == ["auto-daily"]
 
 
 @pytest.mark.parametrize(("count", "purge", "kept"), [(9, False, 0), (10, False, 1), (10, True, 0)])
@@ -339,9 +338,9 @@ def test_before_many_are_deleted_a_checkpoint_is_made(notes: Engine, count: int,
     for name in ids:
         save(notes, name, f"Text of {name}.")
     write.delete(notes, ids, purge=purge)
-    assert len(listed(notes)) == kept
+    assert len(list_checkpoints(notes)) == kept
     if kept:
-        assert restore(notes, Path(listed(notes)[0].path)).found == 5
+        assert restore(notes, Path(list_checkpoints(notes)[0].path)).found == 10
 
 
 def test_a_write_in_between_is_in_the_checkpoint(notes: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,7 +362,7 @@ def test_a_checkpoint_is_deleted_by_its_name_said_twice(notes: Engine) -> None:
     with pytest.raises(InvalidRequest, match="Repeat the name"):
         delete(notes, "one", "two")
     delete(notes, "one", "one")
-    assert listed(notes) == []
+    assert list_checkpoints(notes) == []
     with pytest.raises(NotFound):
         delete(notes, "one", "one")
 
@@ -371,7 +370,7 @@ def test_a_checkpoint_is_deleted_by_its_name_said_twice(notes: Engine) -> None:
 def test_a_damaged_checkpoint_is_listed_with_its_fault(notes: Engine) -> None:
     made = create(notes, "one")
     Path(made.path).write_bytes(b"PK nothing of the kind")
-    (found,) = listed(notes)
+    (found,) = list_checkpoints(notes)
     assert (found.name, "damaged" in found.problem) == ("one", True)
 
 
@@ -388,7 +387,7 @@ def test_a_name_that_leads_elsewhere_is_refused(notes: Engine, home: Path, tmp_p
     before, tables = tree(home), rows(home, history=True)
     head = Manifest(format=1, schema=notes.journal.schema(), name="x", created=0.0, metadata={}, parts={})
     file = tmp_path / "x.scrim"
-    write_archive(file, head, [Kept(name=name, text=Redacted(text="x"), content_hash="")], [])
+    write_archive(file, head, [ArchivedFile(name=name, text=Redacted(text="x"), content_hash="")], [])
     with pytest.raises(InvalidRequest):
         restore(notes, file, clear_existing=True)
     assert (tree(home), rows(home, history=True)) == (before, tables)
@@ -632,7 +631,7 @@ def test_without_any_checkpoint_there_is_nothing_to_restore(notes: Engine) -> No
 def test_a_restore_tells_what_it_did(notes: Engine) -> None:
     create(notes, "one")
     assert restore(notes, path_of(notes, "one")) == Restored(
-        name="one", clear_existing=False, written=(), removed=(), kept=4, backup=listed(notes)[0].name
+        name="one", clear_existing=False, written=(), removed=(), kept=4, backup=list_checkpoints(notes)[0].name
     )
 
 

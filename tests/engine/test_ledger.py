@@ -24,7 +24,7 @@ from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import external_entry
 from scrimshaw.engine.links import link
-from scrimshaw.engine.recovery import is_lost
+from scrimshaw.engine.restore import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, StorageFailure
 from scrimshaw.models import Action, Relation, Trust
 from scrimshaw.storage.sqlite import Database

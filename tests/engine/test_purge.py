@@ -287,7 +287,7 @@ def test_a_checkpoint_without_it_is_still_one(engine: Engine, vault: Path) -> No
     os.utime(path, ns=(1_000_000_000, 2_000_000_000))
     purge(engine)
     assert path.stat().st_mtime_ns == 2_000_000_000
-    (kept,) = checkpoints.listed(engine)
+    (kept,) = checkpoints.list_checkpoints(engine)
     assert (kept.problem, kept.files, kept.rows) == ("", made.files, made.rows)
     shutil.rmtree(vault)
     (engine.folder / "journal.db").unlink()
@@ -420,7 +420,7 @@ def test_a_memory_goes_with_all_that_is_its_own(engine: Engine, retired: bool) -
     assert engine.sessions.shown("s1") == {"other": "hash"}
     newest = engine.journal.history("deep/walrus", 1)[0]
     assert (newest["action"], newest["new_hash"], bool(newest["prior_hash"])) == ("purge", "", not retired)
-    (kept,) = checkpoints.listed(engine)
+    (kept,) = checkpoints.list_checkpoints(engine)
     assert (kept.problem, kept.files) == ("", 2)
 
 
@@ -540,4 +540,4 @@ def test_a_killed_purge_is_completed_by_the_next(engine: Engine, project: Path, 
     assert done.is_clean
     assert planted(engine.folder, content=needle) == ""
     assert engine.journal.verify()[1] == 0
-    assert [kept.problem for kept in checkpoints.listed(engine)] == [""]
+    assert [kept.problem for kept in checkpoints.list_checkpoints(engine)] == [""]

@@ -17,7 +17,7 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine, checkpoints, write
 from scrimshaw.engine import purge as purging
-from scrimshaw.engine.checkpoints import backup, create, listed, path_of
+from scrimshaw.engine.checkpoints import backup, create, list_checkpoints, path_of
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.purge import secret_target
@@ -109,7 +109,7 @@ def test_what_stands_in_the_way_is_named_and_nothing_changes(
             restore(notes, path_of(notes, "base"), dry_run=dry_run)
         assert refused.value.details["path"] == str(blocked)
     assert tree(vault) == before
-    assert [each.name for each in listed(notes)] == ["base"]
+    assert [each.name for each in list_checkpoints(notes)] == ["base"]
     assert not transaction.is_interrupted(home)
     save(notes, "after", "Sails are patched in winter.")
 
@@ -320,7 +320,7 @@ def test_the_advice_works(notes: Engine, vault: Path) -> None:
     restore(notes, path_of(notes, "mine"), clear_existing=True)
     assert "An hour of work." in (vault / "rope.md").read_text()
     checkpoints.delete(notes, "mine", "mine")
-    for each in listed(notes, 20):
+    for each in list_checkpoints(notes, 20):
         if each.name != "base":
             Path(each.path).unlink()
     assert edits(notes) == ("memories/rope.md",)

@@ -20,7 +20,7 @@ from tests.samples import digest
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import archive
-from scrimshaw.storage.archive import Kept, Manifest, open_archive, write_archive
+from scrimshaw.storage.archive import ArchivedFile, Manifest, open_archive, write_archive
 from scrimshaw.storage.sqlite import Database, newest_migration
 from scrimshaw.storage.sqlite_tables import dump, stage, take_over
 
@@ -33,8 +33,8 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def kept(name: str, text: str) -> Kept:
-    return Kept(name=name, text=Redacted(text=text), content_hash=digest(text))
+def kept(name: str, text: str) -> ArchivedFile:
+    return ArchivedFile(name=name, text=Redacted(text=text), content_hash=digest(text))
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def path(tmp_path: Path) -> Path:
     files = [
         kept("memories/a.md", "\ufeffone\r\n"),
         kept("memories/b.md", ""),
-        Kept(name="c", text=None, content_hash="x"),
+        ArchivedFile(name="c", text=None, content_hash="x"),
     ]
     write_archive(path, HEAD, files, ROWS)
     return path

@@ -27,53 +27,62 @@ from scrimshaw.errors import (
 )
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile, content_hash
-from scrimshaw.storage import archive, transaction
-from scrimshaw.storage.archive import LATEST, Dated, Kept, Manifest, dated, open_archive, write_archive
+from scrimshaw.storage.archive import (
+    FORMAT,
+    LATEST,
+    ArchivedFile,
+    Manifest,
+    open_archive,
+    read_age,
+    write_archive,
+)
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
+from scrimshaw.storage.transaction import is_interrupted
 
 EXTENSION = ".scrim"
 AUTO, DAILY = "auto-", "auto-daily"
-# spec-kit keeps the newest ten; dailies follow upon each other and three days are enough to notice.
+# The newest ten of each kind are kept; dailies follow upon each other, and three days are enough to notice.
 KEPT, KEPT_DAILY = 10, 3
 # Brought back where they are missing, never replaced: settings are no memory.
 COMPANIONS = ("golden.toml", CONFIG_FILE)
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):
-    """A checkpoint: `created` in seconds since 1970, counts of files and of rows by table.
-
-    `name` is that of its file, `made_as` the one it was made under where that is another. `left_out` are files that
-    are no UTF-8 text or have a name that no restore takes, `dropped` older checkpoints that made room for it, `problem`
-    says why it cannot be used; then `created` is the time of the file.
-    """
+    """A checkpoint, by the name of its file."""
 
     name: str
     path: str
+    #: Seconds since 1970; the time of the file where it cannot be used.
     created: float
+    #: The name it was made under where that is another.
     made_as: str = ""
     bytes: int
     files: int = 0
+    #: Number of rows by table.
     rows: Mapping[str, int] = {}
     metadata: Mapping[str, str] = {}
+    #: Files that are no UTF-8 text or have a name that no restore takes.
     left_out: tuple[str, ...] = ()
+    #: Older checkpoints that made room for it.
     dropped: tuple[str, ...] = ()
+    #: Why it cannot be used.
     problem: str = ""
 
 
 class _Age(NamedTuple):
-    """What a checkpoint is ordered by: when it was made, else the time of the file, and the length of its ledger.
+    """What a checkpoint is ordered by."""
 
-    `is_told` says that it tells when it was made.
-    """
-
+    #: When it was made, else the time of the file.
     created: float
     modified: float
     name: str
+    #: The length of its ledger.
     entries: int | None
-    is_told: bool
+    #: Whether it says when it was made.
+    is_dated: bool
 
 
 class Place(NamedTuple):
@@ -82,6 +91,9 @@ class Place(NamedTuple):
     path: Path
     root: Path
     key: str
+
+
+# Making
 
 
 def create(
@@ -98,15 +110,15 @@ def create(
         )
     if _is_taken(path):
         raise AlreadyExists(f"There is a checkpoint {name!r} already.", "Choose another name, or delete it.")
-    made = _undisturbed(engine, lambda: _write(engine, path, name, metadata or {}, include_global))
-    return _with_room(engine, made)
+    made = _write_undisturbed(engine, lambda: _write(engine, path, name, metadata or {}, include_global))
+    return _drop_oldest(engine, made)
 
 
 def backup(engine: Engine, file: Path, *, include_global: bool = False) -> Checkpoint:
     """Write the memory to a file anywhere; raises AlreadyExists, VaultBusy, StorageFailure."""
     if file.exists():
         raise AlreadyExists(f"{file} exists.", "Name a new file.")
-    return _undisturbed(engine, lambda: _write(engine, file, _name_of(file), {}, include_global))
+    return _write_undisturbed(engine, lambda: _write(engine, file, _name_of(file), {}, include_global))
 
 
 def backup_if_due(engine: Engine) -> Checkpoint | None:
@@ -114,52 +126,109 @@ def backup_if_due(engine: Engine) -> Checkpoint | None:
 
     Raises VaultBusy, StorageFailure.
     """
-    name = f"{DAILY}-{_moment(engine):%Y%m%d}"
+    name = f"{DAILY}-{_now(engine):%Y%m%d}"
     is_empty = not engine.journal.history(limit=1) and not engine.sessions.latest()
-    return None if is_empty or _is_taken(path_of(engine, name)) else _automatic(engine, name)
+    if is_empty or _is_taken(path_of(engine, name)):
+        return None
+    return _write_undisturbed(engine, lambda: take(engine, name))
 
 
-def before(engine: Engine, what: str) -> Checkpoint:
+def checkpoint_before(engine: Engine, what: str) -> Checkpoint:
     """The automatic checkpoint before something that destroys, such as `delete`; raises VaultBusy, StorageFailure."""
-    return _automatic(engine, automatic_name(engine, what))
+    name = automatic_name(engine, what)
+    return _write_undisturbed(engine, lambda: take(engine, name))
 
 
-def _automatic(engine: Engine, name: str) -> Checkpoint:
-    path = path_of(engine, name)
-    return _with_room(engine, _undisturbed(engine, lambda: _write(engine, path, name, {}, include_global=False)))
+def take(engine: Engine, name: str, *, include_global: bool = False) -> Checkpoint:
+    """Write a checkpoint while the vault's lock is held, and drop those it makes room for."""
+    return _drop_oldest(engine, _write(engine, path_of(engine, name), name, {}, include_global))
 
 
-def _undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
+def automatic_name(engine: Engine, what: str) -> str:
+    """A free name for an automatic checkpoint of a kind."""
+    stamp, number = f"{AUTO}{what}-{_now(engine):%Y%m%dT%H%M%SZ}", 1
+    name = stamp
+    while _is_taken(path_of(engine, name)):
+        number += 1
+        name = f"{stamp}.{number}"
+    return name
+
+
+def _write_undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
     """Write without keeping other writers waiting; if one came in between, once more while they wait.
 
-    An undo or a restore has its row only when all of its files are changed, so one that goes on is waited for.
+    Several files that change as one have their rows only when all are changed, so such a change is waited for.
     """
-    before_it = engine.journal.history(limit=1)
-    if not transaction.is_interrupted(engine.folder):
+    before = engine.journal.history(limit=1)
+    if not is_interrupted(engine.folder):
         made = write()
-        if engine.journal.history(limit=1) == before_it and not transaction.is_interrupted(engine.folder):
+        if engine.journal.history(limit=1) == before and not is_interrupted(engine.folder):
             return made
     with engine.write_lock():
         return write()
 
 
-def take(engine: Engine, name: str, *, include_global: bool = False) -> Checkpoint:
-    """Write a checkpoint while the vault's lock is held, and drop those it makes room for."""
-    return _with_room(engine, _write(engine, path_of(engine, name), name, {}, include_global))
+def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], include_global: bool) -> Checkpoint:
+    head = Manifest(
+        format=FORMAT,
+        schema=engine.journal.schema(),
+        name=name,
+        created=engine.clock(),
+        metadata={redact(key).text: redact(value).text for key, value in metadata.items()},
+        parts={},
+    )
+    found = _all_files(engine, include_global)
+    files = (file for name, path in found if (file := _read_file(name, path)))
+    return _describe(path, write_archive(path, head, files, engine.journal.dump()))
 
 
-def listed(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
+def _read_file(name: str, path: Path) -> ArchivedFile | None:
+    """A file with its text, redacted since a person may have written a secret; None if it is gone by now.
+
+    Without its text if that is none, or if it could not be restored under its name.
+    """
+    with storage_errors("read", path):
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError:
+            return None
+    try:
+        text = None if _name_fault(name) else redact(raw.decode())
+    except UnicodeDecodeError:
+        text = None
+    return ArchivedFile(name=name, text=text, content_hash=content_hash(raw))
+
+
+# Finding
+
+
+def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
     """The newest checkpoints, newest first; one that cannot be used says why."""
-    return [_looked_at(engine, path) for path in newest_first(engine)[:limit]]
+    found = []
+    for path in newest_first(engine)[:limit]:
+        try:
+            with open_archive(path, engine.journal.schema()) as opened:
+                found.append(_describe(path, opened.manifest))
+        except (NotFound, UnusableArchive, StorageFailure) as error:
+            modified, size = _stat(path)
+            found.append(
+                Checkpoint(
+                    name=_name_of(path),
+                    path=printable(str(path)),
+                    created=modified,
+                    bytes=size,
+                    problem=printable(error.message),
+                )
+            )
+    return found
 
 
 def newest_first(engine: Engine) -> list[Path]:
     """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age.
 
-    What does not tell stands where its file's time puts it. Folders and links to nothing that have such a name are
-    among them.
+    What does not say is placed by its file's time. Folders and links to nothing that have such a name are among them.
     """
-    ages = _ages(_entries(engine))
+    ages = _read_ages(_files_of(engine))
     return sorted(ages, key=lambda path: (ages[path].entries, ages[path]), reverse=True)
 
 
@@ -169,13 +238,13 @@ def delete(engine: Engine, name: str, confirm_name: str) -> Path:
         raise InvalidRequest(
             f"{confirm_name!r} is not {name!r}.", "Repeat the name to delete it.", parameter="confirm_name"
         )
-    path = existing(engine, name)
+    path = find_checkpoint(engine, name)
     with storage_errors("remove", path):
         remove_file(path, engine.folder)
     return path
 
 
-def existing(engine: Engine, name: str) -> Path:
+def find_checkpoint(engine: Engine, name: str) -> Path:
     """The file of a checkpoint that is there; raises InvalidRequest, NotFound."""
     path = path_of(engine, name)
     if not _is_taken(path):
@@ -185,7 +254,14 @@ def existing(engine: Engine, name: str) -> Path:
 
 def path_of(engine: Engine, name: str) -> Path:
     """The file of a checkpoint; raises InvalidRequest for a name that cannot be a file's."""
-    rule = _broken_rule(name)
+    try:
+        rule = "" if check_id(name) == name else "it is not in Unicode form NFC"
+    except InvalidMemoryId as error:
+        rule = str(error.details["rule"])
+    if not rule and "/" in name:
+        rule = "it holds a slash"
+    if not rule and redact(name).classes:
+        rule = "it looks like a secret"
     if rule:
         raise InvalidRequest(
             f"{name!r} cannot name a checkpoint: {rule}.",
@@ -196,27 +272,7 @@ def path_of(engine: Engine, name: str) -> Path:
     return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
 
 
-def _broken_rule(name: str) -> str:
-    try:
-        is_normal = check_id(name) == name
-    except InvalidMemoryId as error:
-        return str(error.details["rule"])
-    rules = {
-        "it is not in Unicode form NFC": not is_normal,
-        "it holds a slash": "/" in name,
-        "it looks like a secret": bool(redact(name).classes),
-    }
-    return next((rule for rule, is_broken in rules.items() if is_broken), "")
-
-
-def automatic_name(engine: Engine, what: str) -> str:
-    """A free name for an automatic checkpoint of a kind."""
-    stamp, number = f"{AUTO}{what}-{_moment(engine):%Y%m%dT%H%M%SZ}", 1
-    name = stamp
-    while _is_taken(path_of(engine, name)):
-        number += 1
-        name = f"{stamp}.{number}"
-    return name
+# Files in an archive
 
 
 def place(engine: Engine, name: str) -> Place:
@@ -225,13 +281,12 @@ def place(engine: Engine, name: str) -> Place:
     Raises UnusableArchive for a name that leads elsewhere or that no memory can have, InvalidMemoryId where a link
     leads out of the vault, StorageFailure for a path that the system refuses.
     """
-    if name in COMPANIONS:
-        return Place(engine.settings.folder / name, engine.settings.folder, "")
-    if name == LINKS_FILE:
-        return Place(engine.settings.folder / name, engine.settings.folder, LINKS_FILE)
+    if name in (*COMPANIONS, LINKS_FILE):
+        folder = engine.settings.folder
+        return Place(folder / name, folder, name if name == LINKS_FILE else "")
     top, _, inside = name.partition("/")
     source = _vaults(engine, include_global=True).get(top)
-    fault = _fault(name) if source and inside.endswith(SUFFIX) else "it is no file of a memory"
+    fault = _name_fault(name) if source and inside.endswith(SUFFIX) else "it is no file of a memory"
     if source is None or fault:
         raise UnusableArchive(
             f"It holds {name!r}, which has no place here: {fault}.", "Use another one; nothing was changed."
@@ -243,12 +298,12 @@ def place(engine: Engine, name: str) -> Place:
     return Place(path, source.root.resolve(), f"{source.id_prefix}{memory_id}")
 
 
-def present(engine: Engine, *, include_global: bool) -> Iterator[tuple[str, Path]]:
+def current_files(engine: Engine, *, include_global: bool) -> Iterator[tuple[str, Path]]:
     """(name in an archive, path) of the files that a checkpoint would hold now, if they are text."""
-    return ((name, path) for name, path in _all_present(engine, include_global) if not _fault(name))
+    return ((name, path) for name, path in _all_files(engine, include_global) if not _name_fault(name))
 
 
-def _all_present(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
+def _all_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
     for name in (LINKS_FILE, *COMPANIONS):
         if (path := engine.settings.folder / name).is_file():
             yield name, path
@@ -258,7 +313,7 @@ def _all_present(engine: Engine, include_global: bool) -> Iterator[tuple[str, Pa
                 yield f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}", Path(file.path)
 
 
-def _fault(name: str) -> str:
+def _name_fault(name: str) -> str:
     """Why a name in an archive could not be restored as that of a memory; empty for one that can, and for other files.
 
     What a scan of the vault passes over by its name alone is not kept either, so that both sides agree.
@@ -278,60 +333,51 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
     return found
 
 
-def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], include_global: bool) -> Checkpoint:
-    clean = {redact(key).text: redact(value).text for key, value in metadata.items()}
-    head = Manifest(
-        format=archive.FORMAT,
-        schema=engine.journal.schema(),
-        name=name,
-        created=engine.clock(),
-        metadata=clean,
-        parts={},
-    )
-    found = _all_present(engine, include_global)
-    files = (file for name, path in found if (file := _kept(name, path)))
-    return _described(path, write_archive(path, head, files, engine.journal.dump()))
+# Age
 
 
-def _kept(name: str, path: Path) -> Kept | None:
-    """A file with its text, redacted since a person may have written a secret; None if it is gone by now.
+def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
+    """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
+    kind, now, dropped = _kind(made.name), engine.clock(), []
+    others = [path for path in _files_of(engine) if path.name != f"{made.name}{EXTENSION}" and path.is_file()]
+    ages = _read_ages(path for path in others if _kind(_name_of(path)) == kind)
 
-    Without its text if that is none, or if it could not be restored under its name.
-    """
-    with storage_errors("read", path):
-        try:
-            raw = path.read_bytes()
-        except FileNotFoundError:
-            return None
-    try:
-        text = None if _fault(name) else redact(raw.decode())
-    except UnicodeDecodeError:
-        text = None
-    return Kept(name=name, text=text, content_hash=content_hash(raw))
+    def worth(path: Path) -> tuple[bool, int | None, bool, _Age]:
+        # One that cannot be read says nothing true of its age and goes first, and of those with equal ledgers one that
+        # a clock dated ahead of now: else ten of them would push out what an operation that is still going on made.
+        age = ages[path]
+        return age.is_dated, age.entries, age.created <= now, age
 
-
-def _looked_at(engine: Engine, path: Path) -> Checkpoint:
-    try:
-        with open_archive(path, engine.journal.schema()) as opened:
-            return _described(path, opened.manifest)
-    except (NotFound, UnusableArchive, StorageFailure) as error:
-        return Checkpoint(
-            name=_name_of(path),
-            path=printable(str(path)),
-            created=_modified(path),
-            bytes=_size(path),
-            problem=printable(error.message),
-        )
+    for path in sorted(ages, key=worth, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
+        with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next one drops it
+            path.unlink()
+            dropped.append(_name_of(path))
+    return replace(made, dropped=tuple(dropped))
 
 
-def _described(path: Path, manifest: Manifest) -> Checkpoint:
+def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
+    """How old checkpoints are; one that does not say the length of its ledger has that of the one before."""
+    ages = {}
+    for path in paths:
+        modified, age = _stat(path)[0], read_age(path)
+        created, entries = (modified, None) if age is None else (age.created, age.entries)
+        ages[path] = _Age(created, modified, path.name, entries, is_dated=age is not None)
+    entries = -1
+    for path in sorted(ages, key=lambda path: ages[path][:3]):
+        own = ages[path].entries
+        entries = entries if own is None else own
+        ages[path] = ages[path]._replace(entries=entries)
+    return ages
+
+
+def _describe(path: Path, manifest: Manifest) -> Checkpoint:
     name = _name_of(path)
     return Checkpoint(
         name=name,
         path=printable(str(path)),
         created=manifest.created,
         made_as="" if manifest.name == name else manifest.name,
-        bytes=_size(path),
+        bytes=_stat(path)[1],
         files=len(manifest.files),
         rows=manifest.rows,
         metadata=manifest.metadata,
@@ -339,62 +385,16 @@ def _described(path: Path, manifest: Manifest) -> Checkpoint:
     )
 
 
-def _with_room(engine: Engine, made: Checkpoint) -> Checkpoint:
-    """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
-    kind, now, dropped = _kind(made.name), engine.clock(), []
-    others = [path for path in _entries(engine) if path.name != f"{made.name}{EXTENSION}" and path.is_file()]
-    ages = _ages(path for path in others if _kind(_name_of(path)) == kind)
-    same = sorted(ages, key=lambda path: _worth(ages[path], now), reverse=True)
-    for path in same[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
-        with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next one drops it
-            path.unlink()
-            dropped.append(_name_of(path))
-    return replace(made, dropped=tuple(dropped))
-
-
-def _worth(age: _Age, now: float) -> tuple[bool, int | None, bool, _Age]:
-    """What is kept longest is largest.
-
-    One that cannot be read says nothing true of its age and goes first, and of those with equal ledgers one that a
-    clock dated ahead of now: else ten of them would push out what an operation that is still going on made to be
-    taken back.
-    """
-    return age.is_told, age.entries, age.created <= now, age
-
-
-def _ages(paths: Iterable[Path]) -> dict[Path, _Age]:
-    """How old checkpoints are; where the length of a ledger is not told, that of the one before stands for it."""
-    ages = {path: _age(path, dated(path)) for path in paths}
-    entries = -1
-    for path in sorted(ages, key=lambda path: ages[path][:3]):
-        told = ages[path].entries
-        entries = entries if told is None else told
-        ages[path] = ages[path]._replace(entries=entries)
-    return ages
-
-
-def _age(path: Path, made: Dated | None) -> _Age:
-    modified = _modified(path)
-    if made is None:
-        return _Age(modified, modified, path.name, None, False)
-    return _Age(made.created, modified, path.name, made.entries, True)
-
-
-def _modified(path: Path) -> float:
+def _stat(path: Path) -> tuple[float, int]:
+    """When a file was changed, and its bytes; zeros for one that is gone by now."""
     try:
-        return min(max(path.lstat().st_mtime, 0.0), LATEST)
-    except OSError:  # gone by now
-        return 0.0
+        info = path.lstat()
+    except OSError:
+        return 0.0, 0
+    return min(max(info.st_mtime, 0.0), LATEST), info.st_size
 
 
-def _size(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:  # gone by now
-        return 0
-
-
-def _entries(engine: Engine) -> Iterator[Path]:
+def _files_of(engine: Engine) -> Iterator[Path]:
     return engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}")
 
 
@@ -411,5 +411,5 @@ def _kind(name: str) -> str:
     return name.rpartition("-")[0] if name.startswith(AUTO) else ""
 
 
-def _moment(engine: Engine) -> datetime:
+def _now(engine: Engine) -> datetime:
     return datetime.fromtimestamp(engine.clock(), UTC)

@@ -14,7 +14,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
-from scrimshaw.engine.checkpoints import before as checkpoint_before
+from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import KeepGoing

@@ -1,77 +1,97 @@
-"""Bringing a checkpoint back: everything is checked, kept safe and laid ready before the first byte changes."""
+"""Bringing a checkpoint back, also after the journal was lost.
+
+Everything is checked, kept safe and staged before the first byte changes. A damaged journal is moved away, never
+deleted: the files are the memory and stay, the checkpoint gives back what only the journal holds.
+"""
 
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
 from scrimshaw.engine.checkpoints import COMPANIONS, Place, place
-from scrimshaw.engine.core import CHECKPOINTS, Engine
+from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.engine.ledger import hash_of
 from scrimshaw.engine.read import search
-from scrimshaw.engine.recovery import Recovery, counted, demand_chained
 from scrimshaw.engine.trust import demand_changeable
-from scrimshaw.errors import Conflict, NotFound, UnusableArchive
-from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
+from scrimshaw.errors import Conflict, NotFound, StorageFailure, UnusableArchive
+from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Action, Entry, Filters, Redacted, content_hash
+from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.archive import Archive, Part, open_archive
+from scrimshaw.storage.archive import Archive, open_archive
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import is_text
-from scrimshaw.storage.journal_file import remembered
+from scrimshaw.storage.files import is_text, lock
+from scrimshaw.storage.journal_file import JOURNAL, is_damaged, open_journal, remembered
 from scrimshaw.storage.kept import Kept
 from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.sqlite_ledger import LEDGER, first_break
+from scrimshaw.storage.sqlite_salvage import rows_beyond
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, scratch
 
 Row = Mapping[str, Any]
 
-SAMPLE = 5
-_QUERY_CHARACTERS = 500
-_BEGUN_ANEW = Entry(
-    action=Action.RESTORE,
-    memory_id="",
-    reason="the journal was lost and no checkpoint could be used; it begins anew",
-    prior_hash="",
-    new_hash="",
-    actor="human",
-)
+# Restored memories that are looked up by their titles.
+SAMPLE = 10
+_COMPANIONS = ("", "-wal", "-shm")
+_NEW_LEDGER = "the journal was lost and no checkpoint could be used; it begins anew"
+
+
+class Recovery(Struct, frozen=True, kw_only=True):
+    """What was lost with a journal."""
+
+    #: Where the damaged one is now, "" where nothing was left of it.
+    aside: str
+    #: Seconds since the checkpoint that was brought back was made, None where there was none.
+    age_s: float | None = None
+    #: By table, the rows that were new or changed since, as far as anybody can tell.
+    lost: Mapping[str, int] = {}
+    #: Tables of which there may be more.
+    unread: tuple[str, ...] = ()
+    #: Files of the checkpoint that were deleted since and were not brought back.
+    absent: tuple[str, ...] = ()
 
 
 class Restored(Struct, frozen=True, kw_only=True):
-    """What a restore did, or would do in a dry run; files by their names in the checkpoint.
+    """What a restore did, or would do in a dry run; files by their names in the checkpoint."""
 
-    `kept` counts files that stand as they are. `edits` are files changed by hand that were, or would be, replaced.
-    `purged` were erased since the checkpoint was made and stay as they are; `is_purged_since` says that something was,
-    and that rows and other files of this backup may still hold it. `redacted` come back without what was hidden when
-    they were kept. `rows` counts by table what came back. Of `sampled` restored memories
-    `found` were found by a search, `missing` were not. `backup` names the checkpoint made before. `unrecorded` counts
-    files that were not as the ledger said, and that it took as they are. `recovery` tells what was lost with a damaged
-    journal; `name` is empty if no checkpoint could be used then.
-    """
-
+    #: Empty if no checkpoint could be used after a journal was lost.
     name: str
     clear_existing: bool
     written: tuple[str, ...]
     removed: tuple[str, ...]
+    #: How many files stay as they are.
     kept: int
+    #: Files changed by hand that were, or would be, replaced.
     edits: tuple[str, ...] = ()
+    #: Files that were erased since the checkpoint was made and stay as they are.
     purged: tuple[str, ...] = ()
+    #: Something was purged since, and rows and other files of this backup may still hold it.
     is_purged_since: bool = False
+    #: Files that come back without what was hidden when they were kept.
     redacted: tuple[str, ...] = ()
+    #: By table, how many rows came back.
     rows: Mapping[str, int] = {}
+    #: The checkpoint made before.
     backup: str = ""
+    #: How many restored memories were looked for, how many were found, and which were not.
     sampled: int = 0
     found: int = 0
     missing: tuple[str, ...] = ()
+    #: How many files were not as the ledger said, and were taken as they are.
     unrecorded: int = 0
     recovery: Recovery | None = None
     dry_run: bool = False
@@ -85,25 +105,32 @@ class _Step(NamedTuple):
     now: bytes | None
     then: Redacted | None
 
+    @property
+    def change(self) -> FileChange:
+        return FileChange(self.place.path, self.place.root, self.now, self.then)
 
-class _Plan(NamedTuple):
-    steps: list[_Step]
-    kept: int
-    purged: list[str]
-    edits: list[str]
-    is_purged_since: bool
+
+class _Purges(NamedTuple):
+    """What was purged since an archive was made, by the ledger's rows."""
+
+    engine: Engine
+    archive: Archive
+    rows: list[Row]
 
     @property
-    def changes(self) -> list[FileChange]:
-        """The files to change, each only if it holds what was planned with."""
-        return [FileChange(step.place.path, step.place.root, step.now, step.then) for step in self.steps]
+    def is_elsewhere(self) -> bool:
+        """Whether no purge looked into the archive, since it is outside of the project's checkpoints."""
+        return self.archive.path.parent.resolve() != (self.engine.folder / CHECKPOINTS).resolve()
 
-    @property
-    def files(self) -> Iterator[tuple[str, MemoryFile]]:
-        """The name and content of each file that changes, as it is and as it will be."""
-        for step in self.steps:
-            yield step.name, parse_memory_file((step.now or b"").decode(errors="replace"))
-            yield step.name, parse_memory_file(step.then.text if step.then else "")
+    def concern(self, step: _Step) -> bool:
+        """Whether a file of the archive holds, or may hold, what was purged; content once kept tells by its marker."""
+        key, part = step.place.key, self.archive.manifest.files[step.name]
+        hashes = {part.sha256, part.original} - {""}
+        about = [row for row in self.rows if key and row["memory_id"] == key]
+        if any(not row["new_hash"] or row["prior_hash"] in hashes or self.is_elsewhere for row in about):
+            return True
+        kept = [self.engine.journal.prior(key, each) for each in hashes] if self.rows and key else []
+        return any(text is not None and redact(text) != step.then for text in kept)
 
 
 def restore(
@@ -118,177 +145,98 @@ def restore(
 ) -> Restored:
     """Bring a checkpoint back: what is missing, or with `clear_existing` exactly the state it holds.
 
-    With `rows_only` the files are left as they are, and no checkpoint is made before: what stands there is newer.
+    With `rows_only` the files are left as they are, and no checkpoint is made before: they are newer.
 
     The ledger is never rewound. Raises UnusableArchive, NotFound, Conflict naming files changed by hand that would be
-    replaced, that no backup can keep, or that stand in the way, ReadOnly, VaultBusy, StorageFailure; then everything is
+    replaced, that no backup can keep, or that are in the way, ReadOnly, VaultBusy, StorageFailure; then everything is
     as it was. InvalidRequest names a constitutional memory that `actor`, who is no person, would change.
     """
     engine.vault_of("")  # raises ReadOnly
     with open_archive(path, engine.journal.schema()) as archive, engine.write_lock():
-        plan = _planned(engine, archive, clear_existing)
-        plan = plan._replace(steps=[], edits=[]) if rows_only else plan
-        _demand_kept(plan)
-        demand_changeable(plan.files, actor, f"checkpoint restore {path.stem}")
-        demand_room(plan.changes)
-        if plan.edits and not (overwrite_edits or dry_run):
+        present, steps = _plan_steps(engine, archive, clear_existing)
+        history, parts = engine.journal.history(), archive.manifest.files
+        purges = _Purges(engine, archive, _purges_since(history, archive))
+        purged = [step.name for step in steps if step.then is not None and purges.concern(step)]
+        steps = [step for step in steps if step.name not in purged]
+        kept = len(present - {step.name for step in steps})
+        steps = [] if rows_only else steps
+        edits = _find_edits(engine, steps, history)
+        _demand_restorable(steps, actor, path.stem)
+        if edits and not (overwrite_edits or dry_run):
             raise Conflict(
-                f"Changed by hand, and in no checkpoint: {', '.join(plan.edits)}.",
+                f"Changed by hand, and in no checkpoint: {', '.join(edits)}.",
                 "Make a checkpoint first, or add --overwrite-edits; or restore without --clear-existing.",
-                edits=plan.edits,
+                edits=edits,
             )
-        outcome = _outcome(archive, plan, clear_existing, dry_run)
-        outcome = _carried_out(engine, archive, plan, outcome, actor, backup=not rows_only)
-    return outcome if dry_run else _looked_up(engine, plan, outcome)
+        planned = Restored(
+            name=archive.manifest.name,
+            clear_existing=clear_existing,
+            written=tuple(step.name for step in steps if step.then is not None),
+            removed=tuple(step.name for step in steps if step.then is None),
+            kept=kept,
+            edits=tuple(edits),
+            purged=tuple(purged),
+            is_purged_since=bool(purges.rows) and purges.is_elsewhere,
+            redacted=tuple(step.name for step in steps if step.name in parts and parts[step.name].original),
+            dry_run=dry_run,
+        )
+        outcome = _carry_out(engine, archive, steps, planned, actor, with_backup=not rows_only)
+    return outcome if dry_run else _check_found(engine, steps, outcome)
 
 
-def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restored, tuple[UnusableArchive, ...]]:
-    """Bring back what is missing from the newest checkpoint that is sound; and what was wrong with newer ones.
-
-    With `aside`, where a damaged journal went, only its rows come back into the one begun anew; the files are newer
-    than any checkpoint, stay as they are and are recorded as edits by hand. Then nothing to restore is no error: the
-    ledger begins with a row that says so. Raises NotFound where no checkpoint is sound, VaultBusy, StorageFailure.
-    """
-    if aside is not None:
-        return _into_new_journal(engine, aside)
-    unusable: list[UnusableArchive] = []
-    for path in checkpoints.newest_first(engine):
-        try:
-            return restore(engine, path), tuple(unusable)
-        except UnusableArchive as error:
-            unusable.append(error)
-    raise NotFound(
-        f"There is no checkpoint that can be used, and {len(unusable)} that cannot.",
-        "Name a backup file; the memories themselves are files and not lost.",
-    )
-
-
-def _into_new_journal(engine: Engine, aside: Path) -> tuple[Restored, tuple[UnusableArchive, ...]]:
-    seen = remembered(engine.folder) or 0
-    unusable: list[UnusableArchive] = []
-    doubtful: list[Path] = []
-    for path in checkpoints.newest_first(engine):
-        try:
-            demand_chained(path, engine.journal.schema())
-            outcome = restore(engine, path, rows_only=True)
-        except UnusableArchive as error:
-            unusable.append(error)
-            if "errno" not in error.details:
-                doubtful.append(path)
-        except NotFound:  # a folder of such a name
-            continue
-        else:
-            return replace(outcome, recovery=counted(engine, aside, seen, path)), tuple(unusable)
-    return _without_a_sound_one(engine, aside, seen, doubtful), tuple(unusable)
-
-
-def _without_a_sound_one(engine: Engine, aside: Path, seen: int, doubtful: Sequence[Path]) -> Restored:
-    """From a checkpoint whose ledger had been changed, which holds all else; or from none."""
-    for path in doubtful:
-        with suppress(UnusableArchive):
-            outcome = restore(engine, path, rows_only=True)
-            return replace(outcome, recovery=counted(engine, aside, seen, path))
-    with engine.write_lock():
-        engine.journal.record([(_BEGUN_ANEW, None)])
-    _, strange = _caught_up(engine)
-    nothing = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=strange)
-    return replace(nothing, recovery=counted(engine, aside, seen, None))
-
-
-def _planned(engine: Engine, archive: Archive, clear: bool) -> _Plan:
-    """What has to change; every file of the archive is read, so that a broken one is met now."""
+def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str], list[_Step]]:
+    """The files there are, and what has to change; every file of the archive is read, so that a broken one shows."""
     parts = archive.manifest.files
     texts = {name: archive.text(name) for name in parts}
-    include_global = any(name.startswith("global/") for name in texts)
-    present = dict(checkpoints.present(engine, include_global=include_global))
-    steps = [
-        _step(engine, name, texts.get(name), present.get(name))
-        for name in sorted(texts.keys() | present.keys())
-        if _changes(name, parts.get(name), present.get(name), clear)
-    ]
-    history = engine.journal.history()
-    erased = _Erased(engine, archive, _purges_since(history, archive))
-    purged = [step.name for step in steps if step.then is not None and erased.concerns(step)]
-    steps = [step for step in steps if step.name not in purged]
-    return _Plan(
-        steps=steps,
-        kept=len(present.keys() - {step.name for step in steps}),
-        purged=purged,
-        edits=_edits(engine, steps, history),
-        is_purged_since=bool(erased.rows) and erased.is_elsewhere,
-    )
-
-
-def _changes(name: str, part: Part | None, path: Path | None, clear: bool) -> bool:
-    """Whether a file differs from the checkpoint in a way that this restore mends."""
-    if path is None:
-        return True
-    if not clear or name in COMPANIONS:
-        return False
-    return part is None or content_hash(_bytes(path)) not in (part.sha256, part.original)
-
-
-def _step(engine: Engine, name: str, text: str | None, path: Path | None) -> _Step:
-    then = None if text is None else redact(text)
-    return _Step(name, place(engine, name), None if path is None else _bytes(path), then)
+    include_global = any(name.startswith(GLOBAL) for name in texts)
+    present = dict(checkpoints.current_files(engine, include_global=include_global))
+    steps = []
+    for name in sorted(texts.keys() | present.keys()):
+        path, data, part = present.get(name), None, parts.get(name)
+        if path is not None:
+            if not clear or name in COMPANIONS:
+                continue
+            with storage_errors("read", path):
+                data = path.read_bytes()
+            if part and hash_of(data) in (part.sha256, part.original):
+                continue
+        steps.append(_Step(name, place(engine, name), data, redact(texts[name]) if name in texts else None))
+    return set(present), steps
 
 
 def _purges_since(history: Sequence[Row], archive: Archive) -> list[Row]:
     """The rows of purges that the archive's own ledger does not know."""
     purges = [row for row in history if row["action"] == Action.PURGE]
-    rows = archive.rows() if purges else ()
+    rows: Iterable[tuple[str, Row]] = archive.rows() if purges else ()
     known = {row.get("at") for table, row in rows if table == "ledger" and row.get("action") == Action.PURGE}
     return [row for row in purges if row["at"] not in known]
 
 
-class _Erased(NamedTuple):
-    """What was purged since an archive was made, by the ledger's rows."""
-
-    engine: Engine
-    archive: Archive
-    rows: list[Row]
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether no purge looked into the archive, since it lies outside of the project's checkpoints."""
-        return self.archive.path.parent.resolve() != (self.engine.folder / CHECKPOINTS).resolve()
-
-    def concerns(self, step: _Step) -> bool:
-        """Whether a file of the archive holds, or may hold, what was purged; content once kept tells by its marker."""
-        key, part = step.place.key, self.archive.manifest.files[step.name]
-        hashes = {part.sha256, part.original} - {""}
-        about = [row for row in self.rows if key and row["memory_id"] == key]
-        if any(not row["new_hash"] or row["prior_hash"] in hashes or self.is_elsewhere for row in about):
-            return True
-        kept = [self.engine.journal.prior(key, each) for each in hashes] if self.rows and key else []
-        return any(text is not None and redact(text) != step.then for text in kept)
-
-
-def _edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) -> list[str]:
+def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) -> list[str]:
     """The files that would go and hold what a person wrote and no checkpoint keeps."""
-    known, rows = engine.journal.last_hashes(), _by_file(history)
-    by_hand = {step.name: found for step in steps if (found := _since_edit(step, known, rows.get(step.place.key, [])))}
-    held = _held(engine) if by_hand else {}
-    return [name for name, hashes in by_hand.items() if held.get(name, set()).isdisjoint(hashes)]
-
-
-def _by_file(history: Sequence[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
+    recorded, rows = engine.journal.last_hashes(), dict[str, list[Row]]()
     for row in history:
-        found.setdefault(row["decision_meta"].get("file") or row["memory_id"], []).append(row)
-    return found
+        rows.setdefault(row["decision_meta"].get("file") or row["memory_id"], []).append(row)
+    edited = {}
+    for step in steps:
+        key, current = step.place.key, hash_of(step.now)
+        if current and (hashes := _hashes_since_edit(current, recorded.get(key), rows.get(key, []))):
+            edited[step.name] = hashes
+    archived: dict[str, set[str]] = {}
+    for path in checkpoints.newest_first(engine) if edited else ():
+        with suppress(UnusableArchive, NotFound), open_archive(path, engine.journal.schema()) as archive:
+            for name, part in archive.manifest.files.items():
+                archived.setdefault(name, set()).update((part.sha256, part.original or part.sha256))
+    return [name for name, hashes in edited.items() if archived.get(name, set()).isdisjoint(hashes)]
 
 
-def _since_edit(step: _Step, known: Mapping[str, str], rows: Sequence[Row]) -> list[str]:
+def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) -> list[str]:
     """The hashes of a file from now back to the edit by hand that went into it, empty without one; `rows` newest first.
 
     What was brought back is as old as the row that it was first written by.
     """
-    current = _hash(step.now)
-    if not current:
-        return []
     found = [current]
-    if known.get(step.place.key) != current:
+    if recorded != current:
         return found
     for row in rows:
         if row["new_hash"] != found[-1] or not found[-1]:
@@ -300,119 +248,98 @@ def _since_edit(step: _Step, known: Mapping[str, str], rows: Sequence[Row]) -> l
     return []
 
 
-def _held(engine: Engine) -> dict[str, set[str]]:
-    """The hashes of every file in the project's checkpoints, by its name there."""
-    found: dict[str, set[str]] = {}
-    for path in checkpoints.newest_first(engine):
-        with suppress(UnusableArchive, NotFound), open_archive(path, engine.journal.schema()) as archive:
-            for name, part in archive.manifest.files.items():
-                found.setdefault(name, set()).update((part.sha256, part.original or part.sha256))
-    return found
-
-
-def _demand_kept(plan: _Plan) -> None:
-    """Refuse to replace what no backup can hold."""
-    strange = [step.name for step in plan.steps if step.now is not None and not is_text(step.now)]
-    if strange:
+def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
+    """Refuse to replace what no backup can hold, what is constitutional, and what is no file."""
+    unkept = [step.name for step in steps if step.now is not None and not is_text(step.now)]
+    if unkept:
         raise Conflict(
-            f"Not UTF-8, so that no checkpoint can keep them: {', '.join(strange)}.",
+            f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.",
             "Move them out of the vault, then try again; nothing was changed.",
-            unkept=strange,
+            unkept=unkept,
         )
-
-
-def _hash(data: bytes | None) -> str:
-    return "" if data is None else content_hash(data)
-
-
-def _outcome(archive: Archive, plan: _Plan, clear: bool, dry_run: bool) -> Restored:
-    parts = archive.manifest.files
-    return Restored(
-        name=archive.manifest.name,
-        clear_existing=clear,
-        written=tuple(step.name for step in plan.steps if step.then is not None),
-        removed=tuple(step.name for step in plan.steps if step.then is None),
-        kept=plan.kept,
-        edits=tuple(plan.edits),
-        purged=tuple(plan.purged),
-        is_purged_since=plan.is_purged_since,
-        redacted=tuple(name for step in plan.steps if (name := step.name) in parts and parts[name].original),
-        dry_run=dry_run,
+    texts = (
+        (step.name, parse_memory_file(text))
+        for step in steps
+        for text in ((step.now or b"").decode(errors="replace"), step.then.text if step.then else "")
     )
+    demand_changeable(texts, actor, f"checkpoint restore {name}")
+    demand_room([step.change for step in steps])
 
 
-def _carried_out(
-    engine: Engine, archive: Archive, plan: _Plan, outcome: Restored, actor: str, *, backup: bool
+def _carry_out(
+    engine: Engine, archive: Archive, steps: Sequence[_Step], planned: Restored, actor: str, *, with_backup: bool
 ) -> Restored:
     """The vault's lock is held. Rows are checked, a checkpoint is made, files and rows change as one."""
     with scratch(engine.folder) as folder:
-        manifest = archive.manifest
-        staged = engine.journal.stage(folder / "rows.db", manifest.schema, archive.rows())
+        staged = engine.journal.stage(folder / "rows.db", archive.manifest.schema, archive.rows())
         try:
-            if outcome.dry_run:
-                return replace(outcome, rows=manifest.rows)
-            kept = _backed_up(engine, outcome) if backup else ""
+            if planned.dry_run:
+                return replace(planned, rows=archive.manifest.rows)
+            backup = ""
+            if with_backup:
+                include_global = any(name.startswith(GLOBAL) for name in (*planned.written, *planned.removed))
+                name = checkpoints.automatic_name(engine, "restore")
+                backup = checkpoints.take(engine, name, include_global=include_global).name
+            recorded = [step for step in steps if step.place.key]
+            # Rows of an archive need not have the texts, and an edit by hand may be the next change.
+            texts = [Kept(step.place.key, hash_of(step.change.after), step.then) for step in recorded if step.then]
+            engine.journal.record((), (), texts)
             mark = secrets.token_hex(16)
-            engine.journal.record((), (), _texts(plan.steps))
-            with atomic_file_changes(engine.folder, mark, plan.changes):
-                rows = staged.commit(_entries(plan.steps, outcome, mark, actor), clear=outcome.clear_existing)
+            with atomic_file_changes(engine.folder, mark, [step.change for step in steps]):
+                rows = staged.commit(_entries(recorded, planned, len(steps), mark, actor), clear=planned.clear_existing)
         finally:
             staged.close()
-    engine.index.retire([str(step.place.path) for step in plan.steps])
-    return replace(outcome, rows={table: count for table, count in rows.items() if count}, backup=kept)
+    engine.index.retire([str(step.place.path) for step in steps])
+    return replace(planned, rows={table: count for table, count in rows.items() if count}, backup=backup)
 
 
-def _backed_up(engine: Engine, outcome: Restored) -> str:
-    include_global = any(name.startswith("global/") for name in (*outcome.written, *outcome.removed))
-    name = checkpoints.automatic_name(engine, "restore")
-    return checkpoints.take(engine, name, include_global=include_global).name
-
-
-def _texts(steps: Sequence[_Step]) -> list[Kept]:
-    """What the files will hold. Rows of an archive need not have it, and an edit by hand may be the next change."""
-    coming = [(step.place.key, step.then) for step in steps if step.place.key]
-    return [Kept(key, content_hash(then.text.encode()), then) for key, then in coming if then is not None]
-
-
-def _entries(steps: Sequence[_Step], outcome: Restored, mark: str, actor: str) -> list[tuple[Entry, Redacted | None]]:
-    """A row for every file, and one for the restore itself."""
-    meta = {"checkpoint": outcome.name, "mark": mark}
-    whole = _entry("", ("", ""), {**meta, "files": len(steps), "clear_existing": outcome.clear_existing}, actor)
-    return [(whole, None), *(_recorded(step, meta, actor) for step in steps if step.place.key)]
-
-
-def _recorded(step: _Step, meta: Mapping[str, Any], actor: str) -> tuple[Entry, Redacted | None]:
-    if step.place.key == LINKS_FILE:
-        meta = {**meta, "file": LINKS_FILE}
-    new = "" if step.then is None else content_hash(step.then.text.encode())
-    text = None if step.now is None else redact(step.now.decode(errors="replace"))
-    return _entry(step.place.key, (_hash(step.now), new), meta, actor), text
-
-
-def _entry(key: str, hashes: tuple[str, str], meta: Mapping[str, Any], actor: str) -> Entry:
-    return Entry(
+def _entries(
+    steps: Sequence[_Step], planned: Restored, count: int, mark: str, actor: str
+) -> list[tuple[Entry, Redacted | None]]:
+    """A row for the restore itself, and one for every file with the text that it replaces."""
+    meta = {"checkpoint": planned.name, "mark": mark}
+    whole = Entry(
         action=Action.RESTORE,
-        memory_id=key,
-        reason=f"restored from checkpoint {meta['checkpoint']}",
-        prior_hash=hashes[0],
-        new_hash=hashes[1],
+        memory_id="",
+        reason=f"restored from checkpoint {planned.name}",
         actor=actor,
-        decision_meta=meta,
+        decision_meta={**meta, "files": count, "clear_existing": planned.clear_existing},
     )
+    entries: list[tuple[Entry, Redacted | None]] = [(whole, None)]
+    for step in steps:
+        entry = replace(
+            whole,
+            memory_id=step.place.key,
+            prior_hash=hash_of(step.now),
+            new_hash=hash_of(step.change.after),
+            decision_meta={**meta, "file": LINKS_FILE} if step.place.key == LINKS_FILE else meta,
+        )
+        entries.append((entry, None if step.now is None else redact(step.now.decode(errors="replace"))))
+    return entries
 
 
-def _looked_up(engine: Engine, plan: _Plan, outcome: Restored) -> Restored:
-    """The outcome with the proof: a sample of the restored memories is searched for."""
-    unreadable, strange = _caught_up(engine)
-    restored = [step for step in plan.steps if step.then is not None and step.name.endswith(SUFFIX)]
+def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> Restored:
+    """The outcome with a check: some of the restored memories are searched by their titles."""
+    unreadable, unrecorded = _scan_restored(engine)
+    restored = [step for step in steps if step.then is not None and step.name.endswith(SUFFIX)]
     ids = [step.place.key for step in restored if str(step.place.path) not in unreadable]
     sample = ids[:: max(1, len(ids) // SAMPLE)][:SAMPLE]
-    missing = tuple(memory_id for memory_id in sample if not _is_found(engine, memory_id))
+    memories, missing = engine.index.get(sample), []
+    for memory_id in sample:
+        memory = memories.get(memory_id)
+        request = SearchRequest(
+            query=f"{memory.title if memory else ''} {memory_id}"[:500],
+            filters=Filters(only=(memory_id,), include_deprecated=True),
+            include_archived=True,
+        )
+        result = search(engine, request)
+        if memory_id not in {hit.memory.id for hit in (*result.hits, *result.always_on)}:
+            missing.append(memory_id)
     found = len(sample) - len(missing)
-    return replace(outcome, sampled=len(sample), found=found, missing=missing, unrecorded=strange)
+    return replace(outcome, sampled=len(sample), found=found, missing=tuple(missing), unrecorded=unrecorded)
 
 
-def _caught_up(engine: Engine) -> tuple[set[str], int]:
+def _scan_restored(engine: Engine) -> tuple[set[str], int]:
     """The paths that a scan passed over, and how many files the ledger took as changed by hand."""
     before = _newest_entry(engine)
     unreadable = {skip.path for skip in scan(engine).skipped}
@@ -425,19 +352,127 @@ def _newest_entry(engine: Engine) -> int:
     return int(newest[0]["seq"]) if newest else 0
 
 
-def _is_found(engine: Engine, memory_id: str) -> bool:
-    memory = engine.index.get([memory_id]).get(memory_id)
-    if memory is None:
-        return False
-    asked = SearchRequest(
-        query=f"{memory.title} {memory_id}"[:_QUERY_CHARACTERS],
-        filters=Filters(only=(memory_id,), include_deprecated=True),
-        include_archived=True,
-    )
-    result = search(engine, asked)
-    return any(hit.memory.id == memory_id for hit in (*result.hits, *result.always_on))
+# A lost journal
 
 
-def _bytes(path: Path) -> bytes:
-    with storage_errors("read", path):
-        return path.read_bytes()
+def is_lost(settings: Settings) -> bool:
+    """Whether the journal is gone or not what was written; raises NewerDatabase for a sound one of a later version."""
+    return is_damaged(settings.folder / JOURNAL, busy_timeout_ms=settings.index.busy_timeout_ms)
+
+
+def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Path | None:
+    """Move a lost or damaged journal out of the way, so that a new one is begun; None if it is sound.
+
+    The path is where the journal is now, if anything was left of it. Raises NewerDatabase for a sound journal of a
+    later version, VaultBusy, StorageFailure.
+    """
+    path = settings.folder / JOURNAL
+    with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", path):
+        # Behind the lock: another process may have brought it back meanwhile.
+        if not is_lost(settings):
+            return None
+        aside = path.with_name(f"{path.name}.damaged-{datetime.fromtimestamp(clock(), UTC):%Y%m%dT%H%M%SZ}")
+        free, number = aside, 1
+        while any(free.with_name(free.name + suffix).exists() for suffix in _COMPANIONS):
+            number += 1
+            free = aside.with_name(f"{aside.name}.{number}")
+        for suffix in _COMPANIONS:
+            companion = path.with_name(path.name + suffix)
+            if companion.exists():
+                companion.rename(free.with_name(free.name + suffix))
+    return free
+
+
+def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restored, tuple[UnusableArchive, ...]]:
+    """Bring back what is missing from the newest checkpoint that is sound; and what was wrong with newer ones.
+
+    With `aside`, where a damaged journal went, only its rows come back into the new one; the files are newer than any
+    checkpoint, stay as they are and are recorded as edits by hand. Then nothing to restore is no error: the ledger
+    begins with a row that says so. Raises NotFound where no checkpoint is sound, VaultBusy, StorageFailure.
+    """
+    seen = remembered(engine.folder) or 0
+    unusable: list[UnusableArchive] = []
+    changed_ledgers: list[Path] = []
+    for path in checkpoints.newest_first(engine):
+        try:
+            if aside is None:
+                return restore(engine, path), tuple(unusable)
+            demand_chained(path, engine.journal.schema())
+            outcome = restore(engine, path, rows_only=True)
+            return replace(outcome, recovery=_count_losses(engine, aside, seen, path)), tuple(unusable)
+        except UnusableArchive as error:
+            unusable.append(error)
+            if "errno" not in error.details:
+                changed_ledgers.append(path)
+        except NotFound:  # a folder of such a name
+            if aside is None:
+                raise
+    if aside is None:
+        raise NotFound(
+            f"There is no checkpoint that can be used, and {len(unusable)} that cannot.",
+            "Name a backup file; the memories themselves are files and not lost.",
+        )
+    return _restore_without_sound(engine, aside, seen, changed_ledgers), tuple(unusable)
+
+
+def _restore_without_sound(engine: Engine, aside: Path, seen: int, changed_ledgers: Sequence[Path]) -> Restored:
+    """From a checkpoint whose ledger had been changed, which holds all else; or from none."""
+    for path in changed_ledgers:
+        with suppress(UnusableArchive):
+            outcome = restore(engine, path, rows_only=True)
+            return replace(outcome, recovery=_count_losses(engine, aside, seen, path))
+    with engine.write_lock():
+        entry = Entry(action=Action.RESTORE, memory_id="", reason=_NEW_LEDGER, actor="human")
+        engine.journal.record([(entry, None)])
+    _, unrecorded = _scan_restored(engine)
+    nothing = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
+    return replace(nothing, recovery=_count_losses(engine, aside, seen, None))
+
+
+def demand_chained(path: Path, schema: int) -> None:
+    """Read a checkpoint's rows to their end.
+
+    Raises UnusableArchive for one that was made of a ledger whose chain breaks, and, with `errno`, for one that the
+    system refuses to read: an older one may be on a sound part of the disk.
+    """
+    try:
+        with open_archive(path, schema) as archive:
+            rows = archive.rows()
+            broken = first_break(_ledger_row(row) for table, row in rows if table == "ledger")[2]
+            deque(rows, maxlen=0)  # to its end, so that it is closed
+    except StorageFailure as error:
+        raise UnusableArchive(error.message, "Use another one.", **error.details) from error
+    if broken:
+        raise UnusableArchive(
+            f"{path.name} was made of a ledger that had been changed at entry {broken}.",
+            "An older one may be sound.",
+            path=str(path),
+        )
+
+
+def _ledger_row(row: Row) -> list[Any]:
+    """A row as it is chained; a damaged one too, since a table's checksum is known at its end only."""
+    values = [row.get(name) for name in LEDGER.split(", ")]
+    return values if isinstance(values[0], int) else [0, *values[1:]]
+
+
+def _count_losses(engine: Engine, aside: Path, seen: int, checkpoint: Path | None) -> Recovery:
+    """What was lost; `seen` is the newest entry of the ledger that the index knew of, `checkpoint` what came back."""
+    journal = open_journal(engine.folder / JOURNAL, busy_timeout_ms=engine.settings.index.busy_timeout_ms)
+    try:
+        lost, unread = rows_beyond(aside, journal)
+    finally:
+        journal.close()
+    recovery = Recovery(aside=str(aside) if aside.exists() else "", unread=tuple(unread))
+    if checkpoint is not None:
+        with open_archive(checkpoint, engine.journal.schema()) as archive:
+            here = {name for name, _ in checkpoints.current_files(engine, include_global=True)}
+            recovery = replace(
+                recovery,
+                age_s=max(0.0, engine.clock() - archive.manifest.created),
+                absent=tuple(sorted(archive.manifest.files.keys() - here)),
+            )
+            seen -= archive.manifest.rows.get("ledger", 0)
+    # The index counts entries of the ledger that nobody can read any more.
+    count = max(lost.get("ledger", 0), seen)
+    return replace(recovery, lost={**lost, "ledger": count} if count else lost)

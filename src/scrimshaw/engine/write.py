@@ -15,7 +15,7 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
-from scrimshaw.engine.checkpoints import before
+from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import EMBED
@@ -267,7 +267,7 @@ def delete(
         demand_changeable(files, actor, "delete ID")
         return _purged(engine, memories, reason, actor, session)
     if len(memories) >= MANY and backup:
-        before(engine, "delete")
+        checkpoint_before(engine, "delete")
     entry = Entry(
         action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor=actor, session=session
     )

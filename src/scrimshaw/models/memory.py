@@ -355,9 +355,10 @@ class Entry(Struct, frozen=True, kw_only=True):
     action: Action
     memory_id: str
     reason: str
-    prior_hash: str
-    new_hash: str
     actor: str
+    #: Hashes of the file before and after; empty where there was none.
+    prior_hash: str = ""
+    new_hash: str = ""
     session: str = ""
     linked_memory_ids: tuple[str, ...] = ()
     decision_meta: Mapping[str, Any] = {}

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
@@ -47,11 +47,13 @@ _LARGEST_MANIFEST = 64 * 1024 * 1024
 
 
 class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An entry: its SHA-256 and size in bytes; `rows` of a table; `original`, what a file's hash was unredacted."""
+    """An entry of an archive; `size` is in bytes."""
 
     sha256: str
     size: int
+    #: The number of a table's rows.
     rows: int = 0
+    #: What a file's hash was before it was redacted.
     original: str = ""
 
 
@@ -78,54 +80,33 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return {name.removeprefix(_TABLES).removesuffix(_JSONL): rows for name, rows in found.items()}
 
 
-class _Make(Struct, frozen=True):
+class _Version(Struct, frozen=True):
     """What is read of a manifest first, whatever else a later version writes."""
 
     format: int
     schema: int
 
 
-class Dated(Struct, frozen=True):
-    """What tells how new an archive of any version is: when it was made by the clock of then, and its rows."""
+class ArchiveAge(Struct, frozen=True):
+    """What says how new an archive of any version is: when it was made by the clock of then, and its rows."""
 
     created: Annotated[float, Meta(ge=0, le=LATEST)]
     parts: Mapping[str, Any] = {}
 
     @property
     def entries(self) -> int | None:
-        """The length of its ledger, which grows whatever the clock does; None where that cannot be told."""
+        """The length of its ledger, which grows whatever the clock does; None where the manifest does not say."""
         part = self.parts.get(f"{_TABLES}ledger{_JSONL}")
         rows = part.get("rows", 0) if isinstance(part, dict) else None
         return rows if isinstance(rows, int) else None
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class ArchivedFile(Struct, frozen=True, kw_only=True):
     """A file for an archive: its name, its text (None: it is only named, as left out), and the hash it has on disk."""
 
     name: str
     text: Redacted | None
     content_hash: str
-
-
-def write_archive(
-    path: Path, head: Manifest, files: Iterable[Kept], rows: Iterable[tuple[str, Mapping[str, Any]]]
-) -> Manifest:
-    """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts.
-
-    Raises StorageFailure.
-    """
-    temporary = temporary_of(path)
-    with storage_errors("write", path):
-        make_folders(path.parent, PRIVATE_FOLDER)
-        try:
-            make_private(temporary)
-            manifest = _write(temporary, head, files, rows)
-            sync_file(temporary)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
-    return manifest
 
 
 @dataclass(frozen=True)
@@ -159,39 +140,29 @@ class Archive:
                 raise _unusable(self.path, f"the table {table} is not what was written")
 
 
-@contextmanager
-def open_archive(path: Path, schema: int) -> Iterator[Archive]:
-    """Open an archive of at most this schema.
+def write_archive(
+    path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
+) -> Manifest:
+    """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts.
 
-    Raises NotFound, UnusableArchive for one that is damaged, cut off or of a newer make, StorageFailure.
+    Raises StorageFailure.
     """
-    with _opened(path) as opened:
-        yield Archive(path, _manifest(opened, path, schema), opened)
+    temporary = temporary_of(path)
+    with storage_errors("write", path):
+        make_folders(path.parent, PRIVATE_FOLDER)
+        try:
+            make_private(temporary)
+            manifest = _write_zip(temporary, head, files, rows)
+            sync_file(temporary)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    return manifest
 
 
-def dated(path: Path) -> Dated | None:
-    """How new an archive of any version is; None where that cannot be read."""
-    try:
-        with _opened(path) as opened, _refusals(path):
-            return msgspec.json.decode(_head(opened, path), type=Dated)
-    except (NotFound, UnusableArchive, StorageFailure):
-        return None
-
-
-@contextmanager
-def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
-    if not path.is_file():
-        if path.exists() or path.is_symlink():
-            raise _unusable(path, "it is no file")
-        raise NotFound(f"There is no {path}.", "See `scrimshaw checkpoint list`.", path=str(path))
-    with _refusals(path):
-        opened = zipfile.ZipFile(path)
-    with opened:
-        yield opened
-
-
-def _write(
-    path: Path, head: Manifest, files: Iterable[Kept], rows: Iterable[tuple[str, Mapping[str, Any]]]
+def _write_zip(
+    path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Manifest:
     parts: dict[str, Part] = {}
     left_out = []
@@ -199,12 +170,22 @@ def _write(
         for file in files:
             if file.text is None:
                 left_out.append(file.name)
-            else:
-                parts[_FILES + file.name] = _put(archive, file.name, file.text, file.content_hash)
+                continue
+            data = file.text.text.encode()
+            archive.writestr(_member(_FILES + file.name), data)
+            digest = content_hash(data)
+            original = "" if digest == file.content_hash else file.content_hash
+            parts[_FILES + file.name] = Part(sha256=digest, size=len(data), original=original)
         for table, group in groupby(rows, key=itemgetter(0)):
             name = f"{_TABLES}{table}{_JSONL}"
+            checksum, size, count = hashlib.sha256(), 0, 0
             with archive.open(_member(name), "w", force_zip64=True) as stream:
-                parts[name] = _put_rows(stream, (row for _, row in group))
+                for count, (_, row) in enumerate(group, start=1):  # noqa: B007 - the last number is the count
+                    line = msgspec.json.encode(row) + b"\n"
+                    stream.write(line)
+                    checksum.update(line)
+                    size += len(line)
+            parts[name] = Part(sha256=checksum.hexdigest(), size=size, rows=count)
         manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
         data = msgspec.json.encode(manifest)
         archive.writestr(_member(_MANIFEST), data)
@@ -219,42 +200,52 @@ def _member(name: str) -> zipfile.ZipInfo:
     return member
 
 
-def _put(archive: zipfile.ZipFile, name: str, text: Redacted, on_disk: str) -> Part:
-    data = text.text.encode()
-    archive.writestr(_member(_FILES + name), data)
-    digest = content_hash(data)
-    return Part(sha256=digest, size=len(data), original="" if digest == on_disk else on_disk)
+@contextmanager
+def open_archive(path: Path, schema: int) -> Iterator[Archive]:
+    """Open an archive of at most this schema.
+
+    Raises NotFound, UnusableArchive for one that is damaged, cut off or of a newer version, StorageFailure.
+    """
+    with _open_zip(path) as opened:
+        with _refusals(path):
+            data = _read_manifest(opened, path)
+            version = msgspec.json.decode(data, type=_Version)
+            if version.format > FORMAT or version.schema > schema:
+                raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")
+            manifest = msgspec.json.decode(data, type=Manifest)
+        if sorted(opened.namelist()) != sorted([_MANIFEST, *manifest.parts]):
+            raise _unusable(path, "it does not hold what its manifest names")
+        yield Archive(path, manifest, opened)
 
 
-def _put_rows(stream: IO[bytes], rows: Iterable[Mapping[str, Any]]) -> Part:
-    digest, size, count = hashlib.sha256(), 0, 0
-    for row in rows:
-        line = msgspec.json.encode(row) + b"\n"
-        stream.write(line)
-        digest.update(line)
-        size, count = size + len(line), count + 1
-    return Part(sha256=digest.hexdigest(), size=size, rows=count)
+def read_age(path: Path) -> ArchiveAge | None:
+    """How new an archive of any version is; None where that cannot be read."""
+    try:
+        with _open_zip(path) as opened, _refusals(path):
+            return msgspec.json.decode(_read_manifest(opened, path), type=ArchiveAge)
+    except (NotFound, UnusableArchive, StorageFailure):
+        return None
 
 
-def _head(opened: zipfile.ZipFile, path: Path) -> bytes:
+@contextmanager
+def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    if not path.is_file():
+        if path.exists() or path.is_symlink():
+            raise _unusable(path, "it is no file")
+        raise NotFound(f"There is no {path}.", "See `scrimshaw checkpoint list`.", path=str(path))
+    with _refusals(path):
+        opened = zipfile.ZipFile(path)
+    with opened:
+        yield opened
+
+
+def _read_manifest(opened: zipfile.ZipFile, path: Path) -> bytes:
     if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
         raise _unusable(path, "its manifest is far too large")
     data = opened.read(_MANIFEST)
     if content_hash(data).encode() != opened.comment:
         raise _unusable(path, "its manifest does not have the checksum it was written with")
     return data
-
-
-def _manifest(opened: zipfile.ZipFile, path: Path, schema: int) -> Manifest:
-    with _refusals(path):
-        data = _head(opened, path)
-        made = msgspec.json.decode(data, type=_Make)
-        if made.format > FORMAT or made.schema > schema:
-            raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")
-        manifest = msgspec.json.decode(data, type=Manifest)
-    if sorted(opened.namelist()) != sorted([_MANIFEST, *manifest.parts]):
-        raise _unusable(path, "it does not hold what its manifest names")
-    return manifest
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrimshaw.errors import StorageFailure, UnusableArchive
 from scrimshaw.models import PURGED, Redacted
 from scrimshaw.storage import sqlite_erasing, sqlite_tables
-from scrimshaw.storage.archive import Archive, Kept, open_archive, write_archive
+from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
 from scrimshaw.storage.ports import Traces, Wipe
 
@@ -231,16 +231,16 @@ def _open(path: Path, schema: int) -> Iterator[Archive]:
 
 def _files_without(
     archive: Archive, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
-) -> Iterator[Kept]:
+) -> Iterator[ArchivedFile]:
     for name, part in archive.manifest.files.items():
         if name not in names:
             before = archive.text(name)
             after = _clean(before, wipe)
             original = part.original or part.sha256 if after == before else ""
-            yield Kept(name=_clean(name, wipe), text=redact(after), content_hash=original)
+            yield ArchivedFile(name=_clean(name, wipe), text=redact(after), content_hash=original)
     for name in archive.manifest.left_out:
         if name not in names:
-            yield Kept(name=_clean(name, wipe), text=None, content_hash="")
+            yield ArchivedFile(name=_clean(name, wipe), text=None, content_hash="")
 
 
 def _clean(text: str, wipe: Wipe) -> str:

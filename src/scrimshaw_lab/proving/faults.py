@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from scrimshaw.config import Settings
-from scrimshaw.engine import checkpoints, recovery, restore, write
+from scrimshaw.engine import checkpoints, restore, write
 from scrimshaw.engine.core import open_engine
 from scrimshaw_lab.proving.points import wrap
 from scrimshaw_lab.proving.protocol import Fault
@@ -64,7 +64,7 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
     _cut(path, chance)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
-    aside = recovery.set_aside(settings)
+    aside = restore.set_aside(settings)
     with open_engine(settings, anew=aside is not None) as engine:
         restore.restore_newest(engine, aside=aside)
 

@@ -151,7 +151,7 @@ def _missing_rows(engine: Engine, account: Account) -> Iterator[Finding]:
 
 
 def _missing_checkpoints(engine: Engine, account: Account) -> Iterator[Finding]:
-    listed = {each.name: each.problem for each in checkpoints.listed(engine, limit=2 * checkpoints.KEPT)}
+    listed = {each.name: each.problem for each in checkpoints.list_checkpoints(engine, limit=2 * checkpoints.KEPT)}
     for name, problem in listed.items():
         if problem:
             yield Finding(Kind.CORRUPT, f"checkpoint {name}: {problem}")

@@ -16,8 +16,7 @@ from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, note, plain, show
 from scrimshaw.engine import Engine, checkpoints, index, open_engine
 from scrimshaw.engine.checkpoints import Checkpoint
-from scrimshaw.engine.recovery import is_lost, set_aside
-from scrimshaw.engine.restore import Restored, restore_newest
+from scrimshaw.engine.restore import Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
 
 app = typer.Typer(help="The whole memory, kept and brought back.", no_args_is_help=True)
@@ -71,7 +70,7 @@ def list_checkpoints(
 ) -> None:
     """The checkpoints there are, newest first."""
     with open_memory(project, fresh=False) as engine:
-        found = checkpoints.listed(engine, limit)
+        found = checkpoints.list_checkpoints(engine, limit)
     show(found, as_json, _list)
 
 
@@ -100,7 +99,7 @@ def delete(
 ) -> None:
     """Delete a checkpoint for good."""
     with open_memory(project, fresh=False) as engine:
-        path = checkpoints.existing(engine, name)
+        path = checkpoints.find_checkpoint(engine, name)
         if not dry_run:
             confirm(f"Delete the checkpoint {name} for good?", yes)
             checkpoints.delete(engine, name, name)

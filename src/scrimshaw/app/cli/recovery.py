@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from scrimshaw.app.cli.output import line, note
-from scrimshaw.engine.recovery import Recovery
+from scrimshaw.engine.restore import Recovery
 
 _NAMED = 20
 _NOTHING = (

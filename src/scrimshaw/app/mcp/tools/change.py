@@ -142,7 +142,7 @@ def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
     chosen = [memory.id for memory in write.bulk_select(engine, call.tier, folder=call.spec_folder, before=before)]
     if call.dry_run or not chosen:
         return DeleteReply(deleted=chosen, count=len(chosen), dry_run=call.dry_run)
-    checkpoint = "" if call.skip_checkpoint else checkpoints.before(engine, "bulk-delete").name
+    checkpoint = "" if call.skip_checkpoint else checkpoints.checkpoint_before(engine, "bulk-delete").name
     session = session_id_of(engine, call.session_id)
     deleted = write.delete(engine, chosen, reason=f"bulk delete of {call.tier}", session=session, backup=False)
     return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint)

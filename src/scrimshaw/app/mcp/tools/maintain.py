@@ -154,7 +154,7 @@ def checkpoint_create(engine: Engine, call: CreateCheckpointCall) -> CheckpointR
 @tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
 def checkpoint_list(engine: Engine, call: ListCheckpointsCall) -> ListCheckpointsReply:
     """The checkpoints there are."""
-    found = checkpoints.listed(engine, call.limit)
+    found = checkpoints.list_checkpoints(engine, call.limit)
     return ListCheckpointsReply(checkpoints=[public(CheckpointReply, each) for each in found])
 
 
