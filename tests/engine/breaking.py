@@ -59,7 +59,7 @@ def _held(code: str) -> Iterator[None]:
         finally:
             holder.stdin.write("\n")
             holder.stdin.close()
-            holder.wait(10)
+            holder.wait(60)
 
 
 @contextmanager

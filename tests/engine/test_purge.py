@@ -480,7 +480,7 @@ def beside(engine: Engine, what: str) -> Iterator[None]:
         try:
             yield
         finally:
-            process.communicate("end\n", timeout=20)
+            process.communicate("end\n", timeout=120)
 
 
 def test_another_process_that_reads_nothing_is_no_hindrance(engine: Engine) -> None:

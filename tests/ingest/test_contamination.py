@@ -165,9 +165,9 @@ def test_no_phrases_leave_narration_alone() -> None:
 )
 def test_the_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     text = piece * (400_000 // len(piece))
-    start = time.perf_counter()
+    start = time.thread_time()
     clean(text)
-    assert time.perf_counter() - start < 10  # quadratic would be minutes
+    assert time.thread_time() - start < 30  # quadratic would be minutes
 
 
 PIECES = st.sampled_from(

@@ -79,16 +79,16 @@ def test_pattern_that_re2_refuses_is_named_as_such(pattern: str) -> None:
 
 def test_long_alternation_is_judged_in_time() -> None:
     words = "|".join(f"word{number}" for number in range(200))
-    started = time.perf_counter()
+    started = time.thread_time()
     find_danger(f"(?:{words})+ (?:{words})+")
-    assert time.perf_counter() - started < 5
+    assert time.thread_time() - started < 5
 
 
 def test_matching_is_linear_even_for_a_missed_pattern() -> None:
     text = "a" * 200_000 + "!"
-    started = time.perf_counter()
+    started = time.thread_time()
     assert not compile_pattern("(a+)+$").search(text)
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
 
 
 def test_parse_builds_the_expected_nodes() -> None:

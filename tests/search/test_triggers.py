@@ -110,8 +110,8 @@ def test_ten_thousand_phrases_are_matched_correctly_and_at_once() -> None:
     phrases = [(" ".join(chance.choices(words, k=chance.randint(1, 3))), f"m{n % 500}") for n in range(10_000)]
     text = " ".join(chance.choices(words, k=300)) + " " + " ".join(phrase for phrase, _ in phrases[:20])
     table = Table(phrases)
-    started = time.perf_counter()
+    started = time.thread_time()
     found = {name: set(hits) for name, hits in table.match(text).items()}
-    elapsed = time.perf_counter() - started
+    elapsed = time.thread_time() - started
     assert found == naive(phrases, text)
-    assert elapsed < 0.25  # a few milliseconds on an idle machine
+    assert elapsed < 1.0  # a few milliseconds; to try each phrase would take minutes

@@ -108,7 +108,7 @@ def test_a_writer_killed_in_the_middle_leaves_the_old_file(tmp_path: Path, step:
     vault = Vault(tmp_path, "v", writable=True)
     vault.write("note", Redacted(text="old"), expected_hash="")
     with start(DIER, str(tmp_path), step) as writer:
-        assert writer.wait(timeout=30) == -signal.SIGKILL
+        assert writer.wait(timeout=120) == -signal.SIGKILL
     assert vault.read("note") == b"old"
     assert [Path(file.path).name for file in scan(Source("v", tmp_path), Limits())] == ["note.md"]
     (leftover,) = set(tmp_path.iterdir()) - {tmp_path / "note.md"}
@@ -121,6 +121,6 @@ def test_two_processes_under_the_lock_lose_no_update(tmp_path: Path) -> None:
     (vault.root / "counter.md").write_bytes(b"0")
     writers = [start(COUNTER, str(tmp_path), "40") for _ in range(2)]
     for writer in writers:
-        writer.communicate(timeout=30)
+        writer.communicate(timeout=120)
     assert [writer.returncode for writer in writers] == [0, 0]
     assert vault.read("counter") == b"80"

@@ -349,12 +349,13 @@ def test_a_job_whose_lease_ran_out_is_claimed_again(journal: Journal) -> None:
     assert journal.claim(["work"], LEASE_S) is None
 
 
-def test_a_heartbeat_keeps_the_lease(journal: Journal) -> None:
+def test_a_heartbeat_keeps_the_lease(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     journal.enqueue("work", "", {})
-    job = journal.claim(["work"], 0.2)
+    start = time.time()
+    job = journal.claim(["work"], LEASE_S)
     assert job is not None
-    assert journal.heartbeat(job, 0, 1, LEASE_S)
-    time.sleep(0.25)
+    assert journal.heartbeat(job, 0, 1, 3 * LEASE_S)
+    monkeypatch.setattr("time.time", lambda: start + 2 * LEASE_S)
     assert journal.claim(["work"], LEASE_S) is None
 
 
