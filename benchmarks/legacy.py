@@ -27,8 +27,7 @@ from scrimshaw.config import EmbeddingSettings, Settings
 from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.linting import project_files
-from scrimshaw.engine.moving_paths import apply, planned
+from scrimshaw.engine.lint import apply_repairs, list_project_files, plan_repairs
 from scrimshaw.ingest.references import Reference, Rename, references
 from scrimshaw.models import Degradation
 from scrimshaw.search.results import SearchRequest
@@ -89,7 +88,7 @@ def main(arguments: list[str] | None = None) -> None:
             _report("before", settings)
             before = _searched(engine, given.data)
             renames = (*RENAMES, *_homes(settings))
-            changed = apply(engine, planned(engine, renames), renames, actor="benchmark")
+            changed = apply_repairs(engine, plan_repairs(engine, renames), renames, actor="benchmark")
             print(f"{len(changed)} memories rewritten")
             _fill(engine)
             _report("after", settings)
@@ -129,7 +128,7 @@ def _report(when: str, settings: Settings) -> None:
 
 def _followed(settings: Settings) -> list[tuple[int, tuple[Reference, ...]]]:
     """Of each active memory how many references can be judged, and which of them are stale."""
-    known = project_files(settings)
+    known = list_project_files(settings)
     counted = []
     for path in sorted((settings.folder / MEMORIES).resolve().rglob("*.md")):
         found = [one for one in references(path.read_text("utf-8")) if _is_judged(one)]

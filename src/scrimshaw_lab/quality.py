@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.engine.quality_figures import BANDS, band
+from scrimshaw.engine.lint import BANDS, band
 from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.ingest.quality import Verdict
 from scrimshaw_lab.labelled import lines_of

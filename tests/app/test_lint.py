@@ -11,10 +11,9 @@ from typing import Any
 
 import pytest
 
-from scrimshaw.app.cli import sarif
+from scrimshaw.app.cli.lint import SCHEMA, sarif_log
 from scrimshaw.app.cli.main import main
-from scrimshaw.engine.linting import Linted, LintState
-from scrimshaw.engine.quality_figures import Measure, band
+from scrimshaw.engine.lint import Linted, LintState, Measure, band
 
 NOTE = """\
 ---
@@ -144,7 +143,7 @@ class TestSarif:
         log = json.loads(out)
         (run,) = log["runs"]
         assert code == 1
-        assert (log["version"], log["$schema"]) == ("2.1.0", sarif.SCHEMA)
+        assert (log["version"], log["$schema"]) == ("2.1.0", SCHEMA)
         rules = run["tool"]["driver"]["rules"]
         assert len({rule["id"] for rule in rules}) == len(rules)
         for rule in rules:
@@ -160,14 +159,14 @@ class TestSarif:
         linted = Linted(
             path="a b/ü.md", state=LintState.WARNED, score=0.9, flags=("odd_thing",), reasons=("odd",), lines=(0,)
         )
-        (run,) = sarif.log([linted])["runs"]
+        (run,) = sarif_log([linted])["runs"]
         (result,) = run["results"]
         check_result(result, run["tool"]["driver"]["rules"])
         assert (result["ruleId"], result["level"]) == ("odd_thing", "warning")
         assert result["locations"][0]["physicalLocation"] == {"artifactLocation": {"uri": "a%20b/%C3%BC.md"}}
 
     def test_nothing_found_is_a_log_without_results(self) -> None:
-        assert sarif.log([])["runs"][0]["results"] == []
+        assert sarif_log([])["runs"][0]["results"] == []
 
 
 def check_result(result: dict[str, Any], rules: list[dict[str, Any]]) -> None:
@@ -315,5 +314,5 @@ class TestQualityFigures:
         ("count", "at_most", "met"), [(2, True, True), (3, True, False), (2, False, True), (1, False, False)]
     )
     def test_a_target_is_met_where_it_is_reached(self, count: int, at_most: bool, met: bool) -> None:
-        measure = Measure(name="m", count=count, of=100, target=0.02, at_most=at_most, source="")
+        measure = Measure(name="m", count=count, of=100, target=0.02, at_most=at_most)
         assert measure.is_met is met

@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 
 from scrimshaw.app.cli import options, render
+from scrimshaw.app.cli.lint import show_quality
 from scrimshaw.app.cli.memory import existing, fill_few, open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note_degradations, show
-from scrimshaw.app.cli.quality import show_quality
 from scrimshaw.engine import counts, index, read
 from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.quality_figures import DAYS
+from scrimshaw.engine.lint import DAYS
 from scrimshaw.models import Filters, Intent
 from scrimshaw.search.results import SearchRequest
 

@@ -1,30 +1,37 @@
-"""The command that judges memory files, and follows files that moved: lint."""
+"""The command that judges memory files and follows files that moved: lint, as text, JSON or SARIF 2.1.0."""
 
 from __future__ import annotations
 
 import shlex
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import typer
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from rich.console import Console
+from rich.text import Text
 
-from scrimshaw.app.cli import options, sarif
+from scrimshaw import __version__
+from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import existing, open_memory, settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, show, show_json
-from scrimshaw.engine import linting, moving_paths
-from scrimshaw.engine.linting import Linted, LintState
-from scrimshaw.engine.moving_paths import Repair
+from scrimshaw.config import Settings
+from scrimshaw.engine import lint as engine_lint
+from scrimshaw.engine.lint import Linted, LintState, Measure, QualityFigures, Repair
 from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.references import Rename
+from scrimshaw.toml_text import parse_toml
 
 app = typer.Typer()
 
-STYLES = {
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+_STYLES = {
     LintState.REJECTED: "bold red",
     LintState.WARNED: "yellow",
     LintState.SKIPPED: "dim",
@@ -32,7 +39,7 @@ STYLES = {
 }
 
 
-class Format(StrEnum):
+class LintFormat(StrEnum):
     """How the verdicts are written; SARIF is what code hosts show beside the lines of a change."""
 
     TEXT = "text"
@@ -40,7 +47,7 @@ class Format(StrEnum):
     SARIF = "sarif"
 
 
-class Report(Struct, frozen=True, kw_only=True):
+class LintReport(Struct, frozen=True, kw_only=True):
     """The verdicts, worst first, how many there are of each, and references in all and stale."""
 
     files: tuple[Linted, ...]
@@ -63,7 +70,7 @@ def lint(
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; without, the project's memories.")
     ] = None,
-    format_: Annotated[Format, typer.Option("--format", help="How to print.")] = Format.TEXT,
+    format_: Annotated[LintFormat, typer.Option("--format", help="How to print.")] = LintFormat.TEXT,
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings and skipped files too.")] = False,
     references: Annotated[bool, typer.Option("--references", help="Name references that lead nowhere.")] = False,
     fix_paths: Annotated[
@@ -85,25 +92,25 @@ def lint(
     if paths and (fix_paths or propose):
         raise typer.BadParameter("Paths are followed in the project's memories; give no PATH.")
     if propose:
-        show(_proposed(project), as_json, _render_renames)
+        show(_propose(project), as_json, _render_renames)
         return
     if fix_paths:
-        show(_fixed(project, fix_paths, dry_run, yes), as_json, _render_repairs)
+        show(_repair(project, fix_paths, dry_run, yes), as_json, _render_repairs)
         return
     settings = settings_of(project) if paths else existing(project)
-    report = _report(linting.lint(settings, paths or (), follow=references))
-    if format_ == Format.SARIF:
-        show_json(sarif.log(report.files))
+    report = _report(engine_lint.lint(settings, paths or (), follow=references))
+    if format_ == LintFormat.SARIF:
+        show_json(sarif_log(report.files))
     else:
-        show(report, as_json or format_ == Format.JSON, _render)
+        show(report, as_json or format_ == LintFormat.JSON, _render)
     states = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
     if any(one.state in states for one in report.files):
         raise typer.Exit(1)
 
 
-def _report(found: list[Linted]) -> Report:
+def _report(found: list[Linted]) -> LintReport:
     counts = Counter(one.state for one in found)
-    return Report(
+    return LintReport(
         files=tuple(found),
         counts={str(state): counts[state] for state in LintState},
         references=sum(one.references for one in found),
@@ -111,21 +118,21 @@ def _report(found: list[Linted]) -> Report:
     )
 
 
-def _fixed(project: Path | None, renames: list[str], dry_run: bool, yes: bool) -> Repaired:
-    wanted = [moving_paths.rename_of(text) for text in renames]
+def _repair(project: Path | None, renames: list[str], dry_run: bool, yes: bool) -> Repaired:
+    wanted = [engine_lint.parse_rename(text) for text in renames]
     with open_memory(project) as engine:
-        repairs = moving_paths.planned(engine, wanted)
+        repairs = engine_lint.plan_repairs(engine, wanted)
         if repairs and not dry_run:
             number = sum(len(repair.paths) for repair in repairs)
             confirm(f"Rewrite {number} paths in {len(repairs)} memories?", yes)
-            moving_paths.apply(engine, repairs, wanted, actor="human")
+            engine_lint.apply_repairs(engine, repairs, wanted, actor="human")
     return Repaired(memories=tuple(repairs), dry_run=dry_run)
 
 
-def _proposed(project: Path | None) -> list[Rename]:
+def _propose(project: Path | None) -> list[Rename]:
     with open_memory(project) as engine:
         try:
-            return moving_paths.worth_following(engine)
+            return engine_lint.propose_renames(engine)
         except StorageFailure as error:
             raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
 
@@ -135,9 +142,9 @@ def _render_renames(console: Console, renames: list[Rename]) -> None:
     console.print(line(f"scrimshaw lint {options_} --dry-run" if renames else "No stale reference follows a rename."))
 
 
-def _render(console: Console, report: Report) -> None:
+def _render(console: Console, report: LintReport) -> None:
     for one in report.files:
-        _file(console, one)
+        _render_file(console, one)
     counts = ", ".join(f"{count} {state}" for state, count in report.counts.items() if count)
     console.print(f"{len(report.files)} files: {counts or 'nothing to judge'}")
     if report.references:
@@ -145,10 +152,10 @@ def _render(console: Console, report: Report) -> None:
         console.print(f"{report.stale} of {report.references} references lead nowhere ({share:.1%})")
 
 
-def _file(console: Console, one: Linted) -> None:
+def _render_file(console: Console, one: Linted) -> None:
     flags = f"  {' '.join(one.flags)}" if one.flags else ""
     score = "     " if one.state == LintState.SKIPPED else f"{one.score:5.2f}"
-    console.print(line((f"{one.state:<8}", STYLES[one.state]), f" {score}  ", (one.path, "cyan"), (flags, "dim")))
+    console.print(line((f"{one.state:<8}", _STYLES[one.state]), f" {score}  ", (one.path, "cyan"), (flags, "dim")))
     for reason, number in zip(one.reasons, one.lines, strict=True):
         console.print(line(f"         {f'line {number}: ' if number else ''}{reason}"))
     lines: dict[str, list[int]] = {}
@@ -166,3 +173,89 @@ def _render_repairs(console: Console, result: Repaired) -> None:
             console.print(line((repair.id, "cyan"), f"  {len(repair.paths)} paths rewritten"))
     verb = "would change" if result.dry_run else "changed"
     console.print(f"{len(result.memories)} memories {verb}")
+
+
+# SARIF
+
+
+def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
+    """A log of one run: a rule per flag that occurs or is known, a result per reason and per stale reference.
+
+    Paths are relative URIs under the project. A result has a line where it is known.
+    """
+    rules: Mapping[str, Mapping[str, str]] = parse_toml(
+        Path(__file__).with_name("lint_rules.toml").read_text(encoding="utf-8")
+    )
+    results = [result for one in found for result in _list_results(one)]
+    names = list(dict.fromkeys([*rules, *(str(result["ruleId"]) for result in results)]))
+    for result in results:
+        result["ruleIndex"] = names.index(result["ruleId"])
+    driver = {
+        "name": "scrimshaw lint",
+        "version": __version__,
+        "rules": [_describe_rule(name, rules.get(name, {})) for name in names],
+    }
+    return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
+
+
+def _describe_rule(name: str, texts: Mapping[str, str]) -> dict[str, Any]:
+    means = texts.get("means", f"The quality gate found {name.replace('_', ' ')}.")
+    return {
+        "id": name,
+        "name": name.title().replace("_", ""),
+        "shortDescription": {"text": means},
+        "fullDescription": {"text": means},
+        "help": {"text": texts.get("remedy", "See the message.")},
+        "defaultConfiguration": {"level": "warning"},
+    }
+
+
+def _list_results(one: Linted) -> Iterator[dict[str, Any]]:
+    level = {LintState.REJECTED: "error", LintState.SKIPPED: "note"}.get(one.state, "warning")
+    unnamed = "skipped_file" if one.state == LintState.SKIPPED else "quality_defect"
+    flags = one.flags if len(one.flags) == len(one.reasons) else (unnamed,) * len(one.reasons)
+    for flag, reason, number in zip(flags, one.reasons, one.lines, strict=True):
+        yield _result(flag, level, reason, one.path, number)
+    for reference in one.stale:
+        yield _result("dead_reference", "warning", f"{reference.path} leads nowhere.", one.path, reference.line)
+
+
+def _result(rule: str, level: str, message: str, path: str, number: int) -> dict[str, Any]:
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(path)}}
+    if number:
+        place["region"] = {"startLine": number}
+    return {"ruleId": rule, "level": level, "message": {"text": message}, "locations": [{"physicalLocation": place}]}
+
+
+# Figures of `scrimshaw stats --quality`
+
+
+def show_quality(settings: Settings, days: float, as_json: bool) -> None:
+    """Count and print the figures of the newest memories; reads files alone, no index."""
+    figures = engine_lint.quality_figures(settings, days=days)
+    if as_json:
+        measures = [{**to_builtins(one), "share": one.share, "met": one.is_met} for one in figures.measures]
+        show_json({**to_builtins(figures), "measures": measures})
+    else:
+        show(figures, False, _render_figures)
+
+
+def _render_figures(console: Console, figures: QualityFigures) -> None:
+    console.print(f"{figures.files} memories created since {figures.since[:10]} ({figures.days:g} days)")
+    for measure in figures.measures:
+        console.print(_render_measure(measure))
+    console.print("bands " + ", ".join(f"{name} {count}" for name, count in figures.bands.items()))
+    if figures.undated:
+        console.print(f"{figures.undated} files say no time of creation and are left out")
+    if figures.unreadable:
+        console.print(f"{figures.unreadable} files cannot be read; `scrimshaw lint` names them")
+
+
+def _render_measure(measure: Measure) -> Text:
+    word, style = ("met", "green") if measure.is_met else ("missed", "bold red")
+    if measure.share is None:
+        word, style = "none", "dim"
+    share = "     -" if measure.share is None else f"{measure.share:6.1%}"
+    bound = "at most" if measure.at_most else "at least"
+    numbers = f"{measure.count} of {measure.of}, {bound} {measure.target:.0%}"
+    return line((f"{word:<7}", style), f"{measure.name:<24}{share}  {numbers}")

@@ -9,8 +9,7 @@ from tests.conftest import OpenMemory
 
 from scrimshaw.config import Settings, load
 from scrimshaw.engine import Engine, index
-from scrimshaw.engine.linting import Linted, LintState, lint
-from scrimshaw.engine.moving_paths import apply, folder_rename, planned, rename_of
+from scrimshaw.engine.lint import Linted, LintState, apply_repairs, folder_rename, lint, parse_rename, plan_repairs
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.models import Action, SourceFile
 from scrimshaw.storage.scan import scan
@@ -125,18 +124,18 @@ class TestMovingPaths:
             (project / name).parent.mkdir(parents=True, exist_ok=True)
             (project / name).write_bytes(text.encode())
         index.scan(engine)
-        renames = [rename_of("./old/=new")]
-        (repair,) = planned(engine, renames)
+        renames = [parse_rename("./old/=new")]
+        (repair,) = plan_repairs(engine, renames)
         assert (repair.id, repair.paths) == ("a", (("old/home/plan.md", "new/home/plan.md"),))
         assert "+key_files: [new/home/plan.md]" in repair.diff.splitlines()
         assert {name: (project / name).read_text() for name in files} == files
 
-        (changed,) = apply(engine, [repair], renames, actor="human")
+        (changed,) = apply_repairs(engine, [repair], renames, actor="human")
         after = files[".scrimshaw/memories/a.md"].replace("[old/home", "[new/home").replace("`old/home", "`new/home")
         assert (project / ".scrimshaw/memories/a.md").read_text() == after
         assert (project / "docs/guide.md").read_text() == files["docs/guide.md"]
         assert changed.id == "a"
-        assert planned(engine, renames) == []
+        assert plan_repairs(engine, renames) == []
 
         newest = engine.journal.history("a", 1)[0]
         assert (newest["action"], newest["actor"], newest["reason"]) == (
@@ -149,7 +148,7 @@ class TestMovingPaths:
     @pytest.mark.parametrize("text", ["", "old", "=new", "a=a", "a/=a", "/=b"])
     def test_what_renames_nothing_is_refused(self, text: str) -> None:
         with pytest.raises(InvalidRequest, match="is no rename"):
-            rename_of(text)
+            parse_rename(text)
 
     @pytest.mark.parametrize(
         ("old", "new", "expected"),
@@ -164,7 +163,7 @@ class TestMovingPaths:
         assert folder_rename(old, new) == expected
 
     def test_windows_separators_are_taken(self) -> None:
-        assert rename_of(r"old\home=.\new\ ".strip()) == ("old/home", "new")
+        assert parse_rename(r"old\home=.\new\ ".strip()) == ("old/home", "new")
 
 
 def test_fixtures_and_scratch_of_documents_are_no_memories(open_memory: OpenMemory, project: Path) -> None:

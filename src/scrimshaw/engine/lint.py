@@ -1,0 +1,426 @@
+"""Judging memory files as they are on disk: by the quality gate, by where their references lead, and in figures.
+
+Only following a rename writes: references to files that moved become references to their new places.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from difflib import unified_diff
+from enum import StrEnum
+from functools import cache, partial
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrimshaw.config import Settings
+from scrimshaw.engine.core import MEMORIES, Engine
+from scrimshaw.engine.quality import judged
+from scrimshaw.engine.write import rewrite
+from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
+from scrimshaw.ingest import sheet
+from scrimshaw.ingest.front_matter import parse_quality, parse_time
+from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
+from scrimshaw.ingest.quality import Verdict
+from scrimshaw.ingest.quality_rules import Case, decisions
+from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten, stale
+from scrimshaw.models import Action, Entry, Filters, Memory, Skip
+from scrimshaw.storage.discover import SPEC_FOLDERS
+from scrimshaw.storage.git import moved_files
+from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.scan import Limits, Source, scan
+
+UNREADABLE = "unreadable_file"
+_QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
+_MOST_RENAMES = 3
+
+# The window of the figures: two weeks show a change of habit.
+DAYS = 14
+# Least score of each band; chosen so that a note with one weakness is still a B.
+BANDS: Mapping[str, float] = {"A": 0.85, "B": 0.65, "C": 0.40, "D": 0.0}
+
+
+class LintState(StrEnum):
+    """What lint says of a file, worst first; a skipped file was not read, for the reason it carries."""
+
+    REJECTED = "rejected"
+    WARNED = "warned"
+    SKIPPED = "skipped"
+    CLEAN = "clean"
+
+
+class Linted(Struct, frozen=True, kw_only=True):
+    """The verdict on one file, named relative to the project where it is in it."""
+
+    path: str
+    state: LintState
+    #: Of the quality gate, 0..1.
+    score: float = 0.0
+    flags: tuple[str, ...] = ()
+    #: Each with its line, 0 where that is not known.
+    reasons: tuple[str, ...] = ()
+    lines: tuple[int, ...] = ()
+    #: References in all, and those that lead nowhere.
+    references: int = 0
+    stale: tuple[Reference, ...] = ()
+
+
+class Repair(Struct, frozen=True, kw_only=True):
+    """What renames make of one memory: the stale paths with their new names, each once, and the change as a diff."""
+
+    id: str
+    path: str
+    paths: tuple[Rename, ...]
+    diff: str
+
+
+@dataclass(frozen=True)
+class ProjectFiles:
+    """What references of a project's memories may lead to; existence is asked of the disk once per path."""
+
+    project: Path
+    roots: tuple[str, ...]
+    names: Collection[str]
+    exists: Callable[[str], bool]
+
+    def stale(self, found: Sequence[Reference], path: Path) -> tuple[Reference, ...]:
+        """The references of a file that lead nowhere; none for a file outside of the project."""
+        if not path.is_relative_to(self.project):
+            return ()
+        folder = path.parent.relative_to(self.project).as_posix()
+        return stale(found, "" if folder == "." else folder, self.exists, roots=self.roots, names=self.names)
+
+    def changes(self, text: str, path: Path, renames: Sequence[Rename]) -> list[tuple[Reference, str]]:
+        """The stale references of a file that the renames change, each with its new path."""
+        folder = path.parent.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else ""
+        new = ((one, moved(one, folder, renames)) for one in self.stale(references(text), path))
+        return [(one, target) for one, target in new if target != one.path]
+
+
+def list_project_files(settings: Settings) -> ProjectFiles:
+    """The files of a project as of now: its root, its vault and its spec folders are where paths may start."""
+    project = settings.project.resolve()
+    vault = (settings.folder / MEMORIES).resolve()
+    inside = (vault.relative_to(project).as_posix(),) if vault.is_relative_to(project) else ()
+    ids = [path.relative_to(vault).as_posix().removesuffix(SUFFIX) for path in list_markdown(settings, vault)]
+    return ProjectFiles(
+        project=project,
+        roots=("", *inside, *(folder for folder in SPEC_FOLDERS if (project / folder).is_dir())),
+        names=frozenset(name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2])),
+        exists=cache(partial(_exists, project)),
+    )
+
+
+def _exists(project: Path, path: str) -> bool:
+    try:
+        return (project / path).exists()
+    except OSError:  # such as a name that no file can have
+        return False
+
+
+def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False) -> list[Linted]:
+    """The verdict on every Markdown file under `paths`, without any on those of the project's vault; worst first.
+
+    With `follow` also where their references lead; stale ones make a clean file a warned one. Raises NotFound for a
+    path that is not there.
+    """
+    known = list_project_files(settings) if follow else None
+    found = [
+        Linted(path=_relative(settings, Path(file.path)), state=LintState.SKIPPED, reasons=(file.reason,), lines=(0,))
+        if isinstance(file, Skip)
+        else _lint_file(settings, file, known)
+        for file in _list_files(settings, paths or [settings.folder / MEMORIES])
+    ]
+    order = {state: place for place, state in enumerate(LintState)}
+    return sorted(found, key=lambda one: (order[one.state], one.score, one.path))
+
+
+def list_markdown(settings: Settings, folder: Path) -> list[Path]:
+    """The Markdown files below a folder as a vault would read them; none where there is no folder."""
+    root = folder.resolve()
+    found = _list_below(settings, root) if root.is_dir() else iter(())
+    return [path for path in found if isinstance(path, Path)]
+
+
+def read_markdown(path: Path) -> str | None:
+    """The text of a file, None where it cannot be read or is not text."""
+    try:
+        return decode_text(path.read_bytes(), str(path))
+    except (OSError, UnreadableFile):
+        return None
+
+
+def _list_files(settings: Settings, paths: Sequence[Path]) -> Iterator[Path | Skip]:
+    """Every file once, however often it is named."""
+    seen: set[Path] = set()
+    for path in paths:
+        if not path.exists():
+            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
+        for file in _list_below(settings, path) if path.is_dir() else [path.resolve()]:
+            if isinstance(file, Skip):
+                yield file
+            elif file not in seen:
+                seen.add(file)
+                yield file
+
+
+def _list_below(settings: Settings, folder: Path) -> Iterator[Path | Skip]:
+    limits = Limits(max_bytes=settings.index.max_file_bytes)
+    for file in scan(Source(name="lint", root=folder), limits):
+        yield file if isinstance(file, Skip) else Path(file.path)
+
+
+def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Linted:
+    name = _relative(settings, path)
+    try:
+        file = parse_memory_file(path.read_bytes(), name)
+        file.raise_problem()
+    except UnreadableFile as error:
+        return _unreadable(name, error.message, int(error.details.get("line", 0)))
+    except OSError as error:
+        return _unreadable(name, f"{name} cannot be read: {error.strerror}.")
+    verdict = judged(settings, file)
+    found = references(file.text) if known and path.is_relative_to(known.project) else ()
+    dead = known.stale(found, path) if known else ()
+    warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
+    return Linted(
+        path=name,
+        state=warned if verdict.accepted else LintState.REJECTED,
+        score=verdict.score,
+        flags=verdict.flags,
+        reasons=verdict.reasons,
+        lines=tuple(_line_of(reason, file.text) for reason in verdict.reasons),
+        references=len(found),
+        stale=dead,
+    )
+
+
+def _line_of(reason: str, text: str) -> int:
+    """The first line that holds most of what a reason quotes; 0 where none holds any."""
+    pieces = [match[1] or match[2] for match in _QUOTED.finditer(reason)]
+    best = [sum(piece in line for piece in pieces) for line in text.splitlines()]
+    most = max(best, default=0)
+    return best.index(most) + 1 if most else 0
+
+
+def _unreadable(name: str, reason: str, line: int = 0) -> Linted:
+    return Linted(path=name, state=LintState.REJECTED, flags=(UNREADABLE,), reasons=(reason,), lines=(line,))
+
+
+def _relative(settings: Settings, path: Path) -> str:
+    project = settings.project.resolve()
+    return (path.relative_to(project) if path.is_relative_to(project) else path).as_posix()
+
+
+# References that follow files which moved
+
+
+def parse_rename(text: str) -> Rename:
+    """`OLD=NEW` as a rename, without slashes at the ends; NEW may be empty. Raises InvalidRequest."""
+    old, equals, new = (part.strip() for part in text.replace("\\", "/").partition("="))
+    old, new = old.removeprefix("./").rstrip("/"), new.removeprefix("./").rstrip("/")
+    if not equals or not old or old == new:
+        raise InvalidRequest(f"{text!r} is no rename.", "Write OLD=NEW, such as specs=.opencode/specs.")
+    return old, new
+
+
+def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
+    """What the renames would change in the memories of the project's own vault, by id; nothing is written.
+
+    Only stale references follow a rename: one that still leads somewhere stays, and so does one already renamed.
+    """
+    known = list_project_files(engine.settings)
+    repairs = []
+    for memory in _own_memories(engine):
+        path = Path(memory.path)
+        before = read_markdown(path) or ""
+        if changes := known.changes(before, path, renames):
+            after, paths = rewritten(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
+            name = _relative(engine.settings, path)
+            lines = unified_diff(before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", n=0, lineterm="")
+            repairs.append(Repair(id=memory.id, path=memory.path, paths=tuple(paths), diff="\n".join(lines)))
+    return repairs
+
+
+def propose_renames(engine: Engine) -> list[Rename]:
+    """The renames in git's history, oldest first, that a stale reference would follow to a file that is there.
+
+    Raises StorageFailure where git is missing or the project is in no repository.
+    """
+    renames = list(dict.fromkeys(folder_rename(old, new) for old, new in moved_files(engine.settings.project)))
+    known = list_project_files(engine.settings)
+    useful: set[Rename] = set()
+    for memory in _own_memories(engine):
+        path = Path(memory.path)
+        for reference in known.stale(references(read_markdown(path) or ""), path):
+            useful.update(_follow(reference.path, renames, known))
+    return [rename for rename in renames if rename in useful]
+
+
+def folder_rename(old: str, new: str) -> Rename:
+    """The rename of a file as that of the folders in front of what both paths end in."""
+    olds, news = old.split("/"), new.split("/")
+    while len(olds) > 1 and len(news) > 1 and olds[-1] == news[-1]:
+        del olds[-1], news[-1]
+    return "/".join(olds), "/".join(news)
+
+
+def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> list[Memory]:
+    """Rewrite the references in the memories of `repairs`: recorded, the text before kept for undo.
+
+    Each file is read again under the lock. Raises like `write.update`; what was rewritten until then stays.
+    """
+    known = list_project_files(engine.settings)
+
+    def follow(file: MemoryFile, path: Path) -> MemoryFile:
+        return parse_memory_file(rewritten(file.text, known.changes(file.text, path, renames)))
+
+    texts = ", ".join(f"{old} -> {new or '.'}" for old, new in renames[:_MOST_RENAMES])
+    more = f" and {len(renames) - _MOST_RENAMES} more" if len(renames) > _MOST_RENAMES else ""
+    changed = []
+    for repair in repairs:
+        entry = Entry(
+            action=Action.UPDATE,
+            memory_id=repair.id,
+            reason=f"paths renamed: {texts}{more}",
+            prior_hash="",
+            new_hash="",
+            actor=actor,
+        )
+        memory, _ = rewrite(engine, repair.id, partial(follow, path=Path(repair.path)), entry)
+        changed.append(memory)
+    return changed
+
+
+def _own_memories(engine: Engine) -> list[Memory]:
+    """The writable memories of the project: those of the user's own vault speak of other projects too."""
+    own = Filters(source=engine.sources[0].name, include_deprecated=True)
+    return [memory for memory in engine.index.select(own, sort="id", limit=-1, offset=0) if memory.writable]
+
+
+def _follow(path: str, renames: Sequence[Rename], known: ProjectFiles) -> list[Rename]:
+    """The renames that bring a path to a file that is there; none where they lead nowhere either."""
+    steps = []
+    for rename in renames:
+        after = renamed(path, [rename])
+        if after != path:
+            path = after
+            steps.append(rename)
+    return steps if known.exists(path) else []
+
+
+# Figures of the newest memories
+
+
+class Measure(Struct, frozen=True, kw_only=True):
+    """A share of `of` files, and its target: the share may be at most that, or has to be at least that."""
+
+    name: str
+    count: int
+    of: int
+    target: float
+    at_most: bool
+
+    @property
+    def share(self) -> float | None:
+        """0..1; None without files."""
+        return self.count / self.of if self.of else None
+
+    @property
+    def is_met(self) -> bool:
+        """Whether the target is met; without files nothing is missed."""
+        share = self.share
+        return share is None or (share <= self.target if self.at_most else share >= self.target)
+
+
+class QualityFigures(Struct, frozen=True, kw_only=True):
+    """The figures of the memories created since `since` (ISO date and time)."""
+
+    days: float
+    since: str
+    files: int
+    #: Files that state no time of creation and are left out, and files that are no memories.
+    undated: int
+    unreadable: int
+    bands: Mapping[str, int]
+    measures: tuple[Measure, ...]
+
+
+class JudgedFile(Struct, frozen=True):
+    """A memory file taken apart, and the gate's verdict."""
+
+    sheet: sheet.Sheet
+    verdict: Verdict
+
+
+def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | None = None) -> QualityFigures:
+    """Judge every memory of the project's vault again, and count those created in the last `days` days."""
+    since = (now or datetime.now(UTC)) - timedelta(days=days)
+    paths = list_markdown(settings, settings.folder / MEMORIES)
+    found = [
+        JudgedFile(sheet.read(file), judged(settings, file))
+        for path in paths
+        if (text := read_markdown(path)) is not None and (file := parse_memory_file(text, path.stem))
+    ]
+    dates = [_created(file.sheet) for file in found]
+    new = [file for file, created in zip(found, dates, strict=True) if created and created >= since]
+    counts = Counter(band(file.verdict.score) for file in new)
+    return QualityFigures(
+        days=days,
+        since=since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        files=len(new),
+        undated=dates.count(None),
+        unreadable=len(paths) - len(found),
+        bands={name: counts[name] for name in BANDS},
+        measures=tuple(_measure(new)),
+    )
+
+
+def band(score: float) -> str:
+    """The band of a score, A to D."""
+    return next(name for name, least in BANDS.items() if score >= least)
+
+
+def _created(found: sheet.Sheet) -> datetime | None:
+    """When a file says it was made; a time without an offset is taken as UTC."""
+    times = (parse_time(found.values.get(key)) for key in ("created", "created_at"))
+    text = next(filter(None, times), "")
+    if not text:
+        return None
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
+    # A note that somebody wrote is no record of a session.
+    sessions = [file for file in files if Case(file.sheet, None, ()).shows_session]
+
+    def measure(name: str, holds: list[bool], target: float, *, at_most: bool = True) -> Measure:
+        return Measure(name=name, count=sum(holds), of=len(holds), target=target, at_most=at_most)
+
+    def flagged(flag: str) -> list[bool]:
+        return [flag in file.verdict.flags for file in files]
+
+    def lacking(*keys: str) -> list[bool]:
+        return [not any(file.sheet.phrases(key) for key in keys) for file in files]
+
+    yield measure("placeholder leakage", flagged("has_placeholders"), 0.02)
+    yield measure("fallback decisions", flagged("has_fallback_decision"), 0.10)
+    yield measure("contamination", flagged("has_contamination"), 0.01)
+    yield measure("empty trigger phrases", lacking("trigger_phrases"), 0.05)
+    yield measure("empty topics", lacking("topics", "key_topics"), 0.05)
+    yield measure("decisions captured", [bool(decisions(file.sheet)) for file in sessions], 0.70, at_most=False)
+    good = [band(file.verdict.score) in ("A", "B") for file in files]
+    yield measure("bands A and B", good, 0.70, at_most=False)
+    yield measure("score and flags present", [_is_scored(file.sheet) for file in files], 1.0, at_most=False)
+
+
+def _is_scored(found: sheet.Sheet) -> bool:
+    """Whether the front matter holds a score and a list of flags, empty or not."""
+    quality = found.values.get("quality")
+    has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in found.values
+    return has_flags and parse_quality(found.values) is not None
