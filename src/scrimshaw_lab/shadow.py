@@ -98,7 +98,7 @@ def shadows(engine: Engine, queries: Sequence[JudgedQuery], *, seed: int = 0) ->
     chance = Random(seed)
     for query in queries:
         request = SearchRequest(query=query.query, limit=DEPTH, constitutional=False)
-        around = replace(sessions.surroundings(engine, None, query.query, DEPTH), boosts=None)
+        around = replace(sessions.session_context(engine, None, query.query, DEPTH), boosts=None)
         base = _ids(engine, request, around)
         drawn = chance.sample(base, min(ITEMS, len(base)))
         for case, linked in ((Case.RANDOM, drawn), (Case.RELEVANT, _best(query)), (Case.UNBOUNDED, drawn)):
@@ -111,7 +111,7 @@ def working_with(engine: Engine, linked: Sequence[str]) -> Session:
     for memory in reversed(linked):
         text = redact(f"read {memory}")
         item = NewItem(text=text, kind=ItemKind.FILE, attention=ATTENTION, memory_id=memory)
-        sessions.observe(engine, session.id, item)
+        sessions.remember_item(engine, session.id, item)
     return engine.sessions.get(session.id) or session
 
 
@@ -192,7 +192,7 @@ def known_items(engine: Engine, count: int, *, seed: int = 0) -> list[JudgedQuer
 def _shadow(
     engine: Engine, query: JudgedQuery, case: Case, base: Sequence[str], session: Session, request: SearchRequest
 ) -> Shadow:
-    session_ms, around = _timed(lambda: sessions.surroundings(engine, session, query.query, DEPTH))
+    session_ms, around = _timed(lambda: sessions.session_context(engine, session, query.query, DEPTH))
     boosts = around.boosts
     if case == Case.UNBOUNDED:
         boosts = unbounded(sessions.attention_by_memory(engine, session))

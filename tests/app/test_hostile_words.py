@@ -51,7 +51,7 @@ def agent(engine: Engine, vault: Path) -> Agent:
         attention=0.9,
         source=ItemSource(source_tool="Stop", source_call_id="c", trust=Trust.AGENT),
     )
-    sessions.observe(engine, "s", words)
+    sessions.remember_item(engine, "s", words)
     return agent
 
 

@@ -18,7 +18,7 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, importing, open_engine
-from scrimshaw.engine.consolidating import consolidate, propose
+from scrimshaw.engine.consolidation import consolidate, propose
 from scrimshaw.engine.drafts import ORIGIN
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.write import NewText, save

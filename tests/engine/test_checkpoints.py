@@ -74,7 +74,7 @@ def item(text: str) -> NewItem:
 
 def work(engine: Engine) -> None:
     """A session with working memory, a review of itself, and something shown."""
-    session = sessions.bind(engine, "s1")
+    session = sessions.bind_session(engine, "s1")
     assert session
     engine.sessions.remember("s1", item("the harbour is deep"), sessions_admit, now=1.0, modulus=100)
     engine.sessions.show("s1", {"a": "hash"}, now=2.0)
@@ -113,7 +113,7 @@ def wreck(engine: Engine) -> None:
     save(engine, "new/c", "Something else entirely.")
     link(engine, "docs/guide", "new/c", Relation.CAUSED)
     engine.sessions.drop("s1", [1])
-    sessions.bind(engine, "s2")
+    sessions.bind_session(engine, "s2")
 
 
 def test_a_checkpoint_holds_everything_durable(notes: Engine, home: Path) -> None:

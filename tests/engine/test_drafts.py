@@ -134,20 +134,20 @@ def rejected(engine: Engine, client: Client) -> str:
 
 
 def test_a_rejected_draft_can_be_read_but_not_found(engine: Engine, rejected: str, vault: Path) -> None:
-    (found,) = drafts.set_aside(engine)
+    (found,) = drafts.list_rejected(engine)
     assert (found.name, found.session) == (rejected, "0e24ab77-session")
     assert found.reasons
-    assert "tier: temporary" in drafts.text_of(engine, rejected)
+    assert "tier: temporary" in drafts.rejected_text(engine, rejected)
     index.scan(engine)
     assert not list(vault.rglob("*.md"))
     assert engine.index.count(Filters()) == {"": 0}
 
 
 def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
-    saved = drafts.promote(engine, rejected)
+    saved = drafts.promote_draft(engine, rejected)
     assert saved.status == "saved"
     assert engine.memory(saved.id).tier == Tier.NORMAL
-    assert drafts.set_aside(engine) == []
+    assert drafts.list_rejected(engine) == []
     assert read.get(engine, saved.id).body
     (row,) = engine.journal.history(saved.id)
     assert (row["actor"], row["session"], row["reason"]) == ("human", "0e24ab77-session", "promoted by hand")
@@ -158,23 +158,23 @@ def test_an_accepted_draft_replaces_the_rejected_one(engine: Engine, client: Cli
     client.asks("Fix it.")
     client.calls("Bash", {"command": "make"}, "ok")
     assert drafts.make_draft(engine, client.session).status == "rejected"
-    assert drafts.set_aside(engine)
+    assert drafts.list_rejected(engine)
     works(client)
     assert drafts.make_draft(engine, client.session).status == "accepted"
-    assert drafts.set_aside(engine) == []
+    assert drafts.list_rejected(engine) == []
 
 
 def test_discarding_removes_it(engine: Engine, rejected: str) -> None:
-    drafts.discard(engine, [rejected])
-    assert drafts.set_aside(engine) == []
+    drafts.discard_drafts(engine, [rejected])
+    assert drafts.list_rejected(engine) == []
     with pytest.raises(NotFound):
-        drafts.discard(engine, [rejected])
+        drafts.discard_drafts(engine, [rejected])
 
 
 def test_it_expires(engine: Engine, rejected: str) -> None:
-    assert drafts.expire(engine) == ([], [])
+    assert drafts.expire_drafts(engine) == ([], [])
     later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
-    assert drafts.expire(later) == ([rejected], [])
+    assert drafts.expire_drafts(later) == ([rejected], [])
 
 
 def test_a_temporary_memory_expires_unless_a_person_wrote_it(engine: Engine, vault: Path) -> None:
@@ -182,9 +182,9 @@ def test_a_temporary_memory_expires_unless_a_person_wrote_it(engine: Engine, vau
     saved = write.save(engine, write.NewText(content=text, tier=Tier.TEMPORARY))
     (vault / "mine.md").write_text("---\ntier: temporary\nupdated: 2020-01-01T00:00:00Z\n---\nMine.\n")
     index.scan(engine)
-    assert drafts.expire(engine) == ([], [])
+    assert drafts.expire_drafts(engine) == ([], [])
     later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
-    assert drafts.expire(later) == ([], [saved.id])
+    assert drafts.expire_drafts(later) == ([], [saved.id])
     assert (vault / "mine.md").exists()
     assert engine.journal.history(saved.id, 1)[0]["reason"] == "temporary, and its time is over"
 
@@ -197,7 +197,7 @@ def test_a_temporary_memory_that_was_edited_by_hand_meanwhile_does_not_expire(en
     file.write_text(file.read_text().replace("tier: temporary", "tier: critical"))
     Path(removed.path).unlink()
     later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
-    assert drafts.expire(later) == ([], [])
+    assert drafts.expire_drafts(later) == ([], [])
     assert "tier: critical" in file.read_text()
     assert engine.journal.history(edited.id, 1)[0]["action"] == "create"
 

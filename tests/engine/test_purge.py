@@ -142,7 +142,7 @@ def in_hook_log(engine: Engine, stack: ExitStack) -> str:
 
 
 def in_session(engine: Engine, stack: ExitStack) -> str:
-    sessions.bind(engine, "s1")
+    sessions.bind_session(engine, "s1")
     engine.sessions.describe("s1", task=f"find {NEEDLE}")
     seen = Observation(session="s1", kind=EventKind.TOOL, tool="Bash", call_id="1", text=Redacted(text=NEEDLE))
     engine.sessions.observe(seen, admit, now=1.0, modulus=100)
@@ -386,7 +386,7 @@ def remembered(engine: Engine) -> Path:
     write.update(engine, "deep/walrus", {}, content=f"{WALRUS}\nA second version of the note about ivory.")
     write.save(engine, write.NewText(content=f"Another: see the walrus.\n{NEEDLE}", id="other"))
     checkpoints.create(engine, "kept")
-    sessions.bind(engine, "s1")
+    sessions.bind_session(engine, "s1")
     path = ".scrimshaw/memories/deep/walrus.md"
     for number, of in enumerate((path, "")):
         seen = Observation(

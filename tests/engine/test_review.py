@@ -17,7 +17,7 @@ from scrimshaw.config import ForgettingSettings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.review import MOST_STABLE_DAYS, validate
-from scrimshaw.engine.sessions import as_memory
+from scrimshaw.engine.sessions import item_as_memory
 from scrimshaw.models import Item, ItemKind, ItemSource, Memory, MemoryType, Retention, Tier
 from scrimshaw.search.candidates import presence
 from scrimshaw.storage.ports import Review
@@ -231,7 +231,7 @@ def _memory(*, tier: Tier, type_: MemoryType) -> Memory:
     item = Item(
         session="s", number=1, text="x", kind=ItemKind.RESULT, attention=0.5, event=0, at=0.0, source=ItemSource()
     )
-    return replace(as_memory(item), tier=tier, type=type_, updated="2000-01-01")
+    return replace(item_as_memory(item), tier=tier, type=type_, updated="2000-01-01")
 
 
 def test_no_review_is_lost_between_three_at_once(agent: Agent) -> None:

@@ -211,8 +211,8 @@ def test_a_subject_with_recall_wording_keeps_memories_in_sight(agent: Agent) -> 
 
 def test_sessions_do_not_mix(library: Engine, clock: Clock) -> None:
     one, two = Agent(library, "one", clock), Agent(library, "two", clock)
-    sessions.bind(one.engine, "one")
-    sessions.bind(two.engine, "two")
+    sessions.bind_session(one.engine, "one")
+    sessions.bind_session(two.engine, "two")
     clock.wait(minutes=1)
     one.did("Read", "sealing wax of one", 0.9, memory_id="n01")
     two.did("Read", "sealing wax of two", 0.9, memory_id="n02")
@@ -236,7 +236,7 @@ def test_counters_are_their_own_and_continue(library: Engine) -> None:
     one, two = Agent(library, "one"), Agent(library, "two")
     one.passes(3)
     two.passes(5)
-    sessions.close(library, "one")
+    library.sessions.close("one", SessionState.COMPLETED, now=library.clock())
     one.passes(1)
     assert one.context("walrus")["session"]["events"] == 4
     assert two.context("walrus")["session"]["events"] == 5

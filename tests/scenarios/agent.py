@@ -73,22 +73,22 @@ class Agent:
 
     def did(self, tool: str, text: str, attention: float, kind: ItemKind = ItemKind.RESULT, **fields: Any) -> Item:
         """A finished tool call that is worth remembering."""
-        sessions.bind(self.engine, self.session)
+        sessions.bind_session(self.engine, self.session)
         source = ItemSource(source_tool=tool, source_call_id=f"call-{text[:8]}", extraction_rule_id=f"rule-{kind}")
         item = NewItem(text=redact(text), kind=kind, attention=attention, source=source, **fields)
-        return sessions.observe(self.engine, self.session, item)
+        return sessions.remember_item(self.engine, self.session, item)
 
     def passes(self, events: int) -> None:
         """Tool calls that are not worth remembering."""
-        sessions.bind(self.engine, self.session)
+        sessions.bind_session(self.engine, self.session)
         for _ in range(events):
             sessions.tick(self.engine, self.session)
 
     def attention(self) -> list[float]:
         """What working memory holds, most attended first, as attention now."""
-        session = sessions.bind(self.engine, self.session)
+        session = sessions.bind_session(self.engine, self.session)
         assert session
-        return [each.attention for each in sessions.attended(self.engine, session)]
+        return [attention for _, attention in sessions.rank_working_memory(self.engine, session)]
 
 
 def started(project: Path, environment: dict[str, str] | None = None, clock: Clock | None = None) -> Engine:

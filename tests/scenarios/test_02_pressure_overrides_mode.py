@@ -51,4 +51,4 @@ def test_another_session_is_under_no_pressure(agent: Agent) -> None:
     agent.engine.sessions.describe("long", context_used=0.85)
     reply = Agent(agent.engine, "fresh").context(TASK)
     assert (reply["mode"], reply["pressure_level"]) == ("deep", "UNKNOWN")
-    assert sessions.bind(agent.engine, "long") != sessions.bind(agent.engine, "fresh")
+    assert sessions.bind_session(agent.engine, "long") != sessions.bind_session(agent.engine, "fresh")

@@ -86,7 +86,7 @@ def test_what_leaves_a_full_memory_is_attended_least(engine: Engine) -> None:
         happens(engine, observed("S", number, call))
     session, settings = engine.sessions.get("S"), engine.settings.session
     assert session
-    ranked = working_memory.ranked(
+    ranked = working_memory.rank_items(
         engine.sessions.items("S"), session.counter, now=time.time(), settings=settings, event_decay=True
     )
     held = {item.number for item in engine.sessions.items("S", held=True)}

@@ -72,7 +72,7 @@ def test_the_session_became_a_memory_that_search_finds(after: Engine) -> None:
         assert drafted.memory_id in Agent(after).found(query, limit=5)
     text = after.index.bodies([drafted.memory_id])[drafted.memory_id]
     assert "offset in the token" in text
-    assert not drafts.set_aside(after)
+    assert not drafts.list_rejected(after)
 
 
 def test_nothing_was_saved_by_hand(after: Engine) -> None:

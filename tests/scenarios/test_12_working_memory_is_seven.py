@@ -49,7 +49,7 @@ def test_what_counts_is_the_score_as_it_has_faded(agent: Agent) -> None:
 
 def test_the_counter_goes_on(agent: Agent) -> None:
     new = agent.did("Bash", "the newcomer", 0.75)
-    session = sessions.bind(agent.engine, "s")
+    session = sessions.bind_session(agent.engine, "s")
     assert session
     assert (session.counter, new.event) == (8, 8)
     assert [item.event for item in agent.engine.sessions.items("s")] == list(range(1, 9))

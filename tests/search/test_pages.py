@@ -16,7 +16,7 @@ from tests.search.test_pipeline import OFF, Search, configured, ids, measured, n
 from tests.storage.contract import INDEXES
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.engine.sessions import as_memory
+from scrimshaw.engine.sessions import item_as_memory
 from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Memory, Retention, Stage, Tier
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, StageTrace
@@ -91,7 +91,7 @@ def entry(number: int) -> Hit:
     item = Item(
         session="s", number=number, text="walrus", kind=ItemKind.RESULT, attention=1.0, event=1, at=0.0, source=source
     )  # fmt: skip
-    memory = as_memory(item)
+    memory = item_as_memory(item)
     why = Explanation(ranks={"session": number}, raw={}, fused=1.0)
     return Hit(
         memory=memory, score=1.0, anchor="", heading="", text="walrus", tokens=memory.label_tokens + 1, explanation=why

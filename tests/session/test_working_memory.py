@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import Item, ItemKind, ItemSource, NewItem, Redacted
-from scrimshaw.session.working_memory import admit, ranked, score
+from scrimshaw.session.working_memory import admit, rank_items, score
 from scrimshaw.storage.ports import Admission
 
 SETTINGS = SessionSettings()
@@ -78,7 +78,7 @@ def test_the_score_is_the_closed_formula_at_any_moment(base: float, event: int, 
 
 def test_ranked_is_best_first_and_of_equals_the_newer() -> None:
     items = [item(1, 0.5), item(2, 0.9), item(3, 0.5), item(4, 0.3, mentions=10)]
-    found = ranked(items, 0, now=0.0, settings=SETTINGS, event_decay=True)
+    found = rank_items(items, 0, now=0.0, settings=SETTINGS, event_decay=True)
     assert [(each.number, worth) for each, worth in found] == [(2, 0.9), (4, 0.8), (3, 0.5), (1, 0.5)]
 
 
@@ -163,7 +163,7 @@ def test_capacity_holds_and_the_weakest_leave(items: list[Item], attention: floa
     fixed = [each for each in items if each.pinned]
     assert len(stay) + found.admitted <= max(capacity, len(fixed))
     assert all(each in stay for each in fixed)
-    worth = {each.number: value for each, value in ranked(items, 60, now=0.0, settings=settings, event_decay=True)}
+    worth = {each.number: value for each, value in rank_items(items, 60, now=0.0, settings=settings, event_decay=True)}
     least = min((worth[each.number] for each in stay if not each.pinned), default=1.0)
     assert all(worth[number] <= least for number in found.leaving)
     turned = decide(items[::-1], new, 60, settings=settings)

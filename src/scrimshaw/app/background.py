@@ -121,7 +121,7 @@ class Background:
 
     def _leave_nothing(self) -> None:
         drafts.queue_drafts(self._engine)
-        drafts.expire(self._engine)
+        drafts.expire_drafts(self._engine)
 
     def _back_up(self) -> None:
         """The checkpoint of the day, unless there is one."""

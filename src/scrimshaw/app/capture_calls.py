@@ -54,7 +54,7 @@ def capture(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
     removed = removed_classes(seen)
     if removed:
         _log.warning("Redaction applied: %s", ", ".join(removed))
-    sessions.record(engine, replace(seen, injected=injected))
+    sessions.record_event(engine, replace(seen, injected=injected))
 
 
 def _seen(engine: Engine, rules: Sequence[Rule], session: Session, call: FinishedCall) -> Observation | None:

@@ -119,7 +119,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
     about = _subject(engine, session, occasion)
-    attention = [each.item for each in sessions.attended(engine, about)]
+    attention = [item for item, _ in sessions.rank_working_memory(engine, about)]
     lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
     return fitted(lines, budget, count_tokens)
 
@@ -128,7 +128,7 @@ def _subject(engine: Engine, session: Session, occasion: Occasion) -> Session:
     """The session to speak of: its own once it has done something, else the one it continues."""
     if occasion == Occasion.COMPACT or session.task or engine.sessions.items(session.id):
         return session
-    return sessions.continued(engine, session) or session
+    return sessions.continued_session(engine, session) or session
 
 
 def _state(

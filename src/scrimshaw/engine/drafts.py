@@ -7,7 +7,7 @@ until it is promoted, discarded or expires.
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,13 +16,12 @@ from msgspec.structs import replace
 from scrimshaw.clock import format_time
 from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import KeepGoing
 from scrimshaw.engine.ledger import RecordedChange, apply_changes, read_file
 from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.quality import quality_of
-from scrimshaw.engine.write import MANY, NewText, Saved, composed, rewrite, save
-from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
+from scrimshaw.engine.write import MANY, NewText, Saved, composed, rewrite, save, unindex
+from scrimshaw.errors import NotFound, ScrimshawError
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
@@ -33,36 +32,29 @@ from scrimshaw.models import (
     EventKind,
     Filters,
     Job,
-    Memory,
     MemoryType,
     Quality,
     RecordedEvent,
-    Session,
     SourceFile,
     Tier,
     Trust,
-    content_hash,
 )
 from scrimshaw.session.draft import Draft, build_draft, render_body
-from scrimshaw.session.statements import Statement
 from scrimshaw.storage.files import Vault
 
 DRAFTS = "drafts"
 SESSIONS = "sessions"
 ORIGIN = "session"
-_TRUST = (Trust.HUMAN, Trust.AGENT, Trust.TOOL, Trust.WEB)
 _DAY_S = 86_400.0
 _TITLE_IN_ID = 50
 
 
 class DraftOutcome(Struct, frozen=True, kw_only=True):
-    """What became of the draft of a session.
-
-    `status` is `accepted` (a memory now), `rejected` (set aside in `path`, for `reasons`), `unchanged` (nothing new
-    since the last draft, or its memory was changed by hand and is left alone) or `empty` (nothing worth telling).
-    """
+    """What became of the draft of a session."""
 
     session: str
+    #: `accepted` (a memory now), `rejected` (set aside in `path`, for `reasons`), `unchanged` (nothing new since the
+    #: last draft, or its memory was changed by hand and is left alone) or `empty` (nothing worth keeping).
     status: str
     memory_id: str = ""
     path: str = ""
@@ -70,8 +62,8 @@ class DraftOutcome(Struct, frozen=True, kw_only=True):
     reasons: tuple[str, ...] = ()
 
 
-class SetAside(Struct, frozen=True, kw_only=True):
-    """A rejected draft, by the name of its file; `expires` is in seconds since 1970."""
+class RejectedDraft(Struct, frozen=True, kw_only=True):
+    """A draft that was set aside, by the name of its file."""
 
     name: str
     title: str
@@ -79,6 +71,7 @@ class SetAside(Struct, frozen=True, kw_only=True):
     path: str
     quality: Quality | None
     reasons: tuple[str, ...]
+    #: Seconds since 1970.
     expires: float
 
 
@@ -94,7 +87,15 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     last = engine.sessions.drafted(session_id)
     if not events or (last and last.events >= events[-1].number):
         return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
-    outcome = _outcome(engine, session, events, last)
+    draft = build_draft(session, events, engine.sessions.items(session_id))
+    body = render_body(draft)
+    former_id = last.memory_id if last else ""
+    if not body.strip() or not draft.tool_calls:
+        outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
+    elif former_id:
+        outcome = _renew_memory(engine, _new_text(draft, body, events), former_id)
+    else:
+        outcome = _save_draft(engine, _new_text(draft, body, events))
     engine.sessions.record_draft(
         Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
     )
@@ -119,25 +120,21 @@ def queue_drafts(engine: Engine) -> int:
     return len(waiting)
 
 
-# What was set aside
-
-
-def set_aside(engine: Engine) -> list[SetAside]:
+def list_rejected(engine: Engine) -> list[RejectedDraft]:
     """The rejected drafts, newest first."""
-    found = [_read(engine, path) for path in _folder(engine).glob("*.md")]
+    found = [_read_rejected(engine, path) for path in _folder(engine).glob("*.md")]
     return sorted((each for each in found if each), key=lambda each: (-each.expires, each.name))
 
 
-def text_of(engine: Engine, name: str) -> str:
+def rejected_text(engine: Engine, name: str) -> str:
     """The file of a rejected draft; raises NotFound."""
     return _vault(engine).read(name).decode(errors="replace")
 
 
-def promote(engine: Engine, name: str) -> Saved:
+def promote_draft(engine: Engine, name: str) -> Saved:
     """Make a memory of a rejected draft as it stands; raises NotFound, UnreadableFile and what `save` raises."""
-    text = text_of(engine, name)
-    file = parse_memory_file(text, name)
-    document = engine.document(_file(name), file)
+    file = parse_memory_file(rejected_text(engine, name), name)
+    document = engine.document(_source_file(name), file)
     new = NewText(
         content=file.body,
         id=_memory_id(document.created, document.title, document.provenance.session),
@@ -156,11 +153,11 @@ def promote(engine: Engine, name: str) -> Saved:
     last = engine.sessions.drafted(new.session)
     if last:
         engine.sessions.record_draft(replace(last, memory_id=saved.id))
-    discard(engine, [name])
+    discard_drafts(engine, [name])
     return saved
 
 
-def discard(engine: Engine, names: Sequence[str]) -> None:
+def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
     """Remove rejected drafts; raises NotFound."""
     if not names:
         return
@@ -169,114 +166,86 @@ def discard(engine: Engine, names: Sequence[str]) -> None:
             _vault(engine).remove(name, None)
 
 
-def expire(engine: Engine) -> tuple[list[str], list[str]]:
+def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     """Remove rejected drafts and retire temporary memories whose time is over: (drafts, memory ids).
 
-    A temporary memory that a person wrote stays, and one whose file is not as the index read it; what is retired can be
-    brought back by undo.
+    A temporary memory that a person wrote stays, and one whose file differs from what the index read; undo brings back
+    what was retired.
     """
     now = engine.clock()
-    drafts = [each.name for each in set_aside(engine) if each.expires <= now]
-    discard(engine, drafts)
+    drafts = [each.name for each in list_rejected(engine) if each.expires <= now]
+    discard_drafts(engine, drafts)
     before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
     over = [each for each in temporary if each.writable and each.provenance.trust != Trust.HUMAN]
-    return drafts, _retired(engine, over) if over else []
-
-
-def _retired(engine: Engine, seen: Sequence[Memory]) -> list[str]:
-    """Retire those of the memories whose file is as it was seen; their ids."""
-    if len(seen) >= MANY:
+    if not over:
+        return drafts, []
+    if len(over) >= MANY:
         checkpoint_before(engine, "delete")
+    reason = "temporary, and its time is over"
+    entry = Entry(action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor="retention")
     with engine.write_lock():
-        same = [memory for memory in seen if _hash_now(engine, memory.id) == memory.content_hash]
-        apply_changes(engine, [_retirement(engine, memory) for memory in same])
-        try:
-            engine.index.retire([memory.path for memory in same])
-        except StorageFailure as error:
-            engine.degradations.put(INDEX, index_behind(error))
-    return [memory.id for memory in same]
+        files = {memory.id: read_file(engine, memory.id) for memory in over}
+        same = [memory for memory in over if files[memory.id].hash == memory.content_hash]
+        rows = [replace(entry, memory_id=memory.id) for memory in same]
+        apply_changes(engine, [RecordedChange(row, files[row.memory_id], None) for row in rows])
+        unindex(engine, same)
+    return drafts, [memory.id for memory in same]
 
 
-def _retirement(engine: Engine, memory: Memory) -> RecordedChange:
-    entry = Entry(
-        action=Action.RETIRE,
-        memory_id=memory.id,
-        reason="temporary, and its time is over",
-        prior_hash="",
-        new_hash="",
-        actor="retention",
+def _new_text(draft: Draft, body: str, events: Sequence[RecordedEvent]) -> NewText:
+    created = format_time(draft.ended)
+    return NewText(
+        content=body,
+        id=_memory_id(created, draft.title, draft.session),
+        title=draft.title,
+        type=MemoryType.SESSION,
+        triggers=draft.trigger_phrases,
+        topics=draft.topics,
+        session=draft.session,
+        origin=ORIGIN,
+        trust=_lowest_quoted_trust(draft, events),
+        reason="the session ended",
+        created=created,
+        tool_calls=draft.tool_calls,
+        facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
     )
-    return RecordedChange(entry, read_file(engine, memory.id, memory.content_hash), None)
 
 
-def _hash_now(engine: Engine, memory_id: str) -> str:
-    """The hash of a memory's file, empty where there is none."""
-    vault, name = engine.vault_of(memory_id)
-    try:
-        return content_hash(vault.read(name))
-    except NotFound:
-        return ""
-
-
-# How a draft is kept
-
-
-def _outcome(engine: Engine, session: Session, events: Sequence[RecordedEvent], last: Drafted | None) -> DraftOutcome:
-    made = build_draft(session, events, engine.sessions.items(session.id))
-    body = render_body(made)
-    if not body.strip() or not made.tool_calls:
-        return DraftOutcome(session=session.id, status="empty", memory_id=last.memory_id if last else "")
-    new = _new_text(made, body, events)
-    if last and last.memory_id:
-        return _renewed(engine, new, last.memory_id)
-    return _settled(engine, new, save(engine, new))
-
-
-def _settled(engine: Engine, new: NewText, saved: Saved) -> DraftOutcome:
-    """What a save came to; a text that is there already is nothing new."""
+def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
+    """Save a draft as a memory, or set it aside with the reasons; a text that exists already is nothing new."""
+    saved = save(engine, new)
     if saved.status == "duplicate":
         return DraftOutcome(session=new.session, status="unchanged")
+    name = slug(new.session)
+    path = _folder(engine) / f"{name}.md"
     if saved.status == "rejected":
-        path = str(_put_aside(engine, new, saved.reasons))
+        rejected = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(saved.reasons)})
+        _, text, _ = composed(engine, rejected, redact(new.title).text, redact(new.content))
+        with engine.write_lock():
+            _vault(engine).write(name, text, expected_hash=None)
         return DraftOutcome(
-            session=new.session, status="rejected", path=path, quality=saved.quality, reasons=saved.reasons
+            session=new.session, status="rejected", path=str(path), quality=saved.quality, reasons=saved.reasons
         )
-    _forget_aside(engine, new.session)
+    if path.is_file():
+        discard_drafts(engine, [name])
     return DraftOutcome(
         session=new.session, status="accepted", memory_id=saved.id, path=saved.path, quality=saved.quality
     )
 
 
-def _new_text(made: Draft, body: str, events: Sequence[RecordedEvent]) -> NewText:
-    created = format_time(made.ended)
-    return NewText(
-        content=body,
-        id=_memory_id(created, made.title, made.session),
-        title=made.title,
-        type=MemoryType.SESSION,
-        triggers=made.trigger_phrases,
-        topics=made.topics,
-        session=made.session,
-        origin=ORIGIN,
-        trust=_trust(made, events),
-        reason="the session ended",
-        created=created,
-        tool_calls=made.tool_calls,
-        facts={"tool_calls": made.tool_calls, "decision_count": len(made.decisions)},
-    )
-
-
-def _renewed(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
+def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     """Write the new draft over the old one, unless somebody changed or removed that."""
     history = engine.journal.history(memory_id, 1)
     current = engine.index.get([memory_id]).get(memory_id)
-    untouched = current and history and history[0]["actor"] == ORIGIN
-    if not untouched or current is None or history[0]["new_hash"] != current.content_hash:
-        return DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
+    unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
+    if current is None or not history or history[0]["actor"] != ORIGIN:
+        return unchanged
+    if history[0]["new_hash"] != current.content_hash:
+        return unchanged
     file, _, verdict = composed(engine, new, redact(new.title).text, redact(new.content))
     if not verdict.accepted:
-        return DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id, reasons=verdict.reasons)
+        return replace(unchanged, reasons=verdict.reasons)
     entry = Entry(
         action=Action.UPDATE,
         memory_id=memory_id,
@@ -287,39 +256,18 @@ def _renewed(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
         session=new.session,
     )
     memory, _ = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
-    return DraftOutcome(
-        session=new.session,
-        status="accepted",
-        memory_id=memory_id,
-        path=memory.path,
-        quality=quality_of(verdict),
-    )
+    return replace(unchanged, status="accepted", path=memory.path, quality=quality_of(verdict))
 
 
-def _put_aside(engine: Engine, new: NewText, reasons: Sequence[str]) -> Path:
-    kept = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(reasons)})
-    _, text, _ = composed(engine, kept, redact(new.title).text, redact(new.content))
-    name = slug(new.session)
-    with engine.write_lock():
-        _vault(engine).write(name, text, expected_hash=None)
-    return _folder(engine) / f"{name}.md"
-
-
-def _forget_aside(engine: Engine, session_id: str) -> None:
-    name = slug(session_id)
-    if (_folder(engine) / f"{name}.md").is_file():
-        discard(engine, [name])
-
-
-def _read(engine: Engine, path: Path) -> SetAside | None:
+def _read_rejected(engine: Engine, path: Path) -> RejectedDraft | None:
     try:
         file = parse_memory_file(path.read_bytes(), path.name)
-        document = engine.document(_file(path.stem), file)
+        document = engine.document(_source_file(path.stem), file)
         changed = path.stat().st_mtime
     except (OSError, ScrimshawError):
         return None
     reasons = file.values.get("rejected")
-    return SetAside(
+    return RejectedDraft(
         name=path.stem,
         title=document.title,
         session=document.provenance.session,
@@ -330,31 +278,24 @@ def _read(engine: Engine, path: Path) -> SetAside | None:
     )
 
 
-def _file(name: str) -> SourceFile:
+def _source_file(name: str) -> SourceFile:
     return SourceFile(source=DRAFTS, memory_id=name, path=name, size=0, mtime_ns=0)
 
 
-def _trust(made: Draft, events: Sequence[RecordedEvent]) -> Trust:
+def _lowest_quoted_trust(draft: Draft, events: Sequence[RecordedEvent]) -> Trust:
     """The lowest trust of what the draft quotes, and at most that of the agent that made it."""
-    quoted = {statement.event for statement in _statements(made)}
-    return max((_trust_of(event) for event in events if event.number in quoted), key=_TRUST.index, default=Trust.AGENT)
-
-
-def _trust_of(event: RecordedEvent) -> Trust:
-    if event.kind != EventKind.TOOL:
+    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
+    quoted = {each.event for each in statements if each}
+    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
+    if not tools:
         return Trust.AGENT
-    return Trust.WEB if event.tool == "Web" else Trust.TOOL
-
-
-def _statements(made: Draft) -> Iterator[Statement]:
-    yield from (*made.decisions, *made.changed, *made.problems, *made.open)
-    yield from (each for each in (made.task, made.next_step) if each)
+    return Trust.WEB if "Web" in tools else Trust.TOOL
 
 
 def _memory_id(created: str, title: str, session_id: str) -> str:
-    """`sessions/DAY-TITLE-SESSION`: the day sorts, the title tells, the session makes it one of a kind."""
-    told = textwrap.shorten(slug(title).replace("-", " "), _TITLE_IN_ID, placeholder="").replace(" ", "-")
-    return f"{SESSIONS}/{created[:10]}-{told or 'session'}-{slug(session_id)[-6:].strip('-')}"
+    """`sessions/DAY-TITLE-SESSION`: the day sorts, the title describes, the session makes it unique."""
+    short = textwrap.shorten(slug(title).replace("-", " "), _TITLE_IN_ID, placeholder="").replace(" ", "-")
+    return f"{SESSIONS}/{created[:10]}-{short or 'session'}-{slug(session_id)[-6:].strip('-')}"
 
 
 def _folder(engine: Engine) -> Path:

@@ -72,10 +72,10 @@ def search(
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
     if session and deduplicate:
-        seen = (*request.filters.exclude, *sessions.unseen(engine, session))
+        seen = (*request.filters.exclude, *sessions.ids_shown(engine, session))
         request = replace(request, filters=replace(request.filters, exclude=seen))
     limit = request.limit or engine.settings.search.limit
-    around = sessions.surroundings(engine, session, request.query, limit)
+    around = sessions.session_context(engine, session, request.query, limit)
     result = engine.searcher.search(request, around)
     if not engine.index.generation():
         result = replace(result, degradations=(*result.degradations, SCAN_PENDING))
@@ -212,7 +212,7 @@ def _item_text(engine: Engine, item_id: str) -> MemoryText:
     item = sessions.read_item(engine, item_id)
     if item is None:
         raise NotFound(f"There is no session item {item_id!r}.", "Search the session again.", id=item_id)
-    return MemoryText(memory=sessions.as_memory(item), body=item.text, content_hash="", redacted=())
+    return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
 
 
 def _file_of(memory: Memory, raw: bytes) -> SourceFile:

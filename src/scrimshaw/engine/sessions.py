@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from pathlib import Path
-
-from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.redact import redact
@@ -23,7 +20,6 @@ from scrimshaw.models import (
     Relation,
     Retention,
     Session,
-    SessionState,
     Tier,
 )
 from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
@@ -40,14 +36,7 @@ MOST_CAUSAL = 5
 _HOUR_S = 3600.0
 
 
-class Attended(Struct, frozen=True, kw_only=True):
-    """An item of working memory and its attention now, 0..1."""
-
-    item: Item
-    attention: float
-
-
-def bind(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
+def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
     """The session a call belongs to: the one named, else that of an ancestor process, else none.
 
     A named session that is new is opened, its name redacted; silent ones are interrupted on the way.
@@ -59,7 +48,7 @@ def bind(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) ->
     return engine.sessions.of_process(processes) if processes else None
 
 
-def continued(engine: Engine, session: Session) -> Session | None:
+def continued_session(engine: Engine, session: Session) -> Session | None:
     """The session that this one goes on from; none where that one went on as well, for they run side by side."""
     before = engine.sessions.get(session.continues) if session.continues else None
     return before if before and before.last_event <= session.started else None
@@ -71,37 +60,31 @@ def tick(engine: Engine, session_id: str, injected: Injected | None = None) -> i
     return engine.sessions.tick(session_id, now=engine.clock(), modulus=modulus, injected=injected)
 
 
-def close(engine: Engine, session_id: str, state: SessionState = SessionState.COMPLETED) -> None:
-    """End a session."""
-    engine.sessions.close(session_id, state, now=engine.clock())
-
-
-def observe(engine: Engine, session_id: str, item: NewItem) -> Item:
-    """One event of a session that is worth remembering: it is counted and recorded."""
+def remember_item(engine: Engine, session_id: str, item: NewItem) -> Item:
+    """Count and record one event of a session that is worth remembering."""
     tick(engine, session_id)
     now, modulus = engine.clock(), engine.settings.session.counter_modulus
     return engine.sessions.remember(session_id, item, _admission(engine, now), now=now, modulus=modulus)
 
 
-def record(engine: Engine, seen: Observation) -> bool:
+def record_event(engine: Engine, seen: Observation) -> bool:
     """Keep an event of a session and its item, all or nothing; False for one that was reported before."""
     now, modulus = engine.clock(), engine.settings.session.counter_modulus
     return engine.sessions.observe(seen, _admission(engine, now), now=now, modulus=modulus)
 
 
-def attended(engine: Engine, session: Session) -> list[Attended]:
-    """The working memory of a session, most attended first."""
-    ranked = working_memory.ranked(
+def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, float]]:
+    """The working memory of a session with the attention 0..1 of each item now, most attended first."""
+    return working_memory.rank_items(
         engine.sessions.items(session.id, held=True),
         session.counter,
         now=engine.clock(),
         settings=engine.settings.session,
         event_decay=engine.settings.features.event_decay,
     )
-    return [Attended(item=item, attention=attention) for item, attention in ranked]
 
 
-def surroundings(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
+def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
     """What the moment adds to a search for `query`."""
     return SessionContext(
         now=engine.clock(),
@@ -111,8 +94,8 @@ def surroundings(engine: Engine, session: Session | None, query: str, limit: int
     )
 
 
-def unseen(engine: Engine, session: Session) -> tuple[str, ...]:
-    """The ids of memories that the session was shown and that have not changed since: not to be sent again."""
+def ids_shown(engine: Engine, session: Session) -> tuple[str, ...]:
+    """The ids of memories that the session was shown and that have not changed since."""
     shown = engine.sessions.shown(session.id)
     current = engine.index.get(list(shown)) if shown else {}
     return tuple(name for name, memory in current.items() if shown[name] == memory.content_hash)
@@ -120,11 +103,11 @@ def unseen(engine: Engine, session: Session) -> tuple[str, ...]:
 
 def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:
     """Remember what the session is shown now; call it for what was really sent."""
-    if found := hashes(hits):
+    if found := content_hashes(hits):
         engine.sessions.show(session.id, found, now=engine.clock())
 
 
-def hashes(hits: Iterable[Hit]) -> dict[str, str]:
+def content_hashes(hits: Iterable[Hit]) -> dict[str, str]:
     """Id -> content hash of the memories among the hits; entries of a session's record have none."""
     return {hit.memory.id: hit.memory.content_hash for hit in hits if hit.memory.content_hash}
 
@@ -138,7 +121,7 @@ def read_item(engine: Engine, item_id: str) -> Item | None:
     return found
 
 
-def as_memory(item: Item) -> Memory:
+def item_as_memory(item: Item) -> Memory:
     """An item as a search answers it."""
     title = clip(item.text.strip().partition("\n")[0], _TITLE_LENGTH) or item.kind
     return Memory(
@@ -181,7 +164,9 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
             edges = engine.index.neighbors(
                 tuple(seeds), hops=settings.causal_hops, direction="both", relations=tuple(Relation)
             )
-            causal = _strongest(causal_boosts(seeds, edges, settings.causal_boost))
+            gains = causal_boosts(seeds, edges, settings.causal_boost)
+            # hubs with many neighbours would lift them all, and so push better answers down
+            causal = dict(sorted(gains.items(), key=lambda gain: (-gain[1], gain[0]))[:MOST_CAUSAL])
         parts = {
             name: {
                 "session": session_boost(linked.get(name, 0.0), settings.attention_boost),
@@ -195,28 +180,19 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
     return boosts if linked or features.causal_boost else None
 
 
-def _strongest(gains: Mapping[str, float]) -> Mapping[str, float]:
-    """The few best gains: hubs with many neighbours would lift them all, and so push better answers down."""
-    return dict(sorted(gains.items(), key=lambda gain: (-gain[1], gain[0]))[:MOST_CAUSAL])
-
-
 def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
     """Memory id -> the attention 0..1 of the strongest item of working memory that is linked to it or to its file."""
-    held = attended(engine, session)
-    files = _real_paths(engine.settings.project, [each.item.path for each in held])
+    held = rank_working_memory(engine, session)
+    # a client names a path absolute or below the project, with either separator
+    named = {item.path for item, _ in held if item.path and "\0" not in item.path}
+    files = {path: os.path.realpath(engine.settings.project / path.replace("\\", "/")) for path in named}
     memories = engine.index.at_paths(list(files.values())) if files else {}
     found: dict[str, float] = {}
-    for each in held:
-        name = each.item.memory_id or memories.get(files.get(each.item.path, ""), "")
+    for item, attention in held:
+        name = item.memory_id or memories.get(files.get(item.path, ""), "")
         if name:
-            found[name] = max(each.attention, found.get(name, 0.0))
+            found[name] = max(attention, found.get(name, 0.0))
     return found
-
-
-def _real_paths(project: Path, paths: Iterable[str]) -> dict[str, str]:
-    """Path as a client names it (absolute or of the project, with either separator) -> its real path."""
-    named = {path for path in paths if path and "\0" not in path}
-    return {path: os.path.realpath(project / path.replace("\\", "/")) for path in named}
 
 
 def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -> tuple[Hit, ...]:
@@ -224,15 +200,15 @@ def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -
     if session is None or not engine.settings.features.session_boost:
         return ()
     items = engine.sessions.items(session.id)
-    before = continued(engine, session)
+    before = continued_session(engine, session)
     items += engine.sessions.items(before.id) if before else []
     settings = engine.settings.session
     weight = min(settings.attention_boost, settings.boost_limit)
-    return tuple(_hit(found) for found in recall(query, items, limit, weight))
+    return tuple(_recalled_hit(found) for found in recall(query, items, limit, weight))
 
 
-def _hit(found: Recalled) -> Hit:
-    memory = as_memory(found.item)
+def _recalled_hit(found: Recalled) -> Hit:
+    memory = item_as_memory(found.item)
     explanation = Explanation(
         ranks={"session": found.item.number},
         raw={"session": round(found.score, 4)},

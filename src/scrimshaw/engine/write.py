@@ -275,7 +275,7 @@ def delete(
         demand_changeable(files, actor, "delete ID")
         rows = [replace(entry, memory_id=memory.id) for memory in memories]
         apply_changes(engine, [RecordedChange(row, read_file(engine, row.memory_id), None) for row in rows])
-        _unindexed(engine, memories)
+        unindex(engine, memories)
     return [memory.id for memory in memories]
 
 
@@ -421,7 +421,8 @@ def _indexed(engine: Engine, document: Document) -> Memory:
     return _as_written(document)
 
 
-def _unindexed(engine: Engine, memories: Sequence[Memory]) -> None:
+def unindex(engine: Engine, memories: Sequence[Memory]) -> None:
+    """Take memories out of the index; where it refuses, a scan does."""
     try:
         engine.index.retire([memory.path for memory in memories])
     except StorageFailure as error:

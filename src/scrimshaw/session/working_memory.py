@@ -22,7 +22,7 @@ def score(item: Item, counter: int, now: float, settings: SessionSettings, *, ev
     return decay.attention(*_terms(item, counter, now, settings, event_decay))
 
 
-def ranked(
+def rank_items(
     items: Iterable[Item], counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> list[tuple[Item, float]]:
     """The items with their scores, best first, of equals the newer first."""
@@ -42,7 +42,7 @@ def admit(
     staying = [item for item in held if item.pinned]
     contenders = [
         item
-        for item, _ in ranked([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
+        for item, _ in rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
         if item not in staying
         and (item.pinned or not decay.is_spent(*_terms(item, counter, now, settings, event_decay)))
     ]

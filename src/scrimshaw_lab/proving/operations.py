@@ -196,7 +196,7 @@ def _event(desk: Desk, token: str) -> Planned:
     )
 
     def act() -> Ack:
-        sessions.record(desk.engine, seen)
+        sessions.record_event(desk.engine, seen)
         return Ack(token=token)
 
     return Planned(_intent(token, Operation.EVENT, seen.session), act)

@@ -12,10 +12,10 @@ from scrimshaw.app.cli import options, render
 from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, plain, show
-from scrimshaw.engine import consolidating
+from scrimshaw.engine import consolidation
 from scrimshaw.engine import drafts as drafting
-from scrimshaw.engine.consolidating import Consolidated, Consolidation
-from scrimshaw.engine.drafts import DraftOutcome, SetAside
+from scrimshaw.engine.consolidation import Consolidation, ConsolidationOutcome
+from scrimshaw.engine.drafts import DraftOutcome, RejectedDraft
 
 app = typer.Typer(help="What sessions left that is no memory yet.", no_args_is_help=True)
 week = typer.Typer()
@@ -33,14 +33,14 @@ def group() -> None:
 def list_drafts(project: options.Project = None, as_json: options.AsJson = False) -> None:
     """Rejected drafts with the reasons, newest first."""
     with open_memory(project, fresh=False) as engine:
-        show(drafting.set_aside(engine), as_json, _list)
+        show(drafting.list_rejected(engine), as_json, _list)
 
 
 @app.command("show", epilog=example("scrimshaw drafts show 0e24ab"))
 def show_draft(name: Name, project: options.Project = None, as_json: options.AsJson = False) -> None:
     """The text of a rejected draft."""
     with open_memory(project, fresh=False) as engine:
-        show(drafting.text_of(engine, name), as_json, lambda console, text: console.print(plain(text)))
+        show(drafting.rejected_text(engine, name), as_json, lambda console, text: console.print(plain(text)))
 
 
 @app.command("make", epilog=example("scrimshaw drafts make", "scrimshaw drafts make 0e24ab"))
@@ -59,7 +59,7 @@ def make(
 def promote(name: Name, project: options.Project = None, as_json: options.AsJson = False) -> None:
     """Make a memory of a rejected draft as it stands; edit its file first if you like."""
     with open_memory(project) as engine:
-        show(drafting.promote(engine, name), as_json, render.saved)
+        show(drafting.promote_draft(engine, name), as_json, render.saved)
 
 
 @app.command("discard", epilog=example("scrimshaw drafts discard 0e24ab"))
@@ -73,10 +73,10 @@ def discard(
     """Remove rejected drafts for good."""
     with open_memory(project, fresh=False) as engine:
         for name in names:
-            drafting.text_of(engine, name)
+            drafting.rejected_text(engine, name)
         if not dry_run:
             confirm(f"Remove {len(names)} drafts for good?", yes)
-            drafting.discard(engine, names)
+            drafting.discard_drafts(engine, names)
     done = "would be removed" if dry_run else "removed"
     show({"names": names, "dry_run": dry_run}, as_json, lambda console, _: console.print(f"{len(names)} {done}."))
 
@@ -92,15 +92,15 @@ def consolidate(
 ) -> None:
     """Put the sessions of one topic together into one memory that names them; the sessions themselves stay."""
     with open_memory(project) as engine:
-        proposals = consolidating.propose(engine, topic=topic, days=days)
+        proposals = consolidation.propose(engine, topic=topic, days=days)
         if dry_run or not proposals:
             show(proposals, as_json, _proposed)
             return
         confirm(f"Write {len(proposals)} memories ({', '.join(each.title for each in proposals)})?", yes)
-        show([consolidating.consolidate(engine, each) for each in proposals], as_json, _consolidated)
+        show([consolidation.consolidate(engine, each) for each in proposals], as_json, _consolidated)
 
 
-def _list(console: Console, found: list[SetAside]) -> None:
+def _list(console: Console, found: list[RejectedDraft]) -> None:
     for each in found:
         left = max(0.0, (each.expires - time.time()) / _DAY_S)
         score = f"score {each.quality.score:.2f}, " if each.quality else ""
@@ -130,6 +130,6 @@ def _proposed(console: Console, proposals: list[Consolidation]) -> None:
         console.print("No two sessions of these days share a topic.")
 
 
-def _consolidated(console: Console, done: list[Consolidated]) -> None:
+def _consolidated(console: Console, done: list[ConsolidationOutcome]) -> None:
     for each in done:
         console.print(line((each.status, "bold"), f"  {each.memory_id}", (f"  {each.path}", "dim")))

@@ -68,7 +68,7 @@ def _state(sessions: SqliteSessions, event: Event, settings: Settings, now: floa
     if about is None:
         return ""
     held = sessions.items(about.id, held=True)
-    ranked = working_memory.ranked(
+    ranked = working_memory.rank_items(
         held, about.counter, now=now, settings=settings.session, event_decay=settings.features.event_decay
     )
     lines = state_lines(about, sessions.items(about.id), [item for item, _ in ranked], occasion)

@@ -225,7 +225,7 @@ def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
 @tool(toolset="learning", layer="L6", read_only=True, idempotent=True)
 def memory_get_learning_history(engine: Engine, call: LearningHistoryCall) -> LearningHistoryReply:
     """What the tasks of a folder taught."""
-    found = learning.history(
+    found = learning.task_history(
         engine, call.spec_folder, session=call.session_id, limit=call.limit, complete=call.only_complete
     )
     summary = {"tasks": len(found), "mean_learning_index": learning.mean_index(found)} if call.include_summary else {}

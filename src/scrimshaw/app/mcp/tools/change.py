@@ -176,14 +176,14 @@ def memory_causal_unlink(engine: Engine, call: CausalUnlinkCall) -> CausalLinkRe
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
     """Say what you know before a task begins."""
-    learning.preflight(engine, _learning_record(call, learning.PRE))
+    learning.record_preflight(engine, _learning_record(call, learning.PRE))
     return PreflightReply(task_id=call.task_id, recorded=True)
 
 
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
     """Say what you know after a task; answers what it taught."""
-    found = learning.postflight(engine, _learning_record(call, learning.POST))
+    found = learning.record_postflight(engine, _learning_record(call, learning.POST))
     return PostflightReply(
         task_id=found.task,
         knowledge_gain=found.knowledge or 0.0,

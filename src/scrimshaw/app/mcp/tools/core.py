@@ -201,7 +201,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     is_remembered = _mark_shown(engine, session, result.hits)
     following = result.next_offset
     if following is not None and is_remembered and call.enable_dedup:
-        following -= len(sessions.hashes(result.hits))  # these are left out of the next page already
+        following -= len(sessions.content_hashes(result.hits))  # these are left out of the next page already
     # The cursor holds the whole call, so that a page belongs to its search and to nothing else.
     page = b"" if following is None else base64.urlsafe_b64encode(msgspec.json.encode([following, call]))
     return search_reply(result, trace=call.include_trace, cursor=page.decode())
@@ -331,7 +331,7 @@ TOOLS = (
 def find_session(engine: Engine, session_id: str) -> Session | None:
     """The session a question belongs to; where the journal refuses, none, and the answer says so."""
     try:
-        found = sessions.bind(engine, session_id, ancestors())
+        found = sessions.bind_session(engine, session_id, ancestors())
     except StorageFailure as error:
         engine.degradations.put(SESSION, without_session(error))
         return None
@@ -343,7 +343,7 @@ def session_id_of(engine: Engine, session_id: str) -> str:
     """The session named, else that of the client which started this server, else none."""
     if session_id:
         return redact(session_id).text
-    found = sessions.bind(engine, processes=ancestors())
+    found = sessions.bind_session(engine, processes=ancestors())
     return found.id if found else ""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -14,11 +14,11 @@ from scrimshaw.engine.drafts import ORIGIN
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.models import Edge, Filters, Memory, MemoryType, Relation, Trust
+from scrimshaw.search.lineage import lowest_trust
 
 # A memory of more sessions than this is a log.
 MOST_SESSIONS = 12
 MOST_PHRASES = 8
-_TRUST = tuple(Trust)
 _DAY_S = 86_400.0
 _EVENT = re.compile(r"\s*\(e\d+(?:, e\d+)*\)\s*$")
 
@@ -35,7 +35,7 @@ class Consolidation(Struct, frozen=True, kw_only=True):
     trust: Trust
 
 
-class Consolidated(Struct, frozen=True, kw_only=True):
+class ConsolidationOutcome(Struct, frozen=True, kw_only=True):
     """What became of a consolidation: `status` and `reasons` are those of a save."""
 
     memory_id: str
@@ -51,11 +51,11 @@ def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> li
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
     memories = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
     memories.sort(key=lambda memory: (memory.created, memory.id))
-    groups = [(name, group) for name, group in _by_topic(memories, topic) if not _is_done(engine, group)]
-    return [proposal for proposal in (_proposal(engine, name, group) for name, group in groups) if proposal]
+    groups = [(name, group) for name, group in _group_by_topic(memories, topic) if not _is_done(engine, group)]
+    return [proposal for proposal in (_propose_one(engine, name, group) for name, group in groups) if proposal]
 
 
-def consolidate(engine: Engine, proposal: Consolidation) -> Consolidated:
+def consolidate(engine: Engine, proposal: Consolidation) -> ConsolidationOutcome:
     """Write the proposed memory, derived from its sources; raises what `save` raises."""
     new = NewText(
         content=proposal.content,
@@ -69,10 +69,10 @@ def consolidate(engine: Engine, proposal: Consolidation) -> Consolidated:
         relations=tuple(Edge(source="", target=source, relation=Relation.DERIVED_FROM) for source in proposal.sources),
     )
     saved = save(engine, new)
-    return Consolidated(memory_id=saved.id, status=saved.status, path=saved.path, reasons=saved.reasons)
+    return ConsolidationOutcome(memory_id=saved.id, status=saved.status, path=saved.path, reasons=saved.reasons)
 
 
-def _by_topic(memories: Sequence[Memory], only: str) -> Iterator[tuple[str, list[Memory]]]:
+def _group_by_topic(memories: Sequence[Memory], only: str) -> Iterator[tuple[str, list[Memory]]]:
     """Groups of at least two, largest topic first; a memory goes with its largest topic."""
     left = list(memories)
     counts = Counter(topic for memory in memories for topic in memory.topics)
@@ -85,52 +85,46 @@ def _by_topic(memories: Sequence[Memory], only: str) -> Iterator[tuple[str, list
 
 def _is_done(engine: Engine, group: Sequence[Memory]) -> bool:
     """Whether one memory is derived from all of these already."""
-    edges = engine.index.neighbors(
-        [memory.id for memory in group], hops=1, direction="incoming", relations=(Relation.DERIVED_FROM,)
-    )
-    made_of = Counter(edge.source for edge in edges)
-    return any(count >= len(group) for count in made_of.values())
+    ids = [memory.id for memory in group]
+    edges = engine.index.neighbors(ids, hops=1, direction="incoming", relations=(Relation.DERIVED_FROM,))
+    return any(count >= len(group) for count in Counter(edge.source for edge in edges).values())
 
 
-def _proposal(engine: Engine, topic: str, found: Sequence[Memory]) -> Consolidation | None:
+def _propose_one(engine: Engine, topic: str, found: Sequence[Memory]) -> Consolidation | None:
     """The proposal for a group; None where other processes have deleted all but one of it meanwhile."""
     bodies = engine.index.bodies([memory.id for memory in found])
     group = [memory for memory in found if memory.id in bodies]
     if len(group) < 2:
         return None
-    days = [memory.created[:10] for memory in group]
     return Consolidation(
-        title=f"{topic}: {len(group)} sessions, {days[0]} to {days[-1]}",
+        title=f"{topic}: {len(group)} sessions, {group[0].created[:10]} to {group[-1].created[:10]}",
         topic=topic,
-        content=_merged({memory.id: bodies[memory.id] for memory in group}),
+        content=_merge_bodies({memory.id: bodies[memory.id] for memory in group}),
         sources=tuple(memory.id for memory in group),
-        topics=_most_common(group, "topics"),
-        triggers=_most_common(group, "triggers"),
-        trust=max((memory.provenance.trust for memory in group), key=_TRUST.index),
+        topics=_most_common(topic for memory in group for topic in memory.topics),
+        triggers=_most_common(phrase for memory in group for phrase in memory.triggers),
+        trust=lowest_trust(memory.provenance.trust for memory in group),
     )
 
 
-def _merged(bodies: Mapping[str, str]) -> str:
-    """The sections of all bodies by heading, each line once, under a link to the session that said it first."""
+def _merge_bodies(bodies: Mapping[str, str]) -> str:
+    """The sections of all bodies by heading, each line once, below a link to the session that has it first."""
     sections: dict[str, dict[str, list[str]]] = {}
-    said: set[str] = set()
+    known: set[str] = set()
     for name, body in bodies.items():
-        for heading, line in _lines(body):
-            told = _EVENT.sub("", line).casefold()
-            if told not in said:
-                said.add(told)
+        for heading, line in _lines_by_heading(body):
+            text = _EVENT.sub("", line).casefold()
+            if text not in known:
+                known.add(text)
                 sections.setdefault(heading, {}).setdefault(name, []).append(line)
-    return "\n\n".join(part for heading, by_session in sections.items() for part in _section(heading, by_session))
+    parts = []
+    for heading, by_session in sections.items():
+        parts += [f"## {heading}"] if heading else []
+        parts += [f"From [[{name}]]:\n\n" + "\n".join(lines) for name, lines in by_session.items()]
+    return "\n\n".join(parts)
 
 
-def _section(heading: str, by_session: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    if heading:
-        yield f"## {heading}"
-    for name, lines in by_session.items():
-        yield f"From [[{name}]]:\n\n" + "\n".join(lines)
-
-
-def _lines(body: str) -> Iterator[tuple[str, str]]:
+def _lines_by_heading(body: str) -> Iterator[tuple[str, str]]:
     """(heading, line) of every line that says something."""
     marks = {body.count("\n", 0, each.start): each.text for each in parse_headings(body)}
     heading = ""
@@ -140,6 +134,6 @@ def _lines(body: str) -> Iterator[tuple[str, str]]:
             yield heading, line
 
 
-def _most_common(group: Sequence[Memory], field: str) -> tuple[str, ...]:
-    counts = Counter(value for memory in group for value in getattr(memory, field))
+def _most_common(values: Iterable[str]) -> tuple[str, ...]:
+    counts = Counter(values)
     return tuple(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_PHRASES])
