@@ -27,7 +27,7 @@ from benchmarks.figures import machine
 from scrimshaw.app.capture_calls import callback
 from scrimshaw.app.mcp.protocol import AfterTool, ServerInfo, build_server
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.rules import check_rules
 from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, index
 from scrimshaw.ingest.redact import redact
@@ -79,7 +79,7 @@ def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
 async def _measure(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
     """Milliseconds of the calls to the server with callbacks and to the one without, by place in the round."""
     done = threading.Semaphore(0)
-    registered = (callback(engine, checked_rules(engine.settings)[0]), lambda _: done.release())
+    registered = (callback(engine, check_rules(engine.settings)[0]), lambda _: done.release())
     ours: Times = {place: [] for place in PLACES}
     bare: Times = {place: [] for place in PLACES}
     async with Client(_server(engine, registered)) as busy, Client(_server(engine, ())) as idle:

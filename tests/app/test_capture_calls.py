@@ -17,7 +17,7 @@ from tests.scenarios.agent import Agent
 from scrimshaw.app.capture_calls import callback
 from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, ResourcePage, ServerInfo, build_server
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.rules import check_rules
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.models import EventKind, Item, ItemKind, Trust
@@ -76,7 +76,7 @@ async def calls(engine: Engine, *asked: tuple[str, dict[str, Any]]) -> list[Any]
         choose("all"),
         engine,
         resources=NoResources(),
-        after_tool=(callback(engine, checked_rules(engine.settings)[0]),),
+        after_tool=(callback(engine, check_rules(engine.settings)[0]),),
     )
     async with Client(server) as client:
         return [await client.call_tool(name, arguments) for name, arguments in asked]

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.app.rule_gate import checked_rules
-from scrimshaw.app.rules import own_rules, usable_rules
+from scrimshaw.app.cli.main import main
+from scrimshaw.app.rules import check_rules, read_rules, usable_rules
 from scrimshaw.config import Settings, load
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rules import in_order
+from scrimshaw.ingest.rules import order_rules
 
 DEPLOY = """
 [[rules]]
@@ -31,22 +31,22 @@ def settings(tmp_path: Path, project: str, home: str = "") -> Settings:
 
 
 def test_an_own_rule_is_tried_before_the_default_ones(tmp_path: Path) -> None:
-    rules, warnings = checked_rules(settings(tmp_path, DEPLOY))
-    assert [rule.id for rule in rules] == ["deploy", *(rule.id for rule in in_order(DEFAULT_RULES))]
+    rules, warnings = check_rules(settings(tmp_path, DEPLOY))
+    assert [rule.id for rule in rules] == ["deploy", *(rule.id for rule in order_rules(DEFAULT_RULES))]
     assert warnings == []
     assert usable_rules(settings(tmp_path / "b", DEPLOY)) == rules
 
 
 def test_an_own_rule_takes_the_place_of_the_default_of_its_name(tmp_path: Path) -> None:
     found = settings(tmp_path, DEPLOY.replace('"deploy"', '"commit"'))
-    rules, _ = checked_rules(found)
+    rules, _ = check_rules(found)
     assert [rule.attention for rule in rules if rule.id == "commit"] == [0.9]
 
 
 def test_the_rules_of_the_project_stand_for_those_of_the_user(tmp_path: Path) -> None:
     other = DEPLOY.replace('"deploy"', '"of-the-user"')
-    assert [rule.id for rule in own_rules(settings(tmp_path, DEPLOY, other))] == ["deploy"]
-    assert [rule.id for rule in own_rules(settings(tmp_path / "b", "", other))] == ["of-the-user"]
+    assert [rule.id for rule in read_rules(settings(tmp_path, DEPLOY, other))] == ["deploy"]
+    assert [rule.id for rule in read_rules(settings(tmp_path / "b", "", other))] == ["of-the-user"]
 
 
 @pytest.mark.parametrize(
@@ -63,14 +63,26 @@ def test_the_rules_of_the_project_stand_for_those_of_the_user(tmp_path: Path) ->
 )
 def test_a_rule_that_cannot_be_used_is_named(tmp_path: Path, table: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        checked_rules(settings(tmp_path, f"[[rules]]\n{table}\n"))
+        check_rules(settings(tmp_path, f"[[rules]]\n{table}\n"))
     assert said in caught.value.message
     assert caught.value.hint
 
 
-@pytest.mark.parametrize("table", ['id = "a"', 'id = "a"\ntool = "(["\nattention = 1'])
-def test_a_hook_does_without_own_rules_that_cannot_run(tmp_path: Path, table: str) -> None:
-    assert usable_rules(settings(tmp_path, f"[[rules]]\n{table}\n")) == in_order(DEFAULT_RULES)
+@pytest.mark.parametrize(
+    "table", ['id = "a"', 'id = "a"\ntool = "(["\nattention = 1', 'id = "a"\ntool = "(a|a)*"\nattention = 1']
+)
+def test_a_hook_skips_the_rule_that_cannot_be_used_and_no_other(tmp_path: Path, table: str) -> None:
+    found = settings(tmp_path, f"[[rules]]\n{table}\n{DEPLOY}")
+    assert [rule.id for rule in usable_rules(found)] == ["deploy", *(rule.id for rule in order_rules(DEFAULT_RULES))]
+
+
+@pytest.mark.parametrize("command", [["scan"], ["search", "anything"]])
+def test_scan_and_search_do_not_start_with_a_rule_that_cannot_be_used(
+    tmp_path: Path, command: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings(tmp_path, '[[rules]]\nid = "greedy"\ntool = "(a+)+$"\nattention = 1\n')
+    assert main([*command, "--project", str(tmp_path / "p")]) == 2
+    assert "rule 'greedy'" in capsys.readouterr().err
 
 
 def test_rules_that_are_no_tables_stop_the_loading(tmp_path: Path) -> None:
@@ -80,5 +92,5 @@ def test_rules_that_are_no_tables_stop_the_loading(tmp_path: Path) -> None:
 
 def test_a_rule_that_can_never_win_is_a_warning(tmp_path: Path) -> None:
     late = DEPLOY.replace('"deploy"', '"late"')
-    _, (warning,) = checked_rules(settings(tmp_path, DEPLOY + late))
+    _, (warning,) = check_rules(settings(tmp_path, DEPLOY + late))
     assert (warning.rule_id, warning.fatal) == ("late", False)

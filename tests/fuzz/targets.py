@@ -20,7 +20,7 @@ from scrimshaw.app.hooks.parse import CLIENTS
 from scrimshaw.app.hooks.record import handle
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import ALL_TOOLS
-from scrimshaw.app.rules import own_rules, usable_rules
+from scrimshaw.app.rules import read_rules, usable_rules
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine, write
 from scrimshaw.engine.write import NewText
@@ -34,7 +34,7 @@ from scrimshaw.ingest.memory_file import MemoryFile, add_relation, edit_memory_f
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import references, rewritten
-from scrimshaw.ingest.rule_checks import check_rules
+from scrimshaw.ingest.rule_checks import find_problems
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.ingest.transcripts import PARSERS
 from scrimshaw.models import Relation
@@ -105,7 +105,7 @@ def _configuration(folder: Path, text: str) -> None:
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         settings = load(folder, home=folder / "home", environment={})
-        check_rules(own_rules(settings))
+        find_problems(read_rules(settings))
         usable_rules(settings)
     except ScrimshawError as error:
         if not (error.message and error.hint):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
 from scrimshaw.ingest.extract import LONGEST_SCAN, extract
-from scrimshaw.ingest.rules import Kind, Rule, Summarizer, in_order
+from scrimshaw.ingest.rules import Kind, Rule, Summarizer, order_rules
 from scrimshaw.ingest.summarize import LONGEST_SUMMARY, summarize
 from scrimshaw.ingest.tool_calls import ToolCall, describe
 
@@ -146,7 +146,7 @@ def test_call_is_left_alone(call: ToolCall) -> None:
 
 
 def test_default_rules_are_given_in_the_order_of_trial() -> None:
-    assert in_order(DEFAULT_RULES) == DEFAULT_RULES
+    assert order_rules(DEFAULT_RULES) == DEFAULT_RULES
 
 
 def test_path_is_the_file_the_call_is_about() -> None:

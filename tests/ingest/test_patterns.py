@@ -1,4 +1,4 @@
-"""The check that keeps catastrophic patterns out (REQ-012)."""
+"""The check that keeps patterns out which would run without end on a backtracking engine."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.patterns import find_danger
-from scrimshaw.ingest.regex_syntax import Alternatives, Characters, Repeat, Sequence, parse
+from scrimshaw.ingest.rule_checks import find_danger
 from scrimshaw.ingest.rules import compile_pattern
 
 CATASTROPHIC = [
@@ -28,14 +27,9 @@ CATASTROPHIC = [
     "(?i)(A|a)+z",
     r"((?:\s|[^x])*)y",
     "(a{1,3}){2,}b",
-    "(a{1,100}){1,100}b",
     "^(a?){30}a{30}$",
     "(.*a){20}",
     r"(\w)\1+",
-    r"\s*\s*x",
-    r"\d+\w*!",
-    r"a.*b?.*c",
-    r"[abc]+(?:d|)[cde]+f",
 ]
 HARMLESS = [
     "error",
@@ -52,6 +46,11 @@ HARMLESS = [
     r"a{2,5}b{2,5}",
     r"(\d{1,3}\.){3}\d{1,3}",
     r"(?m)^\[[^\]\n]{1,200} [0-9a-f]{7,40}\] ",
+    r"(?:\s+\w+)*;",
+    r"(?:/[^/\s]+)+",
+    r"(?:\d\d){3}",
+    r"(?i)(?:a|b)+",
+    r"\s*\s*x",
     r"\x41\101\x{1F600}\pL[[:alpha:]\-\]]\Q(a+)+\E",
 ]
 
@@ -70,7 +69,7 @@ def test_harmless_pattern_is_accepted(pattern: str) -> None:
     assert find_danger(pattern) is None
 
 
-@pytest.mark.parametrize("pattern", ["(?=a)b", "(?<!a)b", "a++", "(?(1)a|b)", "(unclosed", "[a"])
+@pytest.mark.parametrize("pattern", ["(?=a)b", "(?<!a)b", "a++", "(?(1)a|b)", "(unclosed", "[a", "(a{1,100}){1,100}b"])
 def test_pattern_that_re2_refuses_is_named_as_such(pattern: str) -> None:
     danger = find_danger(pattern)
     assert danger is not None
@@ -89,20 +88,6 @@ def test_matching_is_linear_even_for_a_missed_pattern() -> None:
     started = time.thread_time()
     assert not compile_pattern("(a+)+$").search(text)
     assert time.thread_time() - started < 2
-
-
-def test_parse_builds_the_expected_nodes() -> None:
-    letter = Characters(1 << ord("a"))
-    assert parse("a") == letter
-    assert parse("a*?") == Repeat(letter, 0, None)
-    assert parse("a{2,3}") == Repeat(letter, 2, 3)
-    assert parse("a{2}") == Repeat(letter, 2, 2)
-    assert parse("a{,") == Sequence((letter, Characters(1 << ord("{")), Characters(1 << ord(","))))
-    assert parse("^a$") == Sequence((Sequence(()), letter, Sequence(())))
-    assert parse("(?P<name>a)|(?:a)") == Alternatives((letter, letter))
-    assert parse("(?i)a") == Sequence((Sequence(()), Characters(1 << ord("a") | 1 << ord("A"))))
-    assert parse("[b-da]") == Characters(sum(1 << ord(character) for character in "abcd"))
-    assert parse("[^\\x00-`b-\\x{10FFFF}]") == letter
 
 
 @settings(max_examples=300, deadline=None)

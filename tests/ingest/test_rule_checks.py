@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rule_checks import check_rules
-from scrimshaw.ingest.rules import Rule, in_order, with_defaults
+from scrimshaw.ingest.rule_checks import find_problems
+from scrimshaw.ingest.rules import Rule, join_rules, order_rules
 
 
 def rule(id: str, **fields: object) -> Rule:
@@ -15,12 +15,12 @@ def rule(id: str, **fields: object) -> Rule:
 
 
 def test_default_rules_have_no_problem() -> None:
-    assert check_rules(DEFAULT_RULES) == []
+    assert find_problems(DEFAULT_RULES) == []
 
 
 @pytest.mark.parametrize("field", ["tool", "argument", "content"])
 def test_catastrophic_pattern_fails_the_start_with_the_seeds_message(field: str) -> None:
-    (problem,) = check_rules([rule("mine", **{field: "(a+)+$"})])
+    (problem,) = find_problems([rule("mine", **{field: "(a+)+$"})])
     assert problem.message.startswith("ExtractionRule contains potentially catastrophic regex: (a+)+$")
     assert "'mine'" in problem.message
     assert problem.advice
@@ -28,13 +28,13 @@ def test_catastrophic_pattern_fails_the_start_with_the_seeds_message(field: str)
 
 
 def test_pattern_re2_cannot_compile_is_named() -> None:
-    (problem,) = check_rules([rule("mine", content="(?=a)b")])
+    (problem,) = find_problems([rule("mine", content="(?=a)b")])
     assert "RE2 cannot compile: (?=a)b (rule 'mine'" in problem.message
     assert problem.fatal
 
 
 def test_double_id_is_fatal() -> None:
-    problems = check_rules([rule("twice", content="a"), rule("twice", content="b")])
+    problems = find_problems([rule("twice", content="a"), rule("twice", content="b")])
     assert [problem.fatal for problem in problems] == [True]
 
 
@@ -55,17 +55,17 @@ def test_double_id_is_fatal() -> None:
 def test_rule_that_can_never_win_is_warned_about(
     early: dict[str, object], late: dict[str, object], warned: bool
 ) -> None:
-    problems = check_rules([rule("early", **early), rule("late", **late)])
+    problems = find_problems([rule("early", **early), rule("late", **late)])
     assert [(problem.rule_id, problem.fatal) for problem in problems] == ([("late", False)] if warned else [])
 
 
 def test_rules_keep_their_order_within_a_priority() -> None:
     rules = [rule("b", priority=1), rule("c"), rule("a", priority=1)]
-    assert [each.id for each in in_order(rules)] == ["c", "b", "a"]
+    assert [each.id for each in order_rules(rules)] == ["c", "b", "a"]
 
 
 def test_own_rule_replaces_the_default_of_its_name_and_comes_first() -> None:
-    merged = with_defaults([rule("commit", argument="jj commit")], DEFAULT_RULES)
+    merged = join_rules([rule("commit", argument="jj commit")], DEFAULT_RULES)
     assert merged[0].argument == "jj commit"
     assert [each.id for each in merged].count("commit") == 1
     assert len(merged) == len(DEFAULT_RULES)

@@ -12,13 +12,13 @@ from scrimshaw.app.hooks.capture import observation
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.engine import Engine
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rules import in_order
+from scrimshaw.ingest.rules import order_rules
 from scrimshaw.models import Observation
 from scrimshaw.session import working_memory
 from scrimshaw_lab.targets import EXTRACTION_PRECISION, EXTRACTION_RECALL
 
 SESSIONS, CALLS = 50, 20
-RULES = in_order(DEFAULT_RULES)
+RULES = order_rules(DEFAULT_RULES)
 COMMIT, TESTS = "git commit -m 'fix: port'", "npm test"
 Call = tuple[str, dict[str, object], str]
 

@@ -21,7 +21,7 @@ from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.rules import Rule, compile_pattern, in_order
+from scrimshaw.ingest.rules import Rule, compile_pattern, order_rules
 from scrimshaw.models import Injected, Memory, NewItem, Observation, Session, Trust
 from scrimshaw.search.tokens import count_tokens
 
@@ -37,7 +37,7 @@ def callback(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
     """What to register with the server's hook pipeline; `rules` are all rules in the order of trial."""
     # A rule for every tool is about what clients answer; ours answer with memories that may quote anything.
     # What ours read is a memory wherever its file lies.
-    ours = in_order(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in rules if rule.tool)
+    ours = order_rules(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in rules if rule.tool)
     return partial(capture, engine, ours)
 
 

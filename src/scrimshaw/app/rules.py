@@ -1,4 +1,4 @@
-"""The user's extraction rules, `[[rules]]` of the configuration: read, and joined with the default ones."""
+"""The user's extraction rules, `[[rules]]` of the configuration: read, checked, and joined with the default ones."""
 
 from __future__ import annotations
 
@@ -7,33 +7,47 @@ import msgspec
 from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rules import Rule, compile_pattern, in_order, with_defaults
+from scrimshaw.ingest.rule_checks import RuleProblem, find_pattern_problem, find_problems
+from scrimshaw.ingest.rules import Rule, join_rules, order_rules
 
 
-def own_rules(settings: Settings) -> tuple[Rule, ...]:
-    """The rules of the configuration, in its order; raises ConfigError for a table that is no rule."""
-    return tuple(_rule(number, table) for number, table in enumerate(settings.rules, start=1))
+def check_rules(settings: Settings) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
+    """All rules in the order of trial, and what deserves a warning; raises ConfigError when one must not be used.
+
+    The default rules are checked by the tests; a start need not do it again.
+    """
+    own = read_rules(settings)
+    rules = join_rules(own, DEFAULT_RULES)
+    problems = find_problems(rules) if own else []
+    fatal = [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]
+    if fatal:
+        raise ConfigError(
+            "The extraction rules cannot be used:\n  " + "\n  ".join(fatal), "Correct [[rules]] and start again."
+        )
+    return rules, problems
 
 
 def usable_rules(settings: Settings) -> tuple[Rule, ...]:
-    """All rules in the order of trial, or the default ones alone where one of the user's own cannot run.
-
-    Cheap enough for a hook: RE2 matches in linear time whatever it accepts, so the thorough check is the server's.
-    """
+    """All rules in the order of trial, without those of the user's own that must not be used: no hook stops for one."""
     if not settings.rules:
-        return in_order(DEFAULT_RULES)
-    import re2  # noqa: PLC0415 - native library, needed only where the user has rules
+        return order_rules(DEFAULT_RULES)
+    own = []
+    for number, table in enumerate(settings.rules, start=1):
+        try:
+            rule = _read_rule(number, table)
+        except ConfigError:
+            continue
+        if not find_pattern_problem(rule):
+            own.append(rule)
+    return join_rules(own, DEFAULT_RULES)
 
-    try:
-        own = own_rules(settings)
-        for rule in own:
-            _compile(rule)
-    except (ConfigError, re2.error):
-        return in_order(DEFAULT_RULES)
-    return with_defaults(own, DEFAULT_RULES)
+
+def read_rules(settings: Settings) -> tuple[Rule, ...]:
+    """The rules of the configuration, in its order; raises ConfigError for a table that is no rule."""
+    return tuple(_read_rule(number, table) for number, table in enumerate(settings.rules, start=1))
 
 
-def _rule(number: int, table: object) -> Rule:
+def _read_rule(number: int, table: object) -> Rule:
     try:
         return msgspec.convert(table, Rule)
     except msgspec.ValidationError as error:
@@ -42,8 +56,3 @@ def _rule(number: int, table: object) -> Rule:
             f"ExtractionRule #{number} ({name or 'without an id'}) cannot be used: {error}.",
             f"A rule has {', '.join(Rule.__struct_fields__)}; id, tool and attention are needed.",
         ) from error
-
-
-def _compile(rule: Rule) -> None:
-    for pattern in (rule.tool, rule.argument, rule.content):
-        compile_pattern(pattern)

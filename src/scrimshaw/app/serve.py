@@ -18,7 +18,7 @@ from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, 
 from scrimshaw.app.mcp.replies import public_title, search_reply, warnings
 from scrimshaw.app.mcp.schema import Call, PromptSpec, prompt
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.rules import check_rules
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, counts, open_engine, read
 from scrimshaw.errors import InvalidRequest
@@ -41,7 +41,7 @@ def serve(project: Path, toolsets: str) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="scrimshaw: %(message)s")
     tools = choose(toolsets)
     settings = load(project)
-    rules, problems = checked_rules(settings)
+    rules, problems = check_rules(settings)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
     with open_engine(settings) as engine:

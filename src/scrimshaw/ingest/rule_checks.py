@@ -1,16 +1,23 @@
-"""Checks a set of extraction rules at start: unsafe patterns, double ids, rules that can never win."""
+"""Checks a set of extraction rules at start: dangerous patterns, double ids, rules that can never win.
+
+RE2 matches in linear time whatever it accepts. A pattern that would run without end on a backtracking engine is refused
+all the same: it is a mistake of its author, and rules are shared with tools that do backtrack.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Sequence
+from functools import cache
+from itertools import combinations
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.ingest.patterns import Danger, find_danger
-from scrimshaw.ingest.rules import Rule, in_order
+from scrimshaw.ingest.rules import Rule, compile_pattern, order_rules
 
 
-class Problem(Struct, frozen=True, kw_only=True):
+class RuleProblem(Struct, frozen=True, kw_only=True):
     """What is wrong with a rule: the start fails on a fatal one, any other is a warning."""
 
     rule_id: str
@@ -19,65 +26,181 @@ class Problem(Struct, frozen=True, kw_only=True):
     fatal: bool
 
 
-def check_rules(rules: Sequence[Rule]) -> list[Problem]:
-    """Every unsafe or impossible pattern (fatal, REQ-012), then double ids (fatal) and rules that can never win."""
-    problems = [problem for rule in rules for problem in _pattern_problems(rule)]
-    return [*problems, *_double_ids(rules), *_shadowed(in_order(rules))]
+class Danger(NamedTuple):
+    """Why a pattern is turned away and how to rewrite it; `refused` when RE2 itself does not know the syntax."""
+
+    why: str
+    rewrite: str
+    refused: bool = False
 
 
-def _pattern_problems(rule: Rule) -> Iterator[Problem]:
-    for pattern in (rule.tool, rule.argument, rule.content):
-        danger = find_danger(pattern) if pattern else None
-        if danger:
-            yield Problem(rule_id=rule.id, message=_message(rule, pattern, danger), advice=danger.rewrite, fatal=True)
+_BACKREFERENCE = Danger(
+    "a backreference makes matching exponential", "match the repeated text once and compare it elsewhere"
+)
+_EMPTY_LOOP = Danger(
+    "nested quantifiers: the repeated group can match nothing",
+    "make the group need a character: (a+)* is a*, (a?)* is a*",
+)
+_NESTED = Danger("nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (\\w+\\s?)* is [\\w\\s]*")
+_ALTERNATIVES = Danger(
+    "ambiguous alternatives inside a quantifier", "let the alternatives start differently: (a|ab)* is (ab?)*"
+)
 
 
-def _message(rule: Rule, pattern: str, danger: Danger) -> str:
-    fault = "a regex that RE2 cannot compile" if danger.refused else "potentially catastrophic regex"
-    return f"ExtractionRule contains {fault}: {pattern} (rule {rule.id!r}: {danger.why})"
-
-
-def _double_ids(rules: Sequence[Rule]) -> Iterator[Problem]:
-    seen: set[str] = set()
-    for rule in rules:
-        if rule.id in seen:
-            yield Problem(
-                rule_id=rule.id,
-                message=f"two rules are called {rule.id!r}",
-                advice="give every rule its own id: items name the rule that made them",
-                fatal=True,
-            )
-        seen.add(rule.id)
-
-
-def _shadowed(ordered: Sequence[Rule]) -> Iterator[Problem]:
+def find_problems(rules: Sequence[Rule]) -> list[RuleProblem]:
+    """Every dangerous or impossible pattern and double id (fatal), then rules that can never win."""
+    problems = [problem for rule in rules if (problem := find_pattern_problem(rule))]
+    ids = [rule.id for rule in rules]
+    for name in dict.fromkeys(name for name in ids if ids.count(name) > 1):
+        advice = "give every rule its own id: items name the rule that made them"
+        problems.append(RuleProblem(rule_id=name, message=f"two rules are called {name!r}", advice=advice, fatal=True))
+    ordered = order_rules(rules)
     for position, late in enumerate(ordered):
         early = next((rule for rule in ordered[:position] if _covers(rule, late)), None)
         if early:
-            yield Problem(
-                rule_id=late.id,
-                message=f"rule {late.id!r} can never win: {early.id!r} comes first and matches all it matches",
-                advice=f"give {late.id!r} a smaller priority than {early.priority}, or narrow {early.id!r}",
-                fatal=False,
-            )
+            message = f"rule {late.id!r} can never win: {early.id!r} comes first and matches all it matches"
+            advice = f"give {late.id!r} a smaller priority than {early.priority}, or narrow {early.id!r}"
+            problems.append(RuleProblem(rule_id=late.id, message=message, advice=advice, fatal=False))
+    return problems
+
+
+def find_pattern_problem(rule: Rule) -> RuleProblem | None:
+    """The first of the rule's patterns that must not be used; the rule is unusable with it."""
+    for pattern in filter(None, (rule.tool, rule.argument, rule.content)):
+        if danger := find_danger(pattern):
+            fault = "a regex that RE2 cannot compile" if danger.refused else "potentially catastrophic regex"
+            message = f"ExtractionRule contains {fault}: {pattern} (rule {rule.id!r}: {danger.why})"
+            return RuleProblem(rule_id=rule.id, message=message, advice=danger.rewrite, fatal=True)
+    return None
 
 
 def _covers(early: Rule, late: Rule) -> bool:
+    pairs = ((early.tool, late.tool), (early.argument, late.argument), (early.content, late.content))
     return (
         early.failed in (None, late.failed)
         and early.min_lines <= late.min_lines
-        and _admits(early.tool, late.tool)
-        and _admits(early.argument, late.argument)
-        and _admits(early.content, late.content)
+        and all(_admits(first, second) for first, second in pairs)
     )
 
 
 def _admits(early: str, late: str) -> bool:
     """Whether every text that holds `late` surely holds `early`: no pattern, the same, or a plain part of it."""
-    if not early or early == late:
-        return True
-    return _is_plain(early) and _is_plain(late) and early in late
+    return not early or early == late or (early in late and not set("\\^$.|?*+()[]{}") & set(early + late))
 
 
-def _is_plain(pattern: str) -> bool:
-    return not any(character in "\\^$.|?*+()[]{}" for character in pattern)
+# Dangerous patterns
+
+_TOKEN = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\[pP](?:\{\^?\w+\}|\w)|\\x(?:\{\w+\}|\w\w)|\\[0-7]{1,3}|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]"
+    r"|\(\?[a-zA-Z-]+\)|\((?:\?(?:P?<\w+>|[a-zA-Z-]*:))?|(?:[*+?]|\{\d+(?:,\d*)?\})\??|.",
+    re.DOTALL,
+)
+_REPEAT = re.compile(r"([*+?])|\{(\d+)(,?)(\d*)\}")
+_ANCHORS = frozenset(("^", "$", r"\A", r"\b", r"\B", r"\z", r"\Z"))
+_SAMPLE = "".join(map(chr, range(128))) + "é"
+_MANY = 10  # rounds of a group that may match nothing: the attempts of a backtracking engine double with each
+
+
+class _Part(NamedTuple):
+    """A piece of a pattern: whether it can be empty, and the places of the characters it may begin and end with."""
+
+    is_nullable: bool = True
+    first: tuple[int, ...] = ()
+    last: tuple[int, ...] = ()
+
+
+@cache
+def find_danger(pattern: str) -> Danger | None:
+    """The reason to turn `pattern` away, or None."""
+    import re2  # noqa: PLC0415 - native library, needed only where rules are checked
+
+    try:
+        compile_pattern(pattern)
+    except re2.error as error:
+        if re.search(r"\\[1-9]|\(\?P=", pattern):
+            return _BACKREFERENCE
+        reason = error.args[0] if error.args else ""
+        why = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
+        return Danger(why, "lookaround, conditionals and possessive quantifiers are not part of RE2", refused=True)
+    return _Reader(pattern).danger
+
+
+class _Reader:
+    """Reads a pattern once, and notes which characters may follow each other.
+
+    A repeated group is ambiguous when two of those that may come next can be the same one.
+    """
+
+    def __init__(self, pattern: str) -> None:
+        self._tokens = _TOKEN.findall(pattern)[::-1]
+        self._flags = f"(?{''.join(flag for flag in 'is' if re.search(rf'[(][?][a-zA-Z]*{flag}', pattern))}:"
+        self._atoms: list[str] = []
+        self._follow: list[list[int]] = []
+        self.danger: Danger | None = None
+        self._read_alternatives()
+
+    def _read_alternatives(self) -> _Part:
+        parts = [self._read_sequence()]
+        while self._tokens and self._tokens[-1] == "|":
+            self._tokens.pop()
+            parts.append(self._read_sequence())
+        first = tuple(place for part in parts for place in part.first)
+        return _Part(any(part.is_nullable for part in parts), first, tuple(p for part in parts for p in part.last))
+
+    def _read_sequence(self) -> _Part:
+        whole = _Part()
+        while self._tokens and self._tokens[-1] not in ("|", ")"):
+            start = len(self._atoms)
+            part = self._read_atom(self._tokens.pop())
+            if self._tokens and (repeat := _REPEAT.match(self._tokens[-1])):
+                self._tokens.pop()
+                part = self._repeat(part, repeat, start)
+            self._link(whole.last, part.first)
+            first = whole.first + part.first if whole.is_nullable else whole.first
+            last = part.last + whole.last if part.is_nullable else part.last
+            whole = _Part(whole.is_nullable and part.is_nullable, first, last)
+        return whole
+
+    def _read_atom(self, token: str) -> _Part:
+        if token.startswith("(") and not token.endswith(")"):
+            part = self._read_alternatives()
+            if self._tokens:
+                self._tokens.pop()
+            return part
+        if token in _ANCHORS or token.startswith("(?"):
+            return _Part()
+        self._atoms.append(token)
+        self._follow.append([])
+        place = (len(self._atoms) - 1,)
+        return _Part(False, place, place)
+
+    def _repeat(self, part: _Part, repeat: re.Match[str], start: int) -> _Part:
+        sign, least, comma, most = repeat.groups()
+        rounds = 1 if sign == "?" else 1_000 if sign or (comma and not most) else int(most or least)
+        is_varied = bool(sign or comma) or any(self._follow[start:])
+        if part.is_nullable and rounds >= _MANY:
+            self.danger = self.danger or _EMPTY_LOOP
+        if rounds > 1 and is_varied:
+            self._link(part.last, part.first)
+            self.danger = self.danger or self._find_ambiguity(part, start)
+        return part._replace(is_nullable=part.is_nullable or sign in ("*", "?") or least == "0")
+
+    def _link(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
+        for place in before:
+            self._follow[place] += after
+
+    def _find_ambiguity(self, part: _Part, start: int) -> Danger | None:
+        if self._overlap(part.first):
+            return _ALTERNATIVES
+        inside = (self._follow[place] for place in range(start, len(self._atoms)))
+        return _NESTED if any(map(self._overlap, inside)) else None
+
+    def _overlap(self, places: Sequence[int]) -> bool:
+        sets = [_matching_characters(f"{self._flags}{self._atoms[place]})") for place in places]
+        return any(one & two for one, two in combinations(sets, 2))
+
+
+@cache
+def _matching_characters(atom: str) -> frozenset[str]:
+    pattern = compile_pattern(f"^{atom}$")
+    return frozenset(character for character in _SAMPLE if pattern.search(character))

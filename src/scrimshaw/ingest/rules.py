@@ -61,13 +61,13 @@ class Pattern(Protocol):
         """The first match, or None."""
 
 
-def with_defaults(own: Sequence[Rule], defaults: Sequence[Rule]) -> tuple[Rule, ...]:
+def join_rules(own: Sequence[Rule], defaults: Sequence[Rule]) -> tuple[Rule, ...]:
     """Own rules and defaults in the order of trial; an own rule that bears the id of a default takes its place."""
     taken = {rule.id for rule in own}
-    return in_order([*own, *(rule for rule in defaults if rule.id not in taken)])
+    return order_rules([*own, *(rule for rule in defaults if rule.id not in taken)])
 
 
-def in_order(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+def order_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The rules as they are tried: by rising priority, then as given."""
     return tuple(sorted(rules, key=lambda rule: rule.priority))
 

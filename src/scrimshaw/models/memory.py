@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any
@@ -12,6 +11,8 @@ from msgspec import Struct
 
 def content_hash(data: bytes) -> str:
     """SHA-256 of a file's bytes, in hexadecimal."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
+
     return hashlib.sha256(data).hexdigest()
 
 

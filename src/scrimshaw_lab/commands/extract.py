@@ -13,7 +13,7 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note, percent, show, show_json
-from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.rules import check_rules
 from scrimshaw.ingest.extract import extract
 from scrimshaw.ingest.rules import Rule
 from scrimshaw_lab.commands import calibration
@@ -35,7 +35,7 @@ def evaluate_extract(
 ) -> None:
     """Measure which calls the extraction rules keep, your own included."""
     settings = settings_of(project)
-    rules, _ = checked_rules(settings)
+    rules, _ = check_rules(settings)
     judged = labelled_calls(calls, labels)
     report = evaluate_extraction(judged, partial(extract, rules=rules))
     if as_json:

@@ -59,7 +59,7 @@ def search(
 ) -> None:
     """Find memories by words, by meaning and by trigger phrases."""
     wanted = options.channels_of(channels)
-    with open_memory(project, fresh=False) as engine:
+    with open_memory(project, fresh=False, with_rules=True) as engine:
         if not no_scan:
             index.catch_up(engine)
             fill_few(engine)

@@ -15,7 +15,7 @@ from scrimshaw.app.cli import options, project_files, render
 from scrimshaw.app.cli.memory import existing, open_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
-from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.rules import check_rules
 from scrimshaw.app.setup import programs
 from scrimshaw.app.setup.status import connections
 from scrimshaw.config import Settings
@@ -113,7 +113,7 @@ def _examine_git(settings: Settings) -> Finding:
 
 def _examine_rules(settings: Settings) -> Iterator[Finding]:
     try:
-        rules, warnings = checked_rules(settings)
+        rules, warnings = check_rules(settings)
     except ConfigError as error:
         yield _finding("rules", Verdict.PROBLEM, error.message, error.hint)
         return

@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from scrimshaw.app.cli.output import Advance, note_degradations, progress
+from scrimshaw.app.rules import check_rules
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
@@ -44,12 +45,16 @@ def existing(project: Path | None) -> Settings:
 
 
 @contextmanager
-def open_memory(project: Path | None, *, fresh: bool = True) -> Iterator[Engine]:
+def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = False) -> Iterator[Engine]:
     """The memory of a project, with what changed in its files since the last look when `fresh`.
 
-    Where the index could not follow the files, a note says so at the end.
+    Where the index could not follow the files, a note says so at the end. With `with_rules` a mistake in the extraction
+    rules stops the start with ConfigError.
     """
-    with open_engine(existing(project)) as engine:
+    settings = existing(project)
+    if with_rules:
+        check_rules(settings)
+    with open_engine(settings) as engine:
         if fresh:
             index.scan(engine)
         yield engine

@@ -17,7 +17,7 @@ from scrimshaw.app.cli.output import line, show
 from scrimshaw.app.hooks.capture import observation, redacted_call, removed_classes
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.app.hooks.parse import CLIENTS, parse
-from scrimshaw.app.rule_gate import checked_rules
+from scrimshaw.app.rules import check_rules
 from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.ingest.extract import winner
 from scrimshaw.ingest.rules import Rule
@@ -62,7 +62,7 @@ def list_rules(project: options.Project = None, as_json: options.AsJson = False)
     """All extraction rules in the order they are tried, your own among them."""
     settings = settings_of(project)
     own = {table.get("id") for table in settings.rules}
-    listed = [Listed(own=rule.id in own, rule=rule) for rule in checked_rules(settings)[0]]
+    listed = [Listed(own=rule.id in own, rule=rule) for rule in check_rules(settings)[0]]
     show(listed, as_json, _list)
 
 
@@ -82,7 +82,7 @@ def try_rules(
     if found is None:
         show(Explanation(event="", reason="Nothing is stored: the event is not used."), as_json, _explain)
         return
-    rules, _ = checked_rules(settings)
+    rules, _ = check_rules(settings)
     show(explained(found, rules, settings.features.extraction), as_json, _explain)
 
 

@@ -44,7 +44,7 @@ def scan(
     as_json: options.AsJson = False,
 ) -> None:
     """Bring the index up to date with the files, and make missing vectors."""
-    with open_memory(project, fresh=False) as engine:
+    with open_memory(project, fresh=False, with_rules=True) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, force=force, progress=advance)
         if report.mended and not force:
