@@ -24,7 +24,7 @@ from mcp.server.lowlevel import Server
 
 from benchmarks import corpus
 from benchmarks.figures import machine
-from scrimshaw.app.capture_calls import callback
+from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import AfterTool, ServerInfo, build_server
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rules import check_rules
@@ -79,7 +79,7 @@ def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
 async def _measure(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
     """Milliseconds of the calls to the server with callbacks and to the one without, by place in the round."""
     done = threading.Semaphore(0)
-    registered = (callback(engine, check_rules(engine.settings)[0]), lambda _: done.release())
+    registered = (make_recorder(engine, check_rules(engine.settings)[0]), lambda _: done.release())
     ours: Times = {place: [] for place in PLACES}
     bare: Times = {place: [] for place in PLACES}
     async with Client(_server(engine, registered)) as busy, Client(_server(engine, ())) as idle:

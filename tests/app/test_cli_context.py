@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from tests.samples import write_memory
 
-from scrimshaw.app.capture_calls import callback
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks import inject
 from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
@@ -50,7 +50,7 @@ def handed(engine: Engine, project: Path, vault: Path, monkeypatch: pytest.Monke
     ]
     dispatcher = Dispatcher(choose("all"), engine)
     dispatcher.after_tool.start()
-    dispatcher.after_tool.register(callback(engine, ()))
+    dispatcher.after_tool.register(make_recorder(engine, ()))
     texts.append(
         dispatcher.dispatch("memory_search", {"query": "harbour", "session_id": "S2", "enable_dedup": False}).text
     )

@@ -86,7 +86,7 @@ def hide_programs(engine: Engine, patch: pytest.MonkeyPatch) -> None:
 
 def refuse_to_watch(_: Engine, patch: pytest.MonkeyPatch) -> None:
     # The real refusal is in the matrix, in a process with limits of its own.
-    patch.setattr("scrimshaw.app.checks.existing", lambda _: [Path("/no/such/folder")])
+    patch.setattr("scrimshaw.app.checks.outermost_folders", lambda _: [Path("/no/such/folder")])
 
 
 OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {

@@ -20,7 +20,7 @@ START_AFTER_S = 1.5
 # An editor writes a file in several steps; one scan answers all of them.
 SETTLE_MS = 300
 # How soon after its begin a watch is trusted to have begun.
-LOOK_MS = 1_000
+WATCH_TIMEOUT_MS = 1_000
 # How often the files are looked at where the system will not watch them; a look at 1,000 files takes some 20 ms.
 POLL_S = 10.0
 # What the canary may take of the first answer's time: less than a person notices, enough for five to twenty questions.
@@ -28,8 +28,17 @@ CANARY_S = 0.2
 # How often everything is looked at although no file changed, and how long nobody has asked anything by then.
 AGAIN_S, IDLE_S = 300.0, 2.0
 
+# What it means that a part of the work failed: the failure, what there is instead, and what that costs.
+_MEANINGS = {
+    "drafts": (
+        "drafts_failed",
+        "sessions stay recorded, without a draft",
+        "what earlier sessions decided may not be found",
+    ),
+    "canary": ("canary_failed", "none", "nobody has looked whether known questions bring their answers"),
+    "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore goes back further"),
+}
 _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
-_REPORT = "Report the bug with what the log says."
 
 _log = logging.getLogger(__name__)
 
@@ -43,12 +52,15 @@ class Background:
         self._stop = threading.Event()
         self._fresh = threading.Event()
         self._asked = threading.Event()
-        self._last_question, self._tested = 0.0, -1
-        self._threads = (
-            threading.Thread(target=self._follow, name="follow-files", daemon=True),
-            threading.Thread(target=self._work, name="run-jobs", daemon=True),
-            threading.Thread(target=self._look_again, name="look-again", daemon=True),
-        )
+        self._last_question, self._tested_generation = 0.0, -1
+        self._threads = [
+            threading.Thread(target=work, name=name, daemon=True)
+            for name, work in (
+                ("follow-files", self._follow_files),
+                ("run-jobs", self._run_jobs),
+                ("look-again", self._look_again),
+            )
+        ]
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -69,82 +81,76 @@ class Background:
         for thread in self._threads:
             thread.join(timeout=2.0)
 
-    def _follow(self) -> None:
+    def _follow_files(self) -> None:
         self._asked.wait(START_AFTER_S)
-        self._scan()
-        self._settle()
-        self._test_before_the_first_answer()
-        roots = existing(source.root for source in self._engine.sources)
-        for _ in self._changes(roots) if roots else ():
-            self._scan()
-            self._back_up()
-            self._attempt("canary", self._test_what_changed, untested)
+        self._attempt(INDEX, self._scan)
+        self._attempt("drafts", self._finish_drafts)
+        # The first answer should know what recall has lost, yet it waits for CANARY_S and no longer.
+        patience = threading.Timer(CANARY_S, self._fresh.set)
+        patience.daemon = True
+        patience.start()
+        self._attempt("canary", self._test_recall)
+        patience.cancel()
+        self._fresh.set()
+        roots = outermost_folders(source.root for source in self._engine.sources)
+        for _ in self._watch(roots) if roots else ():
+            self._attempt(INDEX, self._scan)
+            self._attempt("checkpoint", self._back_up)
+            if self._engine.degradations.of(RECALL) or self._tested_generation != self._engine.index.generation():
+                self._attempt("canary", self._test_recall)
 
-    def _changes(self, roots: list[Path]) -> Iterator[None]:
+    def _watch(self, roots: list[Path]) -> Iterator[None]:
         """A turn soon after the watch began, for what changed before it did, and one for every change.
 
         Where the system will not watch the files, there is one every POLL_S.
         """
         from watchfiles import watch  # noqa: PLC0415 - native and slow to import; start-up has no use for it
 
-        watched = watch(
+        changes_seen = watch(
             *roots,
             stop_event=self._stop,
             debounce=SETTLE_MS,
-            watch_filter=_is_markdown,
-            rust_timeout=LOOK_MS,
+            watch_filter=lambda _change, path: path.endswith((".md", "links.toml")),
+            rust_timeout=WATCH_TIMEOUT_MS,
             yield_on_timeout=True,
         )
         try:
             is_first = True
-            for changes in watched:
+            for changes in changes_seen:
                 if changes or is_first:
                     yield
                 is_first = False
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
             _log.warning("The files cannot be watched: %s", error)
-            self._engine.degradations.put(WATCHER, polling(error))
+            unwatched = Degradation(
+                failure_mode=f"watcher_off: {error}",
+                fallback_mode=f"the files are looked at every {POLL_S:g} s",
+                confidence_impact="a change by hand is found that much later",
+                retry_recommendation="Raise the system's limit on watched files (fs.inotify), then start the server "
+                "again.",
+            )
+            self._engine.degradations.put(WATCHER, unwatched)
         while not self._stop.wait(POLL_S):
             yield
 
     def _scan(self) -> None:
-        self._attempt(INDEX, self._read_files, index_behind)
-
-    def _read_files(self) -> None:
         index.tidy(self._engine)
         if mended := index.scan(self._engine).mended:
             _log.warning("The index had lost %s memories; their files were read again.", mended)
 
-    def _settle(self) -> None:
-        """What earlier sessions left to do: drafts nobody was there to make, and what has expired."""
-        self._attempt("drafts", self._leave_nothing, undrafted)
-
-    def _leave_nothing(self) -> None:
+    def _finish_drafts(self) -> None:
+        """Queue the drafts that earlier sessions left nobody to make, and remove those that have expired."""
         drafts.queue_drafts(self._engine)
         drafts.expire_drafts(self._engine)
 
     def _back_up(self) -> None:
-        """The checkpoint of the day, unless there is one."""
-        self._attempt("checkpoint", lambda: checkpoints.backup_if_due(self._engine), unsaved)
-
-    def _test_before_the_first_answer(self) -> None:
-        """Test recall, so that the first answer can say what is lost; it waits for CANARY_S and no longer."""
-        patience = threading.Timer(CANARY_S, self._fresh.set)
-        patience.daemon = True
-        patience.start()
-        self._attempt("canary", self._test_recall, untested)
-        patience.cancel()
-        self._fresh.set()
+        """Make the checkpoint of the day, unless there is one."""
+        checkpoints.backup_if_due(self._engine)
 
     def _test_recall(self) -> None:
-        """Whether known questions still bring their answers; what they lost is said with every answer."""
-        self._tested = self._engine.index.generation()
+        """Ask known questions again; every answer says what they lost."""
+        self._tested_generation = self._engine.index.generation()
         canary.check(self._engine, budget_s=CANARY_S)
-
-    def _test_what_changed(self) -> None:
-        """Test recall anew where the index is another by now, or something was lost."""
-        if self._engine.degradations.of(RECALL) or self._tested != self._engine.index.generation():
-            self._test_recall()
 
     def _look_again(self) -> None:
         """Now and then, while nobody asks: an index may be spoiled without a change of any file."""
@@ -154,75 +160,44 @@ class Background:
             if time.monotonic() - self._last_question < IDLE_S:
                 wait = IDLE_S
                 continue
-            self._scan()
-            self._attempt("canary", self._test_recall, untested)
+            self._attempt(INDEX, self._scan)
+            self._attempt("canary", self._test_recall)
             wait = AGAIN_S
 
-    def _attempt(self, part: str, work: Callable[[], object], meaning: Callable[[ScrimshawError], Degradation]) -> None:
+    def _attempt(self, part: str, work: Callable[[], object]) -> None:
         """Do a part of the work; while it fails, health says so."""
         try:
             work()
         except ScrimshawError as error:
             _log.warning("%s: %s", part, error)
-            self._engine.degradations.put(part, meaning(error))
+            self._engine.degradations.put(part, _describe_failure(part, error))
         except Exception as error:  # noqa: BLE001 - a bug in one part must not end what follows the files in silence
             frames = "".join(traceback.format_tb(error.__traceback__))  # its text may quote anything
             _log.error("%s failed with %s\n%s", part, type(error).__name__, frames)
-            self._engine.degradations.put(part, meaning(ScrimshawError(_BUG.format(type(error).__name__), _REPORT)))
+            bug = ScrimshawError(_BUG.format(type(error).__name__), "Report the bug with what the log says.")
+            self._engine.degradations.put(part, _describe_failure(part, bug))
         else:
             self._engine.degradations.clear(part)
 
-    def _work(self) -> None:
+    def _run_jobs(self) -> None:
         self._fresh.wait()
-        self._back_up()
+        self._attempt("checkpoint", self._back_up)
         self._worker.run()
 
 
-def existing(roots: Iterable[Path]) -> list[Path]:
+def outermost_folders(roots: Iterable[Path]) -> list[Path]:
     """The folders that exist, without those that lie inside another."""
-    found = sorted({root.resolve() for root in roots if root.is_dir()})
-    return [root for root in found if not any(other in root.parents for other in found)]
+    folders = sorted({root.resolve() for root in roots if root.is_dir()})
+    return [folder for folder in folders if not any(other in folder.parents for other in folders)]
 
 
-def polling(error: Exception) -> Degradation:
-    """What it means that the system will not watch the files."""
+def _describe_failure(part: str, error: ScrimshawError) -> Degradation:
+    if part == INDEX:
+        return index_behind(error)
+    failure, instead, impact = _MEANINGS[part]
     return Degradation(
-        failure_mode=f"watcher_off: {error}",
-        fallback_mode=f"the files are looked at every {POLL_S:g} s",
-        confidence_impact="a change by hand is found that much later",
-        retry_recommendation="Raise the system's limit on watched files (fs.inotify), then start the server again.",
-    )
-
-
-def undrafted(error: ScrimshawError) -> Degradation:
-    """What it means that earlier sessions were not settled."""
-    return Degradation(
-        failure_mode=f"drafts_failed: {error.message}",
-        fallback_mode="sessions stay recorded, without a draft",
-        confidence_impact="what earlier sessions decided may not be found",
+        failure_mode=f"{failure}: {error.message}",
+        fallback_mode=instead,
+        confidence_impact=impact,
         retry_recommendation=error.hint,
     )
-
-
-def untested(error: ScrimshawError) -> Degradation:
-    """What it means that recall was not tested."""
-    return Degradation(
-        failure_mode=f"canary_failed: {error.message}",
-        fallback_mode="none",
-        confidence_impact="nobody has looked whether known questions bring their answers",
-        retry_recommendation=error.hint,
-    )
-
-
-def unsaved(error: ScrimshawError) -> Degradation:
-    """What it means that the checkpoint of the day could not be made."""
-    return Degradation(
-        failure_mode=f"checkpoint_failed: {error.message}",
-        fallback_mode="older checkpoints",
-        confidence_impact="none on what is found; a restore goes back further",
-        retry_recommendation=error.hint,
-    )
-
-
-def _is_markdown(_change: object, path: str) -> bool:
-    return path.endswith((".md", "links.toml"))

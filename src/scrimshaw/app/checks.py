@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from scrimshaw.app.background import existing
+from scrimshaw.app.background import outermost_folders
 from scrimshaw.app.setup import programs
 from scrimshaw.app.setup.status import Connection, connections
 from scrimshaw.engine import Engine
@@ -41,7 +41,7 @@ def _check_watcher(engine: Engine) -> Result:
 
     stop = threading.Event()
     stop.set()
-    roots = existing(source.root for source in engine.sources)
+    roots = outermost_folders(source.root for source in engine.sources)
     if not roots:
         return on("there is no folder to watch yet")
     try:

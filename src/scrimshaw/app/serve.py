@@ -12,8 +12,8 @@ from msgspec import Meta
 
 import scrimshaw
 from scrimshaw.app.background import Background
-from scrimshaw.app.capture_calls import callback
 from scrimshaw.app.hooks import inject
+from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, build_server, serve_stdio
 from scrimshaw.app.mcp.replies import public_title, search_reply, warnings
 from scrimshaw.app.mcp.schema import Call, PromptSpec, prompt
@@ -56,7 +56,7 @@ def serve(project: Path, toolsets: str) -> None:
                 ready=partial(background.wait_until_fresh, FIRST_SCAN_S),
                 prompts=PROMPTS,
                 instructions=INSTRUCTIONS,
-                after_tool=(callback(engine, rules),),
+                after_tool=(make_recorder(engine, rules),),
             )
             serve_stdio(server)
         finally:

@@ -6,8 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from functools import partial
 
 from scrimshaw.engine import Engine, drafts, importing, index
 from scrimshaw.errors import ScrimshawError, StorageFailure
@@ -34,14 +32,6 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 
-@dataclass
-class _Progress:
-    """How far a job said it is."""
-
-    done: int
-    total: int
-
-
 class Worker:
     """Runs the jobs of one engine until it is stopped. `run_once` suits a caller with a loop of its own."""
 
@@ -50,20 +40,17 @@ class Worker:
         self._stop = threading.Event()
 
     def run(self) -> None:
-        """Work until `stop` is called."""
+        """Work until `stop` is called; while the journal refuses, jobs wait and health says so."""
         while not self._stop.is_set():
-            if not self._worked():
+            try:
+                is_idle = not self.run_once()
+            except StorageFailure as error:
+                self._engine.degradations.put("jobs", _describe_waiting(error))
+                is_idle = True
+            else:
+                self._engine.degradations.clear("jobs")
+            if is_idle:
                 self._stop.wait(IDLE_S)
-
-    def _worked(self) -> bool:
-        """Run one job; while the journal refuses, jobs wait and health says so."""
-        try:
-            worked = self.run_once()
-        except StorageFailure as error:
-            self._engine.degradations.put("jobs", waiting(error))
-            return False
-        self._engine.degradations.clear("jobs")
-        return worked
 
     def stop(self) -> None:
         """End `run`; the job at hand stops at its next report and is queued again."""
@@ -72,7 +59,7 @@ class Worker:
     def run_once(self) -> bool:
         """Run one job that is due; False when there is none."""
         claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in HANDLERS)
-        job = next((claimed for claimed in claims if claimed), None)
+        job = next((job for job in claims if job), None)
         if job is None:
             return False
         if job.attempts > MOST_ATTEMPTS:
@@ -82,48 +69,45 @@ class Worker:
         return True
 
     def _run(self, job: Job) -> None:
-        told = _Progress(job.done, job.total)
+        journal = self._engine.journal
         try:
-            with self._beating(job, told):
-                trouble = HANDLERS[job.kind](self._engine, job, partial(self._keep_going, job, told))
+            with self._keep_lease(job) as keep_going:
+                trouble = HANDLERS[job.kind](self._engine, job, keep_going)
         except (KeyboardInterrupt, SystemExit):
-            self._engine.journal.release(job, STOPPED)
+            journal.release(job, STOPPED)
             raise
         except ScrimshawError as error:
             self._give_back(job, str(error))
         except Exception as error:  # noqa: BLE001 - a job that fails in a new way must not end the others
             self._give_back(job, f"{type(error).__name__}: {error}")
         else:
-            self._finish(job, trouble)
-
-    def _keep_going(self, job: Job, told: _Progress, done: int, total: int) -> bool:
-        """Report progress; whether the job is still ours and wanted."""
-        told.done, told.total = done, total
-        return self._engine.journal.heartbeat(job, done, total, LEASE_S) and not self._stop.is_set()
+            if self._stop.is_set():
+                journal.release(job, STOPPED)
+            else:
+                journal.finish(job, JobState.DONE, trouble)
 
     @contextmanager
-    def _beating(self, job: Job, told: _Progress) -> Iterator[None]:
-        """Keep the lease while the block runs, however long one step of it takes."""
+    def _keep_lease(self, job: Job) -> Iterator[index.KeepGoing]:
+        """Keep the lease while the block runs, however long one step of it takes; gives what reports its progress."""
+        progress = [job.done, job.total]
         ended = threading.Event()
+
+        def keep_going(done: int, total: int) -> bool:
+            progress[:] = done, total
+            return self._engine.journal.heartbeat(job, done, total, LEASE_S) and not self._stop.is_set()
 
         def beat() -> None:
             while not ended.wait(BEAT_S):
                 with suppress(StorageFailure):  # the next beat may get through
-                    self._engine.journal.heartbeat(job, told.done, told.total, LEASE_S)
+                    self._engine.journal.heartbeat(job, progress[0], progress[1], LEASE_S)
 
-        beating = threading.Thread(target=beat, name="job-heartbeat", daemon=True)
-        beating.start()
+        thread = threading.Thread(target=beat, name="job-heartbeat", daemon=True)
+        thread.start()
         try:
-            yield
+            yield keep_going
         finally:
             ended.set()
-            beating.join()
-
-    def _finish(self, job: Job, trouble: str) -> None:
-        if self._stop.is_set():
-            self._engine.journal.release(job, STOPPED)
-        else:
-            self._engine.journal.finish(job, JobState.DONE, trouble)
+            thread.join()
 
     def _give_back(self, job: Job, trouble: str) -> None:
         """Queue a failed job again, later each time; after the last attempt it is kept as failed."""
@@ -136,8 +120,7 @@ class Worker:
             self._engine.journal.finish(job, JobState.QUEUED, trouble, retry_in_s=wait)
 
 
-def waiting(error: StorageFailure) -> Degradation:
-    """What it means that no job can be taken."""
+def _describe_waiting(error: StorageFailure) -> Degradation:
     return Degradation(
         failure_mode=f"jobs_waiting: {error.message}",
         fallback_mode="jobs stay queued and are taken up when the journal allows it",

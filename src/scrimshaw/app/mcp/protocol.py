@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import logging
 import queue
+import re
 import signal
 import threading
 import traceback
@@ -48,6 +49,9 @@ _TEMPLATE = wire.ResourceTemplate(
     description="One memory as Markdown; the slashes of its id may stand as they are.",
     mime_type=_MARKDOWN,
 )
+
+# Bytes of JSON without which every character of an answer can be seen: no control, no escape of one, nothing but ASCII.
+_MAYBE_UNSEEN = re.compile(rb"[\x7f-\xff]|\\[bfru]")
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -369,8 +373,12 @@ def _contain_bugs(work: Callable[[], _T], doing: str) -> _T:
 
 
 def _make_outcome(reply: Any, error: str = "") -> Outcome:
-    body = _make_visible(msgspec.json.decode(msgspec.json.encode(reply)))
-    return Outcome(body, msgspec.json.encode(body).decode(), error)
+    encoded = msgspec.json.encode(reply)
+    body = msgspec.json.decode(encoded)
+    if _MAYBE_UNSEEN.search(encoded):
+        body = _make_visible(body)
+        encoded = msgspec.json.encode(body)
+    return Outcome(body, encoded.decode(), error)
 
 
 def _make_visible(value: Any) -> Any:

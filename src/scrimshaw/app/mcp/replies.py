@@ -81,7 +81,6 @@ def public_hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
 def public_memory(memory: Memory) -> dict[str, Any]:
     """A memory without its text; its provenance must carry the trust of its lineage."""
     trust, quality = memory.provenance.trust, memory.quality
-    stated = {name: getattr(memory, name) for name in ("type", "tier", "artifact", "tokens")}
     optional = {
         "trigger_phrases": visible_phrases(memory.triggers, trust),
         "topics": visible_phrases(memory.topics, trust),
@@ -91,11 +90,17 @@ def public_memory(memory: Memory) -> dict[str, Any]:
         "created": memory.created,
         "updated": memory.updated,
         "read_only": not memory.writable,
+        "quality_score": float(quality.score) if quality else None,
+        "quality_flags": quality.flags if quality else (),
     }
-    present = {name: value for name, value in optional.items() if value}
-    judged = {"quality_score": quality.score} if quality else {}
-    flagged = {"quality_flags": quality.flags} if quality and quality.flags else {}
-    return {"id": shown(memory.id), "title": public_title(memory)} | stated | present | judged | flagged
+    return {
+        "id": shown(memory.id),
+        "title": public_title(memory),
+        "type": memory.type,
+        "tier": memory.tier,
+        "artifact": memory.artifact,
+        "tokens": memory.tokens,
+    } | {name: value for name, value in optional.items() if value or isinstance(value, float)}
 
 
 def public_title(memory: Memory) -> str:

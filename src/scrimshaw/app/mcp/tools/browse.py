@@ -233,14 +233,9 @@ def memory_get_learning_history(engine: Engine, call: LearningHistoryCall) -> Le
 
 
 TOOLS = (
-    memory_list,
-    memory_stats,
-    memory_dependencies,
-    memory_history,
-    memory_causal_stats,
-    memory_drift_why,
-    memory_get_learning_history,
-)
+    memory_list, memory_stats, memory_dependencies, memory_history, memory_causal_stats, memory_drift_why,
+    memory_get_learning_history
+)  # fmt: skip
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:

@@ -176,14 +176,14 @@ def memory_causal_unlink(engine: Engine, call: CausalUnlinkCall) -> CausalLinkRe
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
     """Say what you know before a task begins."""
-    learning.record_preflight(engine, _learning_record(call, learning.PRE))
+    learning.record_preflight(engine, _make_record(call, learning.PRE))
     return PreflightReply(task_id=call.task_id, recorded=True)
 
 
 @tool(toolset="learning", layer="L6", idempotent=True)
 def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
     """Say what you know after a task; answers what it taught."""
-    found = learning.record_postflight(engine, _learning_record(call, learning.POST))
+    found = learning.record_postflight(engine, _make_record(call, learning.POST))
     return PostflightReply(
         task_id=found.task,
         knowledge_gain=found.knowledge or 0.0,
@@ -194,17 +194,12 @@ def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
 
 
 TOOLS = (
-    memory_delete,
-    memory_bulk_delete,
-    memory_validate,
-    memory_causal_link,
-    memory_causal_unlink,
-    task_preflight,
-    task_postflight,
-)
+    memory_delete, memory_bulk_delete, memory_validate, memory_causal_link, memory_causal_unlink,
+    task_preflight, task_postflight
+)  # fmt: skip
 
 
-def _learning_record(call: FlightCall, phase: str) -> Learning:
+def _make_record(call: FlightCall, phase: str) -> Learning:
     return Learning(
         folder=call.spec_folder,
         task=call.task_id,

@@ -185,7 +185,7 @@ class TriggersReply(Reply, frozen=True):
 def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
     continues = bool(call.cursor)
-    call, offset = _continued_call(call) if continues else (call, 0)
+    call, offset = _decode_cursor(call) if continues else (call, 0)
     if bool(call.query.strip()) == bool(call.concepts):
         raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
@@ -318,14 +318,7 @@ def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
     return TriggersReply(matches=[_public_match(match) for match in found])
 
 
-TOOLS = (
-    memory_context,
-    memory_search,
-    memory_get,
-    memory_save,
-    memory_update,
-    memory_match_triggers,
-)
+TOOLS = (memory_context, memory_search, memory_get, memory_save, memory_update, memory_match_triggers)
 
 
 def find_session(engine: Engine, session_id: str) -> Session | None:
@@ -395,7 +388,7 @@ def _search_request(call: SearchCall, offset: int, *, first: bool) -> SearchRequ
     )
 
 
-def _continued_call(call: SearchCall) -> tuple[SearchCall, int]:
+def _decode_cursor(call: SearchCall) -> tuple[SearchCall, int]:
     """The call that a cursor continues, and from where."""
     try:
         offset, first = msgspec.json.decode(base64.urlsafe_b64decode(call.cursor), type=tuple[int, SearchCall])

@@ -174,15 +174,9 @@ def checkpoint_delete(engine: Engine, call: DeleteCheckpointCall) -> DeleteCheck
 
 
 TOOLS = (
-    memory_index_scan,
-    memory_ingest_start,
-    memory_ingest_status,
-    memory_ingest_cancel,
-    checkpoint_create,
-    checkpoint_list,
-    checkpoint_restore,
-    checkpoint_delete,
-)
+    memory_index_scan, memory_ingest_start, memory_ingest_status, memory_ingest_cancel, checkpoint_create,
+    checkpoint_list, checkpoint_restore, checkpoint_delete
+)  # fmt: skip
 
 
 def _job_reply(job: Job) -> JobReply:

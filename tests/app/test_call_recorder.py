@@ -14,7 +14,7 @@ from tests.conftest import OpenMemory
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
-from scrimshaw.app.capture_calls import callback
+from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, ResourcePage, ServerInfo, build_server
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rules import check_rules
@@ -76,7 +76,7 @@ async def calls(engine: Engine, *asked: tuple[str, dict[str, Any]]) -> list[Any]
         choose("all"),
         engine,
         resources=NoResources(),
-        after_tool=(callback(engine, check_rules(engine.settings)[0]),),
+        after_tool=(make_recorder(engine, check_rules(engine.settings)[0]),),
     )
     async with Client(server) as client:
         return [await client.call_tool(name, arguments) for name, arguments in asked]
@@ -209,7 +209,7 @@ async def test_a_capture_that_fails_never_reaches_the_client(
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError(SECRET)
 
-    monkeypatch.setattr("scrimshaw.app.capture_calls.observation", broken)
+    monkeypatch.setattr("scrimshaw.app.mcp.call_recorder.observation", broken)
     with caplog.at_level(logging.ERROR):
         (answer,) = await calls(engine, ("memory_get", {"id": "deploy"}))
     assert not answer.is_error
@@ -222,9 +222,9 @@ def test_capture_cannot_be_registered_before_the_pipeline_runs(engine: Engine) -
     pipeline = AfterToolCallbacks()
     expected = "afterToolCallbacks not available; ensure context-server Phase 0 hook pipeline is initialized first"
     with pytest.raises(RuntimeError, match=expected):
-        pipeline.register(callback(engine, ()))
+        pipeline.register(make_recorder(engine, ()))
     pipeline.start()
-    pipeline.register(callback(engine, ()))
+    pipeline.register(make_recorder(engine, ()))
     pipeline.stop()
     pipeline.fire(FinishedCall(call_id="1", tool="memory_get", arguments={"id": "deploy"}, reply={}))
     assert engine.sessions.items("S") == []

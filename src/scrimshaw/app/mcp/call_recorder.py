@@ -1,0 +1,107 @@
+"""Records the finished calls of the server's own tools in their session; the hooks of clients pass over them.
+
+Runs after the answer has gone out. A call that the extraction rules keep becomes an event and an item of its session,
+any other is counted; what was sent is counted too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
+
+from scrimshaw.app.hooks.capture import observation, removed_classes
+from scrimshaw.app.hooks.event import Event, EventName
+from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
+from scrimshaw.app.processes import ancestors
+from scrimshaw.engine import Engine, sessions
+from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.rules import Rule, compile_pattern, order_rules
+from scrimshaw.models import Injected, Memory, Observation, Session, Trust
+from scrimshaw.search.tokens import count_tokens
+
+_log = logging.getLogger(__name__)
+
+# What a tool of ours does to a memory's file, in the words of the rules; other tools keep their names.
+_ACTS: Mapping[str, str] = {"memory_get": "Read", "memory_save": "Write", "memory_update": "Write"}
+_NOTHING_WRITTEN = frozenset({"dry_run", "duplicate", "rejected"})
+MEMORY_READ = "memory-read"
+
+
+def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
+    """What to register with the server's hook pipeline; `rules` are all rules in the order of trial."""
+    # A rule for every tool is about what clients answer; ours answer with memories that may quote anything.
+    # What ours read is a memory wherever its file lies.
+    ours = order_rules(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in rules if rule.tool)
+    return partial(record_call, engine, ours)
+
+
+def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
+    """Count a call and its answer in their session, and remember what the rules keep of it, in one transaction."""
+    named = str(call.arguments.get("session_id") or "")
+    session = engine.sessions.get(named) if named else engine.sessions.of_process(ancestors())
+    if session is None:
+        return
+    reply = msgspec.json.encode(call.reply).decode()
+    found = call.reply.get("result", call.reply)
+    hits = found.get("hits") or found.get("matches") or ()
+    injected = Injected(
+        session=session.id, occasion=call.tool, tokens=count_tokens(reply), hits=len(hits), at=engine.clock()
+    )
+    seen = _observe_call(engine, rules, session, call, reply)
+    if seen is None:
+        sessions.tick(engine, session.id, injected)
+        return
+    if removed := removed_classes(seen):
+        _log.warning("Redaction applied: %s", ", ".join(removed))
+    sessions.record_event(engine, replace(seen, injected=injected))
+
+
+def _observe_call(
+    engine: Engine, rules: Sequence[Rule], session: Session, call: FinishedCall, reply: str
+) -> Observation | None:
+    """What the rules keep of a call; its event says what was asked, not what was answered."""
+    memory = _find_memory(engine, call)
+    tool = _ACTS[call.tool] if memory else call.tool
+    # Most answers are long and no rule is about them: redacting them would be for nothing.
+    relevant = [rule for rule in rules if compile_pattern(rule.tool).search(tool)]
+    if not relevant or not engine.settings.features.extraction:
+        return None
+    event = Event(
+        client="",
+        name=EventName.TOOL,
+        session=session.id,
+        tool=tool,
+        tool_name=call.tool,
+        arguments={**call.arguments, **({"file_path": _relative_path(engine, memory)} if memory else {})},
+        output=str(call.reply.get("content") or reply),
+        failed=bool(call.error),
+        call_id=call.call_id,
+    )
+    drop_ratio = engine.settings.redaction.drop_ratio
+    seen = observation(event, relevant, process=0, extraction=True, drop_ratio=drop_ratio)
+    item = seen.item
+    if item is None:
+        return None
+    # An item is no more trusted than what it quotes.
+    trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in reply else item.source.trust
+    item = replace(item, memory_id=memory.id if memory else "", source=replace(item.source, trust=trust))
+    return replace(seen, tool=call.tool, text=redact(seen.text.text.partition("\n")[0]), item=item)
+
+
+def _find_memory(engine: Engine, call: FinishedCall) -> Memory | None:
+    """The memory that a call read or wrote."""
+    if call.tool not in _ACTS or call.reply.get("status") in _NOTHING_WRITTEN:
+        return None
+    name = str(call.reply.get("memory", call.reply).get("id", ""))
+    return engine.index.get([name]).get(name)
+
+
+def _relative_path(engine: Engine, memory: Memory) -> str:
+    """The memory's file, relative to the project where it lies inside."""
+    path, project = Path(memory.path), engine.settings.project.resolve()
+    return path.relative_to(project).as_posix() if path.is_relative_to(project) else memory.path
