@@ -45,24 +45,9 @@ _PUBLIC = {
 }
 
 __all__ = [
-    "Engine",
-    "Filters",
-    "Hit",
-    "Memory",
-    "NewText",
-    "ScrimshawError",
-    "SearchRequest",
-    "SearchResult",
-    "Settings",
-    "__version__",
-    "delete",
-    "get",
-    "open",
-    "save",
-    "scan",
-    "search",
-    "update",
-]
+    "Engine", "Filters", "Hit", "Memory", "NewText", "ScrimshawError", "SearchRequest", "SearchResult", "Settings",
+    "__version__", "delete", "get", "open", "save", "scan", "search", "update",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:

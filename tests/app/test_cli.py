@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import io
+import re
 import shutil
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from tests.app.command_line import Cli, Run, command_line
 from tests.engine.breaking import locked_by_another, tamper
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
+from scrimshaw.app.cli.main import COMMAND
 from scrimshaw.app.mcp.tools.health import HealthCall, memory_health
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
@@ -563,7 +568,7 @@ class TestDoctor:
             assert claimed
             engine.journal.finish(claimed, JobState.FAILED, "no such event")
         monkeypatch.setenv("PATH", str(tmp_path))
-        monkeypatch.setattr("scrimshaw.engine.capabilities.LOCK_PATIENCE_S", 0.05)
+        monkeypatch.setattr("scrimshaw.engine.health.LOCK_PATIENCE_S", 0.05)
         with locked_by_another(vault.parent / "vault.lock"):
             done = cli("doctor", "--json")
             with open_engine(settings) as engine:
@@ -627,24 +632,41 @@ class TestEval:
         assert "line 1" in done.err
 
 
+def subcommands(command: Any) -> dict[str, Any]:
+    context = typer.Context(command)
+    return {name: command.get_command(context, name) for name in command.list_commands(context)}
+
+
+def command_paths(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    yield path
+    if isinstance(command, typer.core.TyperGroup):
+        for name, each in subcommands(command).items():
+            yield from command_paths(each, (*path, name))
+
+
 class TestProgram:
     def test_version(self, cli: Cli) -> None:
         assert cli("--version").out == f"scrimshaw {__version__}\n"
 
-    @pytest.mark.parametrize(
-        "command",
-        [
-            *([name] for name in ("init", "serve", "search", "get", "list", "stats", "save", "edit", "delete")),
-            *([name] for name in ("scan", "rebuild", "doctor")),
-            ["eval", "search"],
-            *([name] for name in ("drafts", "jobs", "ledger", "checkpoint", "eval", "golden", "rules")),
-            [],
-        ],
-    )
-    def test_help_has_an_example(self, cli: Cli, command: list[str]) -> None:
-        done = cli(*command, "--help")
-        assert done.code == 0
-        assert "Example: " in done.out
+    def test_every_command_has_a_help_with_an_example(self, cli: Cli) -> None:
+        commands = list(command_paths(COMMAND))
+        assert len(commands) > 40
+        helps = {path: cli(*path, "--help") for path in commands}
+        assert {path: done.code for path, done in helps.items() if done.code} == {}
+        assert [path for path, done in helps.items() if "Example: " not in done.out] == []
+
+    def test_the_help_is_one_screen_in_groups(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "80")
+        shown = cli("help").out
+        assert shown == cli("--help").out
+        assert len(shown.splitlines()) <= 60
+        panels = re.findall(r"^╭─ (\w[\w ]*) ─", shown, re.MULTILINE)
+        assert panels == ["Options", "Options of every command", "Use", "Review", "Recover", "Operate", "Measure"]
+        listed = re.findall(r"^│ ([a-z]+) ", shown, re.MULTILINE)
+        assert set(listed) == {name for name, command in subcommands(COMMAND).items() if not command.hidden}
+
+    def test_the_help_of_a_command_is_asked_for_by_name(self, cli: Cli) -> None:
+        assert cli("help", "drafts", "promote").out == cli("drafts", "promote", "--help").out
 
     def test_options_of_every_command_stand_before_or_after_it(self, cli: Cli, vault: Path, tmp_path: Path) -> None:
         project = str(vault.parent.parent)

@@ -15,8 +15,8 @@ from tests.conftest import OpenMemory
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
-from scrimshaw.app.cli import render
 from scrimshaw.app.cli.main import main
+from scrimshaw.app.cli.read import render_text
 from scrimshaw.app.hooks.inject import FENCE, FORGED
 from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, read, sessions
@@ -182,10 +182,10 @@ def test_a_pipe_gets_the_exact_text_and_a_terminal_a_harmless_one(
     found = read.get(agent.engine, "tricks")
     piped = io.StringIO()
     monkeypatch.setattr(sys, "stdout", piped)
-    render.text(Console(file=piped), found)
+    render_text(Console(file=piped), found)
     assert piped.getvalue() == f"zebra {TRICKS}\n"
     shown = io.StringIO()
-    render.text(Console(file=shown, force_terminal=True, color_system=None, markup=False, width=400), found)
+    render_text(Console(file=shown, force_terminal=True, color_system=None, markup=False, width=400), found)
     assert "abcdef" in shown.getvalue()
     assert not UNSEEN.search(shown.getvalue())
 

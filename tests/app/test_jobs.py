@@ -49,7 +49,7 @@ def test_a_job_is_listed_cancelled_and_tried_again(
 
 def test_a_worker_runs_what_is_due(engine: Engine, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     engine.journal.enqueue(DRAFT_JOB, "nobody", {})
-    assert run(project, "worker", "--once", "--json") == 0
+    assert run(project, "jobs", "run", "--once", "--json") == 0
     assert json.loads(capsys.readouterr().out)["jobs"] >= 1
     (job,) = engine.journal.jobs((JobState.QUEUED,))
     assert "nobody" in job.error

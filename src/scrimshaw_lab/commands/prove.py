@@ -31,9 +31,9 @@ def prove_durability(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch folder in any case.")] = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Kill real writers, take their disk, clock and index away, and count acknowledged writes that are lost.
+    """Kill real writers, and count acknowledged writes that are lost.
 
-    Works in a scratch folder; your own memory is not touched.
+    Takes their disk, clock and index away as well. Works in a scratch folder; your own memory is not touched.
     """
     with progress("Rounds", as_json) as advance:
         report = prove(

@@ -11,8 +11,8 @@ from msgspec import Struct
 from rich.console import Console
 
 from scrimshaw.app.checks import ALL_CHECKS, CLIENT, PROCESS, process_checks
-from scrimshaw.app.cli import options, project_files, render
-from scrimshaw.app.cli.memory import existing, open_memory
+from scrimshaw.app.cli import options, project_files
+from scrimshaw.app.cli.memory import describe_skip, open_memory, settings_of_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.app.rules import check_rules
@@ -60,8 +60,11 @@ class Diagnosis(Struct, frozen=True, kw_only=True):
 
 @app.command(epilog=example("scrimshaw doctor"))
 def doctor(project: options.Project = None, as_json: options.AsJson = False) -> None:
-    """Examine the memory thoroughly; exit code 1 when something needs repair, else 0."""
-    findings = tuple(examine(existing(project)))
+    """Examine everything and say what to do.
+
+    Exit code 1 when something needs repair, else 0.
+    """
+    findings = tuple(examine(settings_of_memory(project)))
     verdicts = {finding.verdict for finding in findings}
     status = "broken" if Verdict.PROBLEM in verdicts else "degraded" if Verdict.WARNING in verdicts else "healthy"
     show(Diagnosis(status=status, healthy=status == "healthy", findings=findings), as_json, _render_diagnosis)
@@ -129,7 +132,7 @@ def _examine_files(engine: Engine) -> Finding:
         return _finding("files", Verdict.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
     if not report.skipped:
         return _finding("files", Verdict.OK, f"all {report.files} can be read")
-    names = "; ".join(map(render.skipped, report.skipped))
+    names = "; ".join(map(describe_skip, report.skipped))
     return _finding("files", Verdict.NOTE, f"{len(report.skipped)} passed over: {names}")
 
 
@@ -199,7 +202,10 @@ def measure_capabilities(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Measure every part by using it, and show what has changed since it was last looked at."""
+    """Measure every part by using it.
+
+    Shows what has changed since it was last looked at.
+    """
     with open_memory(project, fresh=False) as engine:
         health = check_health(engine, more=process_checks(engine.settings.project))
     show(health, as_json, _render_table if markdown else _render_lines)

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import existing, open_memory, settings_of
+from scrimshaw.app.cli.memory import open_memory, settings_of, settings_of_memory
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, line, show, show_json
 from scrimshaw.config import Settings
@@ -85,9 +85,10 @@ def lint(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Judge memory files as the quality gate does, whoever wrote them; exit with 1 when one is rejected.
+    """Judge memory files as the quality gate does.
 
-    Only --fix-paths writes: it takes whole folders at the start of a path, and the journal keeps the text before.
+    Exit code 1 when one is rejected. Only --fix-paths writes: it takes whole folders at the start of a path, and the
+    journal keeps the text before.
     """
     if paths and (fix_paths or propose):
         raise typer.BadParameter("Paths are followed in the project's memories; give no PATH.")
@@ -97,7 +98,7 @@ def lint(
     if fix_paths:
         show(_repair(project, fix_paths, dry_run, yes), as_json, _render_repairs)
         return
-    settings = settings_of(project) if paths else existing(project)
+    settings = settings_of(project) if paths else settings_of_memory(project)
     report = _report(engine_lint.lint(settings, paths or (), follow=references))
     if format_ == LintFormat.SARIF:
         show_json(sarif_log(report.files))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 from typing import Annotated, Any
 
@@ -14,29 +15,34 @@ from typer.main import get_command
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import (
-    change,
-    checkpoint,
-    drafts,
-    find,
     health,
-    jobs,
-    ledger,
+    history,
     lint,
+    operate,
     options,
     purge,
-    rules,
-    session,
+    read,
     setup,
     start,
     starting,
     upkeep,
+    write,
 )
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError, StorageFailure
 
-USAGE = 2
 # Packages add commands here: the name of an entry point is that of its command, its value a `typer.Typer`.
 COMMAND_GROUP = "scrimshaw.commands"
+# Bytes that are not UTF-8 come as lone surrogates, which no file and no database takes.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# The help lists commands in this order, a panel for each group; others come last.
+PANELS: Mapping[str, tuple[str, ...]] = {
+    "Use": ("init", "setup", "save", "search", "get", "list", "edit", "delete", "resume", "import", "export"),
+    "Review": ("drafts", "lint", "stats", "golden", "rules"),
+    "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
+    "Operate": ("serve", "scan", "rebuild", "jobs", "doctor", "capabilities"),
+    "Measure": ("eval", "prove"),
+}
 
 
 class CommandGroup(TyperGroup):
@@ -46,13 +52,18 @@ class CommandGroup(TyperGroup):
         """The command of that name, None where there is none."""
         if cmd_name not in self.commands:
             for point in entry_points(group=COMMAND_GROUP, name=cmd_name):
-                command = self.commands[cmd_name] = get_command(point.load())
-                command.name = cmd_name
-        return self.commands.get(cmd_name)
+                self.commands[cmd_name] = get_command(point.load())
+                self.commands[cmd_name].name = cmd_name
+        command: Any = self.commands.get(cmd_name)
+        if command:
+            command.rich_help_panel = next((panel for panel, names in PANELS.items() if cmd_name in names), "More")
+        return command
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names of all commands."""
-        return list(dict.fromkeys([*self.commands, *entry_points(group=COMMAND_GROUP).names]))
+        """The names of all commands, in the order of the panels."""
+        listed = [name for names in PANELS.values() for name in names]
+        there = {*self.commands, *entry_points(group=COMMAND_GROUP).names}
+        return [name for name in listed if name in there] + sorted(there.difference(listed))
 
 
 app = typer.Typer(
@@ -62,18 +73,17 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, starting, find, change, session, upkeep, lint, health, purge):
+for part in (start, setup, starting, read, write, history, operate, upkeep, lint, health, purge):
     app.add_typer(part.app)
-app.add_typer(drafts.week)
-app.add_typer(drafts.app, name="drafts")
-app.add_typer(jobs.runner)
-app.add_typer(jobs.app, name="jobs")
-app.add_typer(ledger.undoing_commands)
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(checkpoint.files)
-app.add_typer(checkpoint.app, name="checkpoint")
-app.add_typer(health.golden, name="golden")
-app.add_typer(rules.app, name="rules")
+for name, group in (
+    ("drafts", write.drafts),
+    ("jobs", operate.jobs),
+    ("rules", operate.rules),
+    ("ledger", history.ledger),
+    ("checkpoint", history.checkpoint),
+    ("golden", health.golden),
+):
+    app.add_typer(group, name=name)
 
 
 def _print_version(wanted: bool) -> None:
@@ -94,24 +104,35 @@ def program(
 
 
 COMMAND = get_command(app)
+for _option in COMMAND.params:
+    _option.hidden = str(_option.name).endswith("_completion")  # type: ignore[attr-defined]  # so that the help is one screen
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code: 0 ok, 1 logic or validation, 2 usage or configuration, 3 external."""
     as_json = "--json" in arguments
+    if arguments[:1] and arguments[0] == "help":
+        arguments = [*arguments[1:], "--help"]
     try:
-        _demand_text(arguments)
+        if _SURROGATE.search("".join(arguments)):
+            raise ConfigError("An argument is not UTF-8.", "Give text in UTF-8.")
         return int(COMMAND.main(list(arguments), prog_name="scrimshaw", standalone_mode=False) or 0)
-    except ScrimshawError as error:
-        complain(error, as_json)
-        return error.exit_code
-    except OSError as error:  # a path that was given and cannot be read
-        return _unreadable(error, as_json)
-    except typer.TyperException as error:
-        return _misused(error, as_json)
+    except ScrimshawError as refused:
+        error = refused
+    except OSError as refused:  # a path that was given and cannot be read
+        message = f"{refused.filename or 'A file'} cannot be used: {refused.strerror}."
+        error = StorageFailure(message, "Check the path.")
+    except typer.TyperException as misuse:
+        # typer quotes what it asked to convert a value.
+        message = misuse.format_message().replace(": Value error, ", ": ", 1)
+        context = getattr(misuse, "ctx", None)
+        error = ConfigError(message, f"See `{context.command_path if context else 'scrimshaw'} --help`.")
+        if not message:
+            return error.exit_code
     except typer.Abort:
-        complain(InvalidRequest("Nothing was done."), as_json)
-        return InvalidRequest.exit_code
+        error = InvalidRequest("Nothing was done.")
+    complain(error, as_json)
+    return error.exit_code
 
 
 def run() -> None:
@@ -120,27 +141,3 @@ def run() -> None:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
     sys.exit(main(sys.argv[1:]))
-
-
-def _demand_text(arguments: Sequence[str]) -> None:
-    """Bytes that are not UTF-8 come as lone surrogates, which no file and no database takes."""
-    try:
-        "".join(arguments).encode()
-    except UnicodeEncodeError as error:
-        raise ConfigError("An argument is not UTF-8.", "Give text in UTF-8.") from error
-
-
-def _unreadable(error: OSError, as_json: bool) -> int:
-    told = StorageFailure(f"{error.filename or 'A file'} cannot be used: {error.strerror}.", "Check the path.")
-    complain(told, as_json)
-    return told.exit_code
-
-
-def _misused(error: typer.TyperException, as_json: bool) -> int:
-    # typer quotes what it asked to convert a value.
-    message = error.format_message().replace(": Value error, ", ": ", 1)
-    if message:
-        context = getattr(error, "ctx", None)
-        command = context.command_path if context else "scrimshaw"
-        complain(ConfigError(message, f"See `{command} --help`."), as_json)
-    return USAGE

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
+from rich.console import Console
 
-from scrimshaw.app.cli.output import Advance, note_degradations, progress
+from scrimshaw.app.cli.output import Advance, line, note_degradations, progress
 from scrimshaw.app.rules import check_rules
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED, EMBED_BATCH
 from scrimshaw.errors import ConfigError, StorageFailure
-from scrimshaw.models import Degradation, JobState
+from scrimshaw.models import Degradation, JobState, Skip
 from scrimshaw.search.embedders import EmbedderUnavailable
 
 # Long enough for a few batches on a slow machine; another process may take over a silent job after it.
 LEASE_S = 60.0
+SKIPS_SHOWN = 20
 
 
 class Vectors(Struct, frozen=True, kw_only=True):
@@ -36,7 +38,7 @@ def settings_of(project: Path | None) -> Settings:
     return load(project.absolute() if project else find_project(Path.cwd()))
 
 
-def existing(project: Path | None) -> Settings:
+def settings_of_memory(project: Path | None) -> Settings:
     """The settings of a project that has a memory; raises ConfigError for one that has none."""
     settings = settings_of(project)
     if not settings.folder.is_dir():
@@ -51,7 +53,7 @@ def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = 
     Where the index could not follow the files, a note says so at the end. With `with_rules` a mistake in the extraction
     rules stops the start with ConfigError.
     """
-    settings = existing(project)
+    settings = settings_of_memory(project)
     if with_rules:
         check_rules(settings)
     with open_engine(settings) as engine:
@@ -103,3 +105,22 @@ def vectors_of(engine: Engine, made: int = 0, degradation: Degradation | None = 
     """How far the vectors are."""
     ready, total = index.vectors_ready(engine)
     return Vectors(made=made, ready=ready, total=total, degradation=degradation)
+
+
+def describe_skip(skip: Skip) -> str:
+    """A file that was passed over, and why."""
+    return skip.reason if skip.reason.startswith(skip.path) else f"{skip.path}: {skip.reason}"
+
+
+def render_coverage(console: Console, skips: Sequence[Skip], vectors: Vectors) -> None:
+    """The files that were passed over, and how far the vectors are."""
+    if skips:
+        console.print(line((f"{len(skips)} skipped", "yellow")))
+    for skip in skips[:SKIPS_SHOWN]:
+        console.print(line(f"         {describe_skip(skip)}"))
+    if len(skips) > SKIPS_SHOWN:
+        console.print(f"         and {len(skips) - SKIPS_SHOWN} more; `scrimshaw doctor` names all")
+    if vectors.degradation:
+        note_degradations((vectors.degradation,))
+    else:
+        console.print(f"{vectors.ready} of {vectors.total} pieces have a vector, {vectors.made} made now")

@@ -7,19 +7,23 @@ import inspect
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
+from rich.console import Console
 
+from scrimshaw.app.cli.memory import open_memory
+from scrimshaw.app.cli.output import show
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Filters, MemoryType, Tier
 from scrimshaw.storage.dates import earliest
 
+_WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
 EVERYWHERE = "Options of every command"
 
 
-def _inherited(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
+def _inherit(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
     """An option of every command may also stand in front of the command."""
     return value or ctx.find_root().params.get(str(parameter.name), value)
 
@@ -38,32 +42,20 @@ Project = Annotated[
     typer.Option(
         exists=True,
         file_okay=False,
-        callback=_inherited,
-        help="The project's folder; without it, found from the working folder.",
+        callback=_inherit,
+        help="The project's folder; else found from here.",
         rich_help_panel=EVERYWHERE,
     ),
 ]
 AsJson = Annotated[
     bool,
-    typer.Option("--json", callback=_inherited, help="Print JSON and nothing else.", rich_help_panel=EVERYWHERE),
+    typer.Option("--json", callback=_inherit, help="Print JSON and nothing else.", rich_help_panel=EVERYWHERE),
 ]
 NoScan = Annotated[bool, typer.Option("--no-scan", help="Do not look for changed files first.")]
 NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missing vectors now.")]
+Texts = list[str] | None
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, its path without .md.")]
-Tiers = Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")]
-Types = Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")]
-Topics = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="TEXT", help="Only with this topic (repeatable: all of them).")
-]
-Folder = Annotated[str, typer.Option(help="Only ids below this folder.")]
-FromSource = Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")]
-Since = Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")]
-Until = Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date, in UTC.")]
-Deprecated = Annotated[bool, typer.Option("--include-deprecated", help="Deprecated memories as well.")]
-MinQuality = Annotated[
-    float | None, typer.Option(min=0, max=1, help="Hide what the quality gate scored below; files by hand stay.")
-]
 
 
 def example(*lines: str) -> str:
@@ -71,15 +63,20 @@ def example(*lines: str) -> str:
     return "Example: " + "   or: ".join(lines)
 
 
-def filtered(command: Callable[..., None]) -> Callable[..., None]:
+def command_group(what: str, *examples: str) -> typer.Typer:
+    """A group of commands under one name."""
+    return typer.Typer(help=what, epilog=example(*examples), no_args_is_help=True)
+
+
+def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
     """The command with the options that choose memories in place of its parameter `filters`, which is made of them."""
     chosen = inspect.signature(_filters, eval_str=True).parameters
     own = inspect.signature(command, eval_str=True)
 
     @functools.wraps(command)
-    def run(**values: Any) -> None:
+    def run(*arguments: Any, **values: Any) -> Any:
         given = {name: values.pop(name) for name in chosen}
-        command(**values, filters=_filters(**given))
+        return command(*arguments, **values, filters=_filters(**given))
 
     parameters = [
         parameter
@@ -90,16 +87,58 @@ def filtered(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
+def command(
+    app: typer.Typer,
+    name: str,
+    *examples: str,
+    render: Callable[[Console, Any], None],
+    fresh: bool = True,
+    fails: Callable[[Any], bool] | None = None,
+    hidden: bool = False,
+) -> Callable[[_WorkT], _WorkT]:
+    """Make a command of a function that takes an open memory, and its own options, and answers what is printed.
+
+    The memory has been compared with its files when `fresh`; an answer that `fails` ends with exit code 1.
+    """
+
+    def build(work: _WorkT) -> _WorkT:
+        own = inspect.signature(work, eval_str=True)
+
+        @functools.wraps(work)
+        def run(project: Path | None, as_json: bool, **values: Any) -> None:
+            with open_memory(project, fresh=fresh and not values.get("no_scan")) as engine:
+                answer = work(engine, **values)
+            show(answer, as_json, render)
+            if fails and fails(answer):
+                raise typer.Exit(1)
+
+        parameters = [
+            *list(own.parameters.values())[1:],
+            *inspect.signature(_common, eval_str=True).parameters.values(),
+        ]
+        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
+        app.command(name, epilog=example(*examples), hidden=hidden)(run)
+        return work
+
+    return build
+
+
+def _common(project: Project = None, as_json: AsJson = False) -> None:
+    """The options of every command."""
+
+
 def _filters(
-    tier: Tiers = None,
-    type_: Types = None,
-    topic: Topics = None,
-    folder: Folder = "",
-    source: FromSource = "",
-    since: Since = "",
-    until: Until = "",
-    include_deprecated: Deprecated = False,
-    min_quality: MinQuality = None,
+    tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")] = None,
+    type_: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
+    topic: Annotated[
+        Texts, typer.Option("--topic", metavar="TEXT", help="Only with this topic (repeatable: all).")
+    ] = None,
+    folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
+    source: Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")] = "",
+    since: Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")] = "",
+    until: Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date, in UTC.")] = "",
+    include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Deprecated ones as well.")] = False,
+    min_quality: Annotated[float | None, typer.Option(min=0, max=1, help="Hide what scored less.")] = None,
 ) -> Filters:
     return Filters(
         tiers=tuple(tier or ()),

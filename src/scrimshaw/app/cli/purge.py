@@ -56,9 +56,10 @@ def purge_traces(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Erase a secret, or a memory, for good, and prove it: every byte is searched afterwards.
+    """Erase a secret or a memory for good, and prove it.
 
-    Git's history is searched and never rewritten. What is left anywhere makes the exit code 1.
+    Every byte is searched afterwards. Git's history is searched and never rewritten. What is left anywhere makes the
+    exit code 1.
     """
     if memory and (secret or secret_file or pattern):
         raise typer.BadParameter("Give a secret or --memory, one of them.")

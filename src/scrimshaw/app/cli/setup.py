@@ -66,7 +66,10 @@ def setup(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Connect an agent client: the MCP server and the hooks, in its own files, after showing what changes."""
+    """Connect an agent client: MCP server and hooks.
+
+    They go into the client's own files, after showing what changes.
+    """
     if bool(client) == bool(export_plugin) or (export_plugin and remove):
         raise typer.BadParameter("Name a client, or all; or give --export-plugin, without --remove.")
     if export_plugin:

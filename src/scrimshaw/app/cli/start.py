@@ -6,13 +6,15 @@ import gc
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from msgspec import Struct
+from rich.console import Console
 
-from scrimshaw.app.cli import options, project_files, render, render_starting
-from scrimshaw.app.cli.memory import Vectors, existing, fill_vectors, settings_of, vectors_of
+from scrimshaw.app.cli import options, project_files, starting
+from scrimshaw.app.cli.memory import Vectors, fill_vectors, render_coverage, settings_of, settings_of_memory, vectors_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import console, is_interactive, progress, show
+from scrimshaw.app.cli.output import console, is_interactive, line, progress, show
 from scrimshaw.app.cli.starting import Imported, stop_if_interrupted, take_in
 from scrimshaw.app.starting.plan import EVERYTHING, Request, plan
 from scrimshaw.config import Settings
@@ -63,7 +65,7 @@ def init(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Give a project its memory, and index what it already has; safe to repeat."""
+    """Give a project its memory and index what it has; repeatable."""
     settings = settings_of(project)
     made, kept = _create(settings)
     with open_engine(settings) as engine:
@@ -82,7 +84,7 @@ def init(
             client_config=dict(CLIENT_CONFIG),
             imported=imported,
         )
-    show(result, as_json, render.initialized)
+    show(result, as_json, _render_initialized)
     if imported:
         stop_if_interrupted(imported)
 
@@ -92,12 +94,12 @@ def serve(
     toolsets: Annotated[str, typer.Option(help="Groups of tools to offer, separated by commas, or all.")] = "core",
     project: options.Project = None,
 ) -> None:
-    """Serve the memory to an agent over MCP on standard input and output."""
+    """Serve the memory to an agent over MCP on standard streams."""
     gc.disable()  # imports make no garbage, and looking for it in them costs 80 ms
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
     gc.enable()
-    run_server(existing(project).project, toolsets)
+    run_server(settings_of_memory(project).project, toolsets)
 
 
 def _imported(engine: Engine, wanted: bool | None, as_json: bool) -> Imported | None:
@@ -111,12 +113,12 @@ def _imported(engine: Engine, wanted: bool | None, as_json: bool) -> Imported | 
             return None
     result = take_in(engine, plan(engine, Request(source=EVERYTHING, home=home)), as_json)
     if not as_json:
-        render_starting.imported(console(stderr=True), result)
+        starting.render_imported(console(stderr=True), result)
     return result
 
 
 def _is_wanted(found: list[Found]) -> bool:
-    render_starting.found(console(stderr=True), found)
+    starting.render_found(console(stderr=True), found)
     return typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True)
 
 
@@ -145,3 +147,18 @@ def _counted(engine: Engine) -> tuple[SourceCount, ...]:
         )
         for source in engine.sources
     )
+
+
+def _render_initialized(console: Console, result: Initialized) -> None:
+    """What was made, what was found, and how to connect a client."""
+    made = f"made {', '.join(result.made)}" if result.made else "everything was there already"
+    console.print(line(("Memory of ", "bold"), (result.project, "bold"), f": {made}"))
+    for source in result.sources:
+        access = "" if source.writable else "  read only"
+        where = source.root if source.writable else f"{source.root}: {', '.join(source.include)}"
+        console.print(line(f"{source.memories:>7}  ", (source.name, "cyan"), f"  {where}{access}"))
+    render_coverage(console, result.skipped, result.vectors)
+    console.print(
+        "\nConnect your agent:  scrimshaw setup claude  (or codex, opencode, gemini, qwen, copilot, cline, cursor)"
+    )
+    console.print(f"Other clients:        {msgspec.json.encode(result.client_config).decode()}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -11,20 +12,25 @@ from typing import Annotated
 import typer
 from msgspec import Struct
 from msgspec.structs import replace
+from rich.console import Console
 
-from scrimshaw.app.cli import options, render_starting
+from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import Vectors, fill_vectors, open_memory, vectors_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import is_interactive, note, progress, show
+from scrimshaw.app.cli.output import is_interactive, line, note, progress, show
 from scrimshaw.app.starting.plan import SOURCES, Plan, Request, plan
 from scrimshaw.engine import Engine
-from scrimshaw.engine.exporting import export_jsonl, export_lines, export_markdown
+from scrimshaw.engine.exporting import Exported, export_jsonl, export_lines, export_markdown
+from scrimshaw.engine.starting.sources import Found
 from scrimshaw.engine.starting.taken import Taken
 from scrimshaw.errors import InvalidRequest
 
 app = typer.Typer()
 
 INTERRUPTED = 1
+_MOST_SHOWN = 30
+_STYLES = {"taken": "green", "left": "yellow", "found": "cyan"}
+_MEGABYTE = 1_000_000
 
 
 class Format(StrEnum):
@@ -54,14 +60,17 @@ def import_(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Take in earlier sessions or other memories: redacted, judged, once. Safe to interrupt and to repeat."""
+    """Take in earlier sessions or other memories.
+
+    They are redacted, judged, and taken once. Safe to interrupt and to repeat.
+    """
     with open_memory(project) as engine:
         request = Request(source=source, path=path, home=Path.home(), dry_run=dry_run)
         result = take_in(engine, plan(engine, request), as_json)
         if not (dry_run or result.interrupted):
             vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
             result = replace(result, vectors=vectors)
-    show(result, as_json, render_starting.imported)
+    show(result, as_json, render_imported)
     stop_if_interrupted(result)
 
 
@@ -77,7 +86,7 @@ def export(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Write the memories of the vaults somewhere else, redacted once more."""
+    """Write the memories somewhere else, redacted once more."""
     with open_memory(project) as engine:
         if output is None:
             _print_lines(engine, format_)
@@ -85,7 +94,7 @@ def export(
         _demand_free(output, force)
         write = export_markdown if format_ is Format.MARKDOWN else export_jsonl
         exported = write(engine, output.absolute())
-    show(exported, as_json, render_starting.exported)
+    show(exported, as_json, _render_exported)
 
 
 def take_in(engine: Engine, work: Plan, as_json: bool) -> Imported:
@@ -130,3 +139,36 @@ def _demand_free(output: Path, force: bool) -> None:
     if not is_interactive():
         raise InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
     typer.confirm(f"{output} holds something. Replace what has the same name?", abort=True, err=True)
+
+
+def render_imported(console: Console, result: Imported) -> None:
+    """A line for everything that was not there already, then the sums."""
+    new = [each for each in result.taken if each.status != "unchanged"]
+    for each in new[:_MOST_SHOWN]:
+        _render_taken(console, each)
+    if len(new) > _MOST_SHOWN:
+        console.print(line((f"and {len(new) - _MOST_SHOWN} more; --json tells them all", "dim")))
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(result.counts.items())) or "nothing found"
+    console.print(f"{counts}; {result.events} events, {result.memories} memories")
+
+
+def _render_exported(console: Console, result: Exported) -> None:
+    """How much was written, and where."""
+    console.print(line(f"{result.memories} memories as {result.format} in ", (result.place, "cyan")))
+
+
+def render_found(console: Console, sources: Sequence[Found]) -> None:
+    """What there is to start from, a line each."""
+    for each in sources:
+        size = f", {each.size / _MEGABYTE:.1f} MB" if each.size >= _MEGABYTE / 10 else ""
+        live = "  read in place, nothing to import" if each.live else ""
+        console.print(line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live))
+
+
+def _render_taken(console: Console, each: Taken) -> None:
+    told = [*each.memories, *each.reasons]
+    if each.events:
+        told.insert(0, f"{each.events} events")
+    console.print(line((f"{each.status:<6}", _STYLES.get(each.status, "")), f" {each.source}  ", (each.place, "dim")))
+    if told:
+        console.print(line((f"       {'; '.join(told)}", "dim")))

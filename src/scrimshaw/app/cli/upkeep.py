@@ -9,9 +9,10 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from rich.console import Console
 
-from scrimshaw.app.cli import options, render
-from scrimshaw.app.cli.memory import Vectors, existing, fill_vectors, open_memory, vectors_of
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.memory import Vectors, fill_vectors, open_memory, render_coverage, settings_of_memory, vectors_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, note, progress, show
 from scrimshaw.config import Settings
@@ -43,14 +44,14 @@ def scan(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Bring the index up to date with the files, and make missing vectors."""
+    """Bring the index up to date with the files."""
     with open_memory(project, fresh=False, with_rules=True) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, force=force, progress=advance)
         if report.mended and not force:
             note(f"The index had lost {report.mended} memories; their files were read again.")
         scanned = _scanned(engine, report, no_vectors, as_json)
-    show(scanned, as_json, render.scanned)
+    show(scanned, as_json, _render_scanned)
 
 
 @app.command(epilog=example("scrimshaw rebuild --yes"))
@@ -60,14 +61,14 @@ def rebuild(
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
-    """Make the index anew from the files, even if it is damaged; the journal stays."""
-    settings = existing(project)
+    """Make the index anew from the files; the journal stays."""
+    settings = settings_of_memory(project)
     confirm("Read every file again and make all vectors anew?", yes)
     with _sound_index(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.rebuild(engine, progress=advance)
         scanned = _scanned(engine, report, no_vectors, as_json)
-    show(scanned, as_json, render.scanned)
+    show(scanned, as_json, _render_scanned)
 
 
 def _scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json: bool) -> Scanned:
@@ -108,3 +109,9 @@ def _is_unusable(settings: Settings) -> bool:
 def _unusable_file(error: StorageFailure) -> Path | None:
     """The database that cannot be read; None where it was merely busy, full or not permitted."""
     return Path(error.details["path"]) if isinstance(error, DamagedDatabase | NewerDatabase) else None
+
+
+def _render_scanned(console: Console, result: Scanned) -> None:
+    changes = f"{result.added} added, {result.updated} updated, {result.removed} removed"
+    console.print(f"{result.files} files: {changes}, {result.unchanged} unchanged")
+    render_coverage(console, result.skipped, result.vectors)

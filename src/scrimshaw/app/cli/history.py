@@ -1,0 +1,379 @@
+"""The commands that look back and bring back: ledger, undo, checkpoint, backup, restore."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from msgspec import Struct
+from rich.console import Console
+
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.memory import open_memory, settings_of_memory
+from scrimshaw.app.cli.options import Texts, command, command_group, example
+from scrimshaw.app.cli.output import confirm, line, note, plain, show
+from scrimshaw.engine import Engine, checkpoints, history, index, open_engine
+from scrimshaw.engine.checkpoints import Checkpoint
+from scrimshaw.engine.history import Undone
+from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
+from scrimshaw.engine.restore import restore as bring_back
+from scrimshaw.errors import AlreadyExists, StorageFailure
+
+app = typer.Typer()
+ledger = command_group("The record of all changes.", "scrimshaw ledger verify")
+checkpoint = command_group("The whole memory, kept and brought back.", "scrimshaw checkpoint create before-the-move")
+
+_NAMES_SHOWN = 20
+_REPLACE_JOURNAL = (
+    "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers first."
+)
+_FILL_JOURNAL = "Bring back what is missing from the newest checkpoint? Stop running servers first."
+_NOTHING = (
+    "No checkpoint could be used: the ledger, what undo needs, sessions, reviews and jobs begin anew. The memories are "
+    "files and stand as they are."
+)
+
+LedgerRow = Mapping[str, Any]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
+ClearExisting = Annotated[
+    bool, typer.Option("--clear-existing", help="Exactly that state; else only what is missing comes back.")
+]
+OverwriteEdits = Annotated[
+    bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too, after a checkpoint of them.")
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")]
+Global = Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")]
+
+
+class ExportFormat(StrEnum):
+    """How an export is written."""
+
+    JSONL = "jsonl"
+
+
+class Verified(Struct, frozen=True, kw_only=True):
+    """How many rows were checked, and the number of the first that is wrong or missing; 0 when the ledger is sound."""
+
+    rows: int
+    broken: int
+
+
+def _one_line(text: str) -> str:
+    """What an archive or a disk calls something, on one line and harmless."""
+    return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
+
+
+def _warnings(restored: Restored) -> Iterator[str]:
+    yield from (f"edited by hand: {_one_line(name)}" for name in restored.edits)
+    yield from (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
+    yield from (f"came back redacted: {_one_line(name)}" for name in restored.redacted)
+    if restored.is_purged_since:
+        yield "Something was purged after this backup was made; purge it again: it may hold it."
+    if restored.unrecorded:
+        yield f"{restored.unrecorded} files are newer than the ledger; it took them as they are."
+
+
+def _render_entries(console: Console, rows: Sequence[LedgerRow]) -> None:
+    for row in rows:
+        moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+        by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
+        console.print(line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["memory_id"], "cyan")))
+        console.print(line((f"       {row['reason']} ({by})", "dim")))
+    if not rows:
+        console.print("The ledger has no such entry.")
+
+
+def _render_verified(console: Console, verified: Verified) -> None:
+    if verified.broken:
+        console.print(line((f"Entry {verified.broken} of the ledger was changed, taken out or cut off.", "bold red")))
+        console.print("What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies.")
+    else:
+        console.print(f"All {verified.rows} entries of the ledger are as they were written.")
+
+
+def _render_undone(console: Console, undone: Undone) -> None:
+    for step in undone.steps:
+        mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
+        why = f"  {step.trouble or step.note or step.reason}"
+        console.print(line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim")))
+    verb = "would be undone" if undone.dry_run else "undone"
+    console.print(f"{undone.undone} of {len(undone.steps)} changes {verb}.")
+
+
+def _render_made(console: Console, made: Checkpoint) -> None:
+    rows = sum(made.rows.values())
+    console.print(line((_one_line(made.name), "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes"))
+    console.print(line((_one_line(made.path), "dim")))
+    for name in made.left_out:
+        why = "left out, since it is no UTF-8 text or no restore takes its name"
+        console.print(line((f"{why}: {_one_line(name)}", "yellow")))
+    if made.dropped:
+        console.print(line((f"dropped: {_one_line(', '.join(made.dropped))}", "dim")))
+
+
+def _render_checkpoints(console: Console, found: Sequence[Checkpoint]) -> None:
+    for each in found:
+        moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%M")
+        what = each.problem or f"{each.files} files, {sum(each.rows.values())} rows, {each.bytes} bytes"
+        made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
+        console.print(line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}"))
+        for key, text in each.metadata.items():
+            console.print(line((_one_line(f"    {key}: {text}"), "dim")))
+    if not found:
+        console.print("There is no checkpoint.")
+
+
+def _render_restored(console: Console, restored: Restored) -> None:
+    would = "would be " if restored.dry_run else ""
+    for verb, names in (("written", restored.written), ("removed", restored.removed)):
+        for name in names:
+            console.print(line(f"{would}{verb}  ", (_one_line(name), "cyan")))
+    for warning in _warnings(restored):
+        console.print(line((warning, "yellow")))
+    console.print(
+        f"{_one_line(restored.name)}: {len(restored.written)} written, {len(restored.removed)} removed, "
+        f"{restored.kept} left as they are, {sum(restored.rows.values())} rows."
+    )
+    if restored.sampled:
+        console.print(f"A search finds {restored.found} of {restored.sampled} restored memories looked for.")
+    if restored.backup:
+        command = f"scrimshaw checkpoint restore {restored.backup} --clear-existing"
+        console.print(line((f"As it was before: {command}", "dim")))
+
+
+def _render_recovered(console: Console, restored: Restored) -> None:
+    """What came back and, after a journal was lost, how old it is and what is missing."""
+    if restored.name:
+        _render_restored(console, restored)
+    recovery = restored.recovery
+    if not recovery:
+        return
+    lines = [_NOTHING, f"The ledger took {restored.unrecorded} files as they are."]
+    if recovery.age_s is not None:
+        age = timedelta(seconds=round(recovery.age_s))
+        lines = [f"The checkpoint is {age} old (days, hours:minutes:seconds)."]
+    lines += _describe_loss(recovery)
+    if recovery.absent:
+        more = len(recovery.absent) - _NAMES_SHOWN
+        names = ", ".join(recovery.absent[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        lines.append(f"In the checkpoint but deleted since, and not brought back: {names}.")
+        lines.append(f"To have them back: scrimshaw checkpoint restore {restored.name}")
+    for text in lines:
+        console.print(line((text, "yellow")))
+
+
+def _describe_loss(recovery: Recovery) -> Iterator[str]:
+    """A line a table; what nobody can read is said to be unknown."""
+    for table, count in sorted(recovery.lost.items(), key=lambda item: (item[0] in recovery.unread, item[0])):
+        is_partly = table in recovery.unread
+        yield f"lost since: {table} " + (f"at least {count}, the rest cannot be read" if is_partly else str(count))
+    if unknown := [table for table in recovery.unread if table not in recovery.lost]:
+        yield f"lost since: unknown for {', '.join(unknown)}, which cannot be read"
+    at_least = "at least " if recovery.unread else ""
+    where = f" What can be read of them is in {recovery.aside}." if recovery.aside else ""
+    yield f"Rows lost since: {at_least}{sum(recovery.lost.values())}.{where}"
+
+
+def _render_deleted(console: Console, gone: Mapping[str, object]) -> None:
+    console.print(line("Would delete " if gone["dry_run"] else "Deleted ", (str(gone["path"]), "cyan")))
+
+
+@command(ledger, "show", "scrimshaw ledger show --memory storage/wal --limit 5", render=_render_entries)
+def show_ledger(
+    engine: Engine,
+    memory: Annotated[str, typer.Option(metavar="ID", help="Only of this memory.")] = "",
+    session: Annotated[str, typer.Option(metavar="ID", help="Only what this session changed.")] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 20,
+) -> Sequence[LedgerRow]:
+    """The newest changes: what was done to which memory, by whom and why."""
+    return engine.journal.history(memory, limit, session=session)
+
+
+@command(
+    ledger,
+    "verify",
+    "scrimshaw ledger verify",
+    render=_render_verified,
+    fresh=False,
+    fails=lambda verified: verified.broken > 0,
+)
+def verify_ledger(engine: Engine) -> Verified:
+    """Check that no entry was changed, taken out or cut off; exit code 1 if one was."""
+    rows, broken = engine.journal.verify()
+    return Verified(rows=rows, broken=broken)
+
+
+@ledger.command("export", epilog=example("scrimshaw ledger export --output ledger.jsonl"))
+def export_ledger(
+    format_: Annotated[ExportFormat, typer.Option("--format", help="JSON lines.")] = ExportFormat.JSONL,
+    output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; else standard output.")] = None,
+    project: options.Project = None,
+) -> None:
+    """All entries, oldest first: hashes and ids, no text."""
+    with open_memory(project) as engine:
+        lines = (msgspec.json.encode(row).decode() + "\n" for row in reversed(engine.journal.history()))
+        if output is None:
+            sys.stdout.writelines(lines)
+        else:
+            _write_new(output, lines)
+
+
+@command(
+    app,
+    "undo",
+    "scrimshaw undo --session 0e24 --dry-run",
+    "scrimshaw undo --entry 17",
+    render=_render_undone,
+    fails=lambda undone: undone.undone < len(undone.steps),
+)
+def undo(
+    engine: Engine,
+    session: Annotated[str, typer.Option(metavar="ID", help="All that this session changed.")] = "",
+    entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
+    redo: Annotated[bool, typer.Option("--redo", help="Bring back what an undo of the session took back.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be undone, and change nothing.")] = False,
+    yes: options.Yes = False,
+) -> Undone:
+    """Take changes of a session or of one entry back.
+
+    Files, index and relations are as they were then. What was edited since is left alone: exit code 1.
+    """
+    if bool(session) == bool(entry):
+        raise typer.BadParameter("Give --session or --entry, one of them.")
+    if redo and not session:
+        raise typer.BadParameter("--redo goes with --session; an undo of one entry is an entry itself.")
+    take_back = partial(history.undo, engine, session=session, entry=entry or 0, redo=redo)
+    planned = take_back(dry_run=True)
+    if dry_run or not planned.undone:
+        return planned
+    for step in planned.steps:
+        if step.note:
+            note(f"Entry {step.entry}: {step.note}.")
+    confirm(f"Take back {planned.undone} of {len(planned.steps)} changes?", yes)
+    return take_back()
+
+
+@command(checkpoint, "create", "scrimshaw checkpoint create before-cleanup --note 'why=spring'", render=_render_made)
+def create_checkpoint(
+    engine: Engine,
+    name: Name,
+    notes: Annotated[Texts, typer.Option("--note", metavar="KEY=TEXT", help="Kept with it (repeatable).")] = None,
+    include_global: Global = False,
+) -> Checkpoint:
+    """Keep the whole memory as it is now; the newest ten stay."""
+    metadata = dict(each.partition("=")[::2] for each in notes or ())
+    return checkpoints.create(engine, name, metadata=metadata, include_global=include_global)
+
+
+@command(checkpoint, "list", "scrimshaw checkpoint list --limit 3", render=_render_checkpoints, fresh=False)
+def list_checkpoints(
+    engine: Engine, limit: Annotated[int, typer.Option(min=1, help="Most checkpoints.")] = 40
+) -> Sequence[Checkpoint]:
+    """The checkpoints there are, newest first."""
+    return checkpoints.list_checkpoints(engine, limit)
+
+
+@command(checkpoint, "restore", "scrimshaw checkpoint restore before-cleanup --dry-run", render=_render_restored)
+def restore_checkpoint(
+    engine: Engine,
+    name: Name,
+    clear_existing: ClearExisting = False,
+    overwrite_edits: OverwriteEdits = False,
+    dry_run: DryRun = False,
+    yes: options.Yes = False,
+) -> Restored:
+    """Bring a checkpoint back; one of the present state is made before."""
+    return _bring_back(engine, checkpoints.path_of(engine, name), clear_existing, overwrite_edits, dry_run, yes)
+
+
+@command(checkpoint, "delete", "scrimshaw checkpoint delete before-cleanup", render=_render_deleted, fresh=False)
+def delete_checkpoint(
+    engine: Engine,
+    name: Name,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    yes: options.Yes = False,
+) -> dict[str, object]:
+    """Delete a checkpoint for good."""
+    path = str(checkpoints.find_checkpoint(engine, name))
+    if not dry_run:
+        confirm(f"Delete the checkpoint {name} for good?", yes)
+        checkpoints.delete(engine, name, name)
+    return {"path": path, "dry_run": dry_run}
+
+
+@command(app, "backup", "scrimshaw backup ~/memory.scrim", render=_render_made, fresh=False)
+def backup(
+    engine: Engine,
+    file: Annotated[Path, typer.Argument(dir_okay=False, help="A new file.")],
+    include_global: Global = False,
+) -> Checkpoint:
+    """Write the whole memory to a file, with checksums."""
+    index.catch_up(engine)  # on a disk that cannot be written a backup is wanted most
+    return checkpoints.backup(engine, file, include_global=include_global)
+
+
+@app.command(epilog=example("scrimshaw restore ~/memory.scrim", "scrimshaw restore --newest"))
+def restore(
+    file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="A backup.")] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Newest checkpoint; a damaged journal goes aside.")] = False,
+    clear_existing: ClearExisting = False,
+    overwrite_edits: OverwriteEdits = False,
+    dry_run: DryRun = False,
+    yes: options.Yes = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Bring a backup back: what is missing, or all of it exactly."""
+    if bool(file) == newest:
+        raise typer.BadParameter("Give a file or --newest, one of them.")
+    if newest and (clear_existing or overwrite_edits or dry_run):
+        raise typer.BadParameter("--newest brings back what is missing and nothing else.")
+    if file:
+        with open_memory(project, fresh=False) as engine:  # the backup fills an empty ledger
+            restored = _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
+    else:
+        restored = _restore_newest(project, yes)
+    show(restored, as_json, _render_recovered)
+
+
+def _write_new(path: Path, lines: Iterable[str]) -> None:
+    try:
+        with path.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
+    except FileExistsError as error:
+        raise AlreadyExists(f"{path} exists.", "Name a new file.") from error
+    except OSError as error:
+        raise StorageFailure(f"{path} cannot be written: {error.strerror}.", "Name another file.") from error
+
+
+def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_run: bool, yes: bool) -> Restored:
+    bring = partial(bring_back, engine, path, clear_existing=clear, overwrite_edits=overwrite)
+    planned = bring(dry_run=True)
+    if dry_run:
+        return planned
+    if clear and (planned.written or planned.removed):
+        confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", yes)
+    return bring()
+
+
+def _restore_newest(project: Path | None, yes: bool) -> Restored:
+    """What is missing from the newest checkpoint; only the journal's rows after a damaged one was moved away."""
+    settings = settings_of_memory(project)
+    confirm(_REPLACE_JOURNAL if is_lost(settings) else _FILL_JOURNAL, yes)
+    aside = set_aside(settings)
+    if aside and aside.exists():
+        note(f"The journal was damaged; it is kept as {aside}. The files are left as they are.")
+    elif aside:
+        note("The journal was missing. The files are left as they are.")
+    with open_engine(settings, anew=aside is not None) as engine:
+        restored, unusable = restore_newest(engine, aside=aside)
+    for error in unusable:
+        note(error.message)
+    return restored

@@ -1,0 +1,214 @@
+"""The commands that run and explain work beside the memories: jobs, worker, rules."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from msgspec import Struct
+from rich.console import Console
+
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.memory import settings_of
+from scrimshaw.app.cli.options import command, command_group, example
+from scrimshaw.app.cli.output import line, note, show
+from scrimshaw.app.hooks.capture import observation, redacted_call, removed_classes
+from scrimshaw.app.hooks.event import Event, EventName
+from scrimshaw.app.hooks.parse import CLIENTS, parse
+from scrimshaw.app.rules import check_rules
+from scrimshaw.app.worker import Worker
+from scrimshaw.engine import Engine
+from scrimshaw.errors import Conflict, InvalidRequest, NotFound, said
+from scrimshaw.ingest.extract import winner
+from scrimshaw.ingest.rules import Rule
+from scrimshaw.ingest.tool_calls import describe
+from scrimshaw.models import Job, JobState, NewItem
+
+app = typer.Typer()
+jobs = command_group("Work that outlives the process that asked for it.", "scrimshaw jobs list")
+rules = command_group("What is kept of tool calls.", "scrimshaw rules list")
+
+JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
+
+
+class ListedRule(Struct, frozen=True, kw_only=True):
+    """A rule in the order of trial; `own` when it stands in the configuration."""
+
+    own: bool
+    rule: Rule
+
+
+class EventExplanation(Struct, frozen=True, kw_only=True):
+    """What becomes of an event.
+
+    `activity` and `subject` are what rules are matched with, `rule` the one that matched and None where none did,
+    `reason` a sentence on what follows; `text` is what is kept of the event, `item` what enters working memory.
+    """
+
+    event: str
+    tool: str = ""
+    activity: str = ""
+    subject: str = ""
+    rule: Rule | None = None
+    reason: str
+    redacted: tuple[str, ...] = ()
+    text: str = ""
+    item: NewItem | None = None
+
+
+def _render_jobs(console: Console, found: Sequence[Job]) -> None:
+    for job in found:
+        progress = f"  {job.done} of {job.total}" if job.total else ""
+        attempts = f"  attempt {job.attempts}" if job.attempts > 1 else ""
+        console.print(line((f"{job.id:>5}", "bold"), f"  {job.state:<9}  {job.kind}  {job.key}{progress}{attempts}"))
+        if job.error:
+            console.print(line((f"       {job.error}", "dim")))
+    if not found:
+        console.print("No job.")
+
+
+def _render_state(console: Console, found: Sequence[Job]) -> None:
+    console.print(f"Job {found[0].id} is {found[0].state}.")
+
+
+def _render_run(console: Console, counts: Mapping[str, int]) -> None:
+    console.print(f"{counts['jobs']} jobs run, {counts['waiting']} wait or run elsewhere.")
+
+
+@command(jobs, "list", "scrimshaw jobs list --state failed", render=_render_jobs, fresh=False)
+def list_jobs(
+    engine: Engine,
+    state: Annotated[list[JobState] | None, typer.Option(help="Only these (repeatable).")] = None,
+) -> list[Job]:
+    """Jobs, newest first: how far they are, and what went wrong."""
+    return engine.journal.jobs(tuple(state or ()))
+
+
+@command(jobs, "cancel", "scrimshaw jobs cancel 12", render=_render_state, fresh=False)
+def cancel_job(engine: Engine, job: JobNumber) -> list[Job | None]:
+    """Cancel a job that has not ended, or put a failed one aside; one that runs stops at its next report."""
+    if not engine.journal.cancel(job):
+        raise NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
+    return [engine.journal.job(job)]
+
+
+@command(jobs, "retry", "scrimshaw jobs retry 12", render=_render_state, fresh=False)
+def retry_job(engine: Engine, job: JobNumber) -> list[Job | None]:
+    """Queue a job again that failed or was cancelled."""
+    if not engine.journal.retry(job):
+        found = engine.journal.job(job)
+        if found and found.state in (JobState.FAILED, JobState.CANCELLED):
+            raise Conflict(f"The same work as job {job} waits already.", "`scrimshaw jobs cancel` puts this one aside.")
+        raise NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
+    return [engine.journal.job(job)]
+
+
+@command(jobs, "run", "scrimshaw jobs run --once", render=_render_run)
+def run_jobs(
+    engine: Engine, once: Annotated[bool, typer.Option("--once", help="End when nothing is due.")] = False
+) -> dict[str, int]:
+    """Run durable work as a server does, until interrupted."""
+    # A service manager's way to interrupt: the job at hand is given back either way.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    done, worker = 0, Worker(engine)
+    if not once:
+        note("Working; Ctrl-C ends it, and what is at hand is taken up again later.")
+        worker.run()
+    while worker.run_once():
+        done += 1
+    return {"jobs": done, "waiting": len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))}
+
+
+command(app, "worker", "scrimshaw worker --once", render=_render_run, hidden=True)(run_jobs)
+
+
+@rules.command("list", epilog=example("scrimshaw rules list"))
+def list_rules(project: options.Project = None, as_json: options.AsJson = False) -> None:
+    """All extraction rules in the order they are tried, your own among them."""
+    settings = settings_of(project)
+    own = {table.get("id") for table in settings.rules}
+    listed = [ListedRule(own=rule.id in own, rule=rule) for rule in check_rules(settings)[0]]
+    show(listed, as_json, _render_rules)
+
+
+@rules.command("test", epilog=example("scrimshaw rules test event.json --client claude"))
+def try_rules(
+    event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload as the client sends it.")],
+    client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENTS)}.")] = "claude",
+    name: Annotated[str, typer.Option("--event", help="The event, where the payload does not say it.")] = "",
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Which rule matches a client's event, and what would be stored of it; nothing is."""
+    if client not in CLIENTS:
+        raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENTS)}.")
+    settings = settings_of(project)
+    try:
+        payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
+    except (OSError, msgspec.DecodeError) as error:
+        raise InvalidRequest(f"{event} is no hook payload: {said(error)}.", "Give one JSON object.") from error
+    found = parse(client, payload, name)
+    explanation = EventExplanation(event="", reason="Nothing is stored: the event is not used.")
+    if found:
+        explanation = explain_event(found, check_rules(settings)[0], settings.features.extraction)
+    show(explanation, as_json, _render_explanation)
+
+
+def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> EventExplanation:
+    """What `rules` make of an event that a hook reports."""
+    seen = observation(event, rules, process=0, extraction=extraction)
+    explanation = EventExplanation(
+        event=event.name,
+        reason="Kept as an event.",
+        redacted=removed_classes(seen),
+        text=seen.text.text,
+        item=seen.item,
+    )
+    if event.name != EventName.TOOL:
+        return explanation
+    call = redacted_call(event)
+    activity, rule = describe(call), winner(call, rules)
+    return msgspec.structs.replace(
+        explanation,
+        tool=event.tool_name,
+        activity=activity.name,
+        subject=activity.subject,
+        rule=rule,
+        reason=_explain_rule(rule, seen.item, extraction),
+    )
+
+
+def _explain_rule(rule: Rule | None, item: NewItem | None, extraction: bool) -> str:
+    if not extraction:
+        return "Kept as an event; extraction is switched off."
+    if rule is None:
+        return "Kept as an event; no rule matches, so nothing enters working memory."
+    if not rule.attention:
+        return f"Kept as an event; rule {rule.id!r} says to leave such calls alone."
+    if item is None:
+        return f"Kept as an event; rule {rule.id!r} matches, but nothing of the call is left to remember."
+    return f"Rule {rule.id!r} matches: the item enters working memory with attention {item.attention:g}."
+
+
+def _render_rules(console: Console, listed: Sequence[ListedRule]) -> None:
+    for entry in listed:
+        rule = entry.rule
+        origin = f", priority {rule.priority}{', your own' if entry.own else ''}"
+        console.print(line((rule.id, "cyan"), f"  {rule.kind}, attention {rule.attention:g}", origin))
+        for name in ("tool", "argument", "content"):
+            if pattern := getattr(rule, name):
+                console.print(line((f"    {name:<9}", "dim"), pattern))
+
+
+def _render_explanation(console: Console, explanation: EventExplanation) -> None:
+    console.print(line((explanation.reason, "bold")))
+    fields = {name: getattr(explanation, name) for name in ("event", "tool", "activity", "subject")}
+    item = explanation.item
+    fields |= {"redacted": ", ".join(explanation.redacted), "text": explanation.text}
+    for name, value in (fields | {"item": item.text.text if item else ""}).items():
+        if value:
+            console.print(line((f"{name:<10}", "dim"), value))

@@ -1,0 +1,319 @@
+"""The commands that write memories: save, edit, delete, drafts, consolidate."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from msgspec import Struct
+from msgspec.structs import replace
+from rich.console import Console
+
+from scrimshaw import config
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.options import Texts, command, command_group, content_of
+from scrimshaw.app.cli.output import confirm, line, note, plain
+from scrimshaw.engine import Engine, consolidation, index, read, trust, write
+from scrimshaw.engine import drafts as drafting
+from scrimshaw.engine.consolidation import Consolidation, ConsolidationOutcome
+from scrimshaw.engine.drafts import DraftOutcome, RejectedDraft
+from scrimshaw.engine.write import Saved
+from scrimshaw.errors import InvalidRequest, ReadOnly, said
+from scrimshaw.ingest.instructions import FLAG, is_suspicious
+from scrimshaw.models import Memory, MemoryType, Tier, Trust
+
+app = typer.Typer()
+drafts = command_group("What sessions left that is no memory yet.", "scrimshaw drafts list")
+
+_DAY_S = 86_400.0
+_OUTCOMES = {
+    "duplicate": "the same text is there already; nothing was written",
+    "dry_run": "would be saved",
+    "rejected": "rejected; nothing was written (correct it, or save with --force)",
+}
+
+DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as `drafts list` tells it.")]
+
+
+class Deleted(Struct, frozen=True, kw_only=True):
+    """What a deletion took, or would take."""
+
+    ids: tuple[str, ...]
+    purged: bool
+    dry_run: bool
+
+
+def _render_saved(console: Console, result: Saved) -> None:
+    console.print(line((result.id, "cyan"), "  ", _OUTCOMES.get(result.status, result.status)))
+    for reason in (*result.reasons, *result.notices):
+        note(reason)
+    if result.redacted:
+        note(f"Redacted: {', '.join(result.redacted)}.")
+    for other in result.similar:
+        note(f"{'Nearly the same' if other.kind == 'near_duplicate' else 'Related'}: {other.id} ({other.similarity:g})")
+
+
+def _render_deleted(console: Console, result: Deleted) -> None:
+    verb = "would be " if result.dry_run else ""
+    for memory_id in result.ids:
+        console.print(line((memory_id, "cyan"), f"  {verb}{'purged' if result.purged else 'deleted'}"))
+
+
+def _render_drafts(console: Console, found: Sequence[RejectedDraft]) -> None:
+    for each in found:
+        left = max(0.0, (each.expires - time.time()) / _DAY_S)
+        score = f"score {each.quality.score:.2f}, " if each.quality else ""
+        console.print(line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim")))
+        for reason in each.reasons:
+            console.print(line(f"  {reason}"))
+        console.print(line((f"  {each.path}", "dim")))
+    if not found:
+        console.print("No draft was set aside.")
+
+
+def _render_outcomes(console: Console, made: Sequence[DraftOutcome]) -> None:
+    for each in made:
+        where = each.memory_id or each.path
+        console.print(line((each.status, "bold"), f"  {each.session}", f"  {where}" if where else ""))
+        for reason in each.reasons:
+            console.print(line(f"  {reason}"))
+    if not made:
+        console.print("No session waits for a draft.")
+
+
+def _render_consolidated(console: Console, found: Sequence[Consolidation | ConsolidationOutcome]) -> None:
+    for each in found:
+        if isinstance(each, ConsolidationOutcome):
+            console.print(line((each.status, "bold"), f"  {each.memory_id}", (f"  {each.path}", "dim")))
+        else:
+            console.print(line((each.title, "bold"), (f"  from {', '.join(each.sources)}", "dim")))
+            console.print(plain(each.content))
+    if not found:
+        console.print("No two sessions of these days share a topic.")
+
+
+def _render_discarded(console: Console, gone: Mapping[str, Any]) -> None:
+    console.print(f"{len(gone['names'])} {'would be removed' if gone['dry_run'] else 'removed'}.")
+
+
+@command(
+    app, "save", 'scrimshaw save "We use apsw, since ..." --type decision --trigger "wal reset"', render=_render_saved
+)
+def save(
+    engine: Engine,
+    text: Annotated[str, typer.Argument(help="The text in Markdown; - reads standard input.")] = "",
+    file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Take the text from a file.")] = None,
+    title: Annotated[str, typer.Option(help="Without it, the first heading or line.")] = "",
+    memory_id: Annotated[str, typer.Option("--id", help="Without it, made from the title.")] = "",
+    type_: Annotated[MemoryType, typer.Option("--type", help="What kind of knowledge.")] = MemoryType.GENERAL,
+    tier: Annotated[Tier, typer.Option(help="How much it matters.")] = Tier.NORMAL,
+    trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="Words that bring it up (repeatable).")] = None,
+    topic: Annotated[Texts, typer.Option(metavar="TEXT", help="A topic (repeatable).")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Even if the same text is there already.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
+    yes: options.Yes = False,
+) -> Saved:
+    """Save a new memory: redacted, durable, found at once."""
+    if bool(text) == bool(file):
+        raise typer.BadParameter("Give the text, or - for standard input, or --file; one of them.")
+    new = write.NewText(
+        content=content_of(text, file),
+        id=memory_id,
+        title=title,
+        type=type_,
+        tier=tier,
+        triggers=tuple(trigger or ()),
+        topics=tuple(topic or ()),
+        origin="cli",
+        actor="human",
+        trust=Trust.HUMAN,
+    )
+    if not dry_run:
+        _confirm_tier(tier, yes)
+    return write.save(engine, new, force=force, dry_run=dry_run)
+
+
+@command(
+    app,
+    "edit",
+    "scrimshaw edit storage/wal-reset --tier critical --add-trigger 'disk image is malformed'",
+    render=_render_saved,
+)
+def edit(
+    engine: Engine,
+    memory_id: options.MemoryId,
+    title: Annotated[str | None, typer.Option(help="A new title.")] = None,
+    tier: Annotated[Tier | None, typer.Option(help="A new tier.")] = None,
+    type_: Annotated[MemoryType | None, typer.Option("--type", help="A new type.")] = None,
+    add_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="One more trigger phrase (repeatable).")] = None,
+    remove_trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="One phrase less (repeatable).")] = None,
+    add_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="One more topic (repeatable).")] = None,
+    remove_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="One topic less (repeatable).")] = None,
+    content: Annotated[str | None, typer.Option(help="A new text; - reads standard input.")] = None,
+    expect: Annotated[str, typer.Option(metavar="HASH", help="Only if the file has this content_hash.")] = "",
+    yes: options.Yes = False,
+) -> Saved:
+    """Change a memory; without options in your $EDITOR."""
+    memory = engine.memory(memory_id)
+    doubts = _doubts(engine, memory_id) if tier == Tier.CONSTITUTIONAL else ()
+    _confirm_tier(tier, yes, doubts)
+    changes: dict[str, object] = {
+        "title": title,
+        "tier": tier,
+        "type": type_,
+        "trigger_phrases": _merge(memory.triggers, add_trigger, remove_trigger),
+        "topics": _merge(memory.topics, add_topic, remove_topic),
+    }
+    stated = {key: value for key, value in changes.items() if value is not None}
+    if not stated and content is None:
+        return _edit_by_hand(engine, memory, yes)
+    text = None if content is None else content_of(content)
+    expected = expect or memory.content_hash
+    saved = write.update(engine, memory_id, stated, content=text, expected_hash=expected, actor="human")
+    return replace(saved, notices=doubts)
+
+
+@command(app, "delete", "scrimshaw delete drafts/old drafts/older --yes", render=_render_deleted)
+def delete(
+    engine: Engine,
+    memory_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories.")],
+    purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo, in no checkpoint either.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
+    yes: options.Yes = False,
+) -> Deleted:
+    """Delete memories with their files.
+
+    Their last content stays in the journal unless purged.
+    """
+    ids = tuple(dict.fromkeys(memory_ids))
+    if dry_run:
+        for memory_id in ids:
+            _demand_writable(engine.memory(memory_id))
+    else:
+        confirm(f"Delete {', '.join(ids)}{' without a trace' if purge else ''}?", yes)
+        write.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
+    return Deleted(ids=ids, purged=purge, dry_run=dry_run)
+
+
+@command(drafts, "list", "scrimshaw drafts list", render=_render_drafts, fresh=False)
+def list_drafts(engine: Engine) -> list[RejectedDraft]:
+    """Rejected drafts with the reasons, newest first."""
+    return drafting.list_rejected(engine)
+
+
+@command(drafts, "show", "scrimshaw drafts show 0e24ab", render=lambda out, text: out.print(plain(text)), fresh=False)
+def show_draft(engine: Engine, name: DraftName) -> str:
+    """The text of a rejected draft."""
+    return drafting.rejected_text(engine, name)
+
+
+@command(drafts, "make", "scrimshaw drafts make", "scrimshaw drafts make 0e24ab", render=_render_outcomes, fresh=False)
+def make_drafts(
+    engine: Engine,
+    session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; else all without a draft.")] = "",
+) -> list[DraftOutcome]:
+    """Make the drafts now that a server would make in the background."""
+    waiting = [session] if session else engine.sessions.undrafted(silent_since=engine.clock())
+    return [drafting.make_draft(engine, each) for each in waiting]
+
+
+@command(drafts, "promote", "scrimshaw drafts promote 0e24ab", render=_render_saved)
+def promote_draft(engine: Engine, name: DraftName) -> Saved:
+    """Make a memory of a rejected draft as it stands; edit its file first if you like."""
+    return drafting.promote_draft(engine, name)
+
+
+@command(drafts, "discard", "scrimshaw drafts discard 0e24ab", render=_render_discarded, fresh=False)
+def discard_drafts(
+    engine: Engine,
+    names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
+    yes: options.Yes = False,
+) -> dict[str, object]:
+    """Remove rejected drafts for good."""
+    for name in names:
+        drafting.rejected_text(engine, name)
+    if not dry_run:
+        confirm(f"Remove {len(names)} drafts for good?", yes)
+        drafting.discard_drafts(engine, names)
+    return {"names": names, "dry_run": dry_run}
+
+
+@command(drafts, "consolidate", "scrimshaw drafts consolidate --topic sqlite --dry-run", render=_render_consolidated)
+def consolidate(
+    engine: Engine,
+    topic: Annotated[str, typer.Option(help="Only sessions about this topic.")] = "",
+    days: Annotated[float | None, typer.Option(min=0.01, help="How far back; else drafts.consolidate_days.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
+    yes: options.Yes = False,
+) -> Sequence[Consolidation | ConsolidationOutcome]:
+    """Put the sessions of one topic together into one memory.
+
+    The memory names them; the sessions themselves stay.
+    """
+    proposals = consolidation.propose(engine, topic=topic, days=days)
+    if dry_run or not proposals:
+        return proposals
+    confirm(f"Write {len(proposals)} memories ({', '.join(each.title for each in proposals)})?", yes)
+    return [consolidation.consolidate(engine, each) for each in proposals]
+
+
+command(app, "consolidate", "scrimshaw consolidate --dry-run", render=_render_consolidated, hidden=True)(consolidate)
+
+
+def _confirm_tier(tier: Tier | None, yes: bool, doubts: Iterable[str] = ()) -> None:
+    """A constitutional memory stands above every answer, so a person says so twice, and knows whose words it holds."""
+    if tier == Tier.CONSTITUTIONAL:
+        confirm(" ".join((*doubts, "Show this memory before every answer from now on, to every agent?")), yes)
+
+
+def _doubts(engine: Engine, memory_id: str) -> tuple[str, ...]:
+    """What a person should know of a memory's words before vouching for them."""
+    found = read.get(engine, memory_id)
+    memory, source = found.memory, found.memory.provenance
+    doubts = []
+    if source.trust != Trust.HUMAN:
+        doubts.append(f"{plain(memory_id)} comes from {plain(source.source)}, trust {source.trust}.")
+    if is_suspicious("\n".join((memory.title, *memory.triggers, found.body))):
+        doubts.append(f"It is flagged as {FLAG}: it speaks to an agent.")
+    return tuple(doubts)
+
+
+def _merge(present: Iterable[str], add: list[str] | None, remove: list[str] | None) -> list[str] | None:
+    """The list with the additions and without the removals; None when there are neither."""
+    if not add and not remove:
+        return None
+    return [item for item in dict.fromkeys((*present, *(add or ()))) if item not in (remove or ())]
+
+
+def _demand_writable(memory: Memory) -> None:
+    if not memory.writable:
+        raise ReadOnly(f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes.")
+
+
+def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
+    """What the file says after the user's editor has closed; a person may vouch for a constitutional one that way."""
+    _demand_writable(memory)
+    editor = config.editor()
+    if not editor:
+        raise InvalidRequest("There is nothing to change.", "Name a change such as --title, or set EDITOR.")
+    hint = "Set EDITOR to one that works."
+    try:
+        code = subprocess.run([*shlex.split(editor), memory.path], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise InvalidRequest(f"The editor {editor!r} failed: {said(error)}.", hint) from error
+    if code:
+        raise InvalidRequest(f"The editor {editor!r} failed: it ended with exit code {code}.", hint)
+    index.scan(engine)
+    after = engine.memory(memory.id)
+    status = "unchanged" if after.content_hash == memory.content_hash else "updated"
+    if status == "updated" and trust.notice(after):
+        if memory.tier != Tier.CONSTITUTIONAL:
+            _confirm_tier(Tier.CONSTITUTIONAL, yes, _doubts(engine, after.id))
+        return write.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")
+    return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)
