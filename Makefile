@@ -7,7 +7,7 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test shape fuzz check fix docs docs-check lint types imports bench bench-hook e2e eval coverage mutants clean
+.PHONY: demo test shape fuzz check fix docs docs-check docs-site lint types imports bench bench-hook e2e eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -59,6 +59,11 @@ docs: $(STAMP)
 
 docs-check: $(STAMP)
 	$(BIN)/python -m docs.generate --check
+
+# The pages of docs/ as a site in build/site; the only target that needs MkDocs, which it installs.
+docs-site: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group site
+	$(BIN)/python -m mkdocs build --strict
 
 # Figures beside bare baselines of the same run. SHARED=DIR (with data/serena-memories.tar.gz) measures on real data.
 bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)
