@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from scrimshaw.app.hooks.capture import answers, observation
 from scrimshaw.app.hooks.event import Event, EventName, identified
 from scrimshaw.app.hooks.transcript import LONGEST_TURN, MOST_TURNS
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
+from scrimshaw.ingest.rules import default_rules
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.ingest.tool_names import normalised
 from scrimshaw.ingest.turns import Transcript, Turn
@@ -45,7 +45,7 @@ def recorded(transcript: Transcript) -> Recording:
     for number, event in enumerate(_events(transcript)):
         said = event.output.split("\0") if event.name in (EventName.STOP, EventName.COMPACT) else []
         told = replace(event, output=said[-1]) if said else event
-        kept = observation(identified(told, str(number)), DEFAULT_RULES, process=0, extraction=True)
+        kept = observation(identified(told, str(number)), default_rules(), process=0, extraction=True)
         rest = answers(event, [text.strip()[:LONGEST_TURN] for text in said if text.strip()][-MOST_TURNS:])
         seen.update({each.call_id or str(number): each for each in [kept, *rest] if each.call_id not in seen})
     return _stored(transcript, list(seen.values()))

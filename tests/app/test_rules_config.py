@@ -10,8 +10,7 @@ from scrimshaw.app.cli.main import main
 from scrimshaw.app.rules import check_rules, read_rules, usable_rules
 from scrimshaw.config import Settings, load
 from scrimshaw.errors import ConfigError
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rules import order_rules
+from scrimshaw.ingest.rules import default_rules, order_rules
 
 DEPLOY = """
 [[rules]]
@@ -32,7 +31,7 @@ def settings(tmp_path: Path, project: str, home: str = "") -> Settings:
 
 def test_an_own_rule_is_tried_before_the_default_ones(tmp_path: Path) -> None:
     rules, warnings = check_rules(settings(tmp_path, DEPLOY))
-    assert [rule.id for rule in rules] == ["deploy", *(rule.id for rule in order_rules(DEFAULT_RULES))]
+    assert [rule.id for rule in rules] == ["deploy", *(rule.id for rule in order_rules(default_rules()))]
     assert warnings == []
     assert usable_rules(settings(tmp_path / "b", DEPLOY)) == rules
 
@@ -73,7 +72,7 @@ def test_a_rule_that_cannot_be_used_is_named(tmp_path: Path, table: str, said: s
 )
 def test_a_hook_skips_the_rule_that_cannot_be_used_and_no_other(tmp_path: Path, table: str) -> None:
     found = settings(tmp_path, f"[[rules]]\n{table}\n{DEPLOY}")
-    assert [rule.id for rule in usable_rules(found)] == ["deploy", *(rule.id for rule in order_rules(DEFAULT_RULES))]
+    assert [rule.id for rule in usable_rules(found)] == ["deploy", *(rule.id for rule in order_rules(default_rules()))]
 
 
 @pytest.mark.parametrize("command", [["scan"], ["search", "anything"]])

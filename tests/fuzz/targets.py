@@ -26,7 +26,6 @@ from scrimshaw.engine import open_engine, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest import contamination, instructions
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
 from scrimshaw.ingest.documents import build_document
 from scrimshaw.ingest.extract import extract
 from scrimshaw.ingest.front_matter import find_spelling
@@ -35,6 +34,7 @@ from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import references, rewritten
 from scrimshaw.ingest.rule_checks import find_problems
+from scrimshaw.ingest.rules import default_rules
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.ingest.transcripts import PARSERS
 from scrimshaw.models import Relation
@@ -126,7 +126,7 @@ def _rules(text: str) -> None:
     names = ("Bash", "Read", "Edit", "Write", "Grep", "Web", "Mcp", tool)
     for name in (names[len(text) % len(names)], tool):
         arguments = {"command": argument, "file_path": argument, "pattern": argument, "content": output}
-        found = extract(ToolCall(tool=name, arguments=arguments, output=output), DEFAULT_RULES)
+        found = extract(ToolCall(tool=name, arguments=arguments, output=output), default_rules())
         assert found is None or (0 <= found.attention <= 1 and len(found.text) <= 500)
 
 

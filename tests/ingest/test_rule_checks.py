@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
 from scrimshaw.ingest.rule_checks import find_problems
-from scrimshaw.ingest.rules import Rule, join_rules, order_rules
+from scrimshaw.ingest.rules import Rule, default_rules, join_rules, order_rules
 
 
 def rule(id: str, **fields: object) -> Rule:
@@ -15,7 +14,7 @@ def rule(id: str, **fields: object) -> Rule:
 
 
 def test_default_rules_have_no_problem() -> None:
-    assert find_problems(DEFAULT_RULES) == []
+    assert find_problems(default_rules()) == []
 
 
 @pytest.mark.parametrize("field", ["tool", "argument", "content"])
@@ -65,10 +64,10 @@ def test_rules_keep_their_order_within_a_priority() -> None:
 
 
 def test_own_rule_replaces_the_default_of_its_name_and_comes_first() -> None:
-    merged = join_rules([rule("commit", argument="jj commit")], DEFAULT_RULES)
+    merged = join_rules([rule("commit", argument="jj commit")], default_rules())
     assert merged[0].argument == "jj commit"
     assert [each.id for each in merged].count("commit") == 1
-    assert len(merged) == len(DEFAULT_RULES)
+    assert len(merged) == len(default_rules())
 
 
 @pytest.mark.parametrize("fields", [{"attention": 1.5}, {"summarizer": "none"}, {"kind": "noise"}, {"colour": "red"}])

@@ -11,14 +11,13 @@ from itertools import product
 from scrimshaw.app.hooks.capture import observation
 from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.engine import Engine
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
-from scrimshaw.ingest.rules import order_rules
+from scrimshaw.ingest.rules import default_rules, order_rules
 from scrimshaw.models import Observation
 from scrimshaw.session import working_memory
 from scrimshaw_lab.targets import EXTRACTION_PRECISION, EXTRACTION_RECALL
 
 SESSIONS, CALLS = 50, 20
-RULES = order_rules(DEFAULT_RULES)
+RULES = order_rules(default_rules())
 COMMIT, TESTS = "git commit -m 'fix: port'", "npm test"
 Call = tuple[str, dict[str, object], str]
 

@@ -6,9 +6,8 @@ import msgspec
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
 from scrimshaw.ingest.rule_checks import RuleProblem, find_pattern_problem, find_problems
-from scrimshaw.ingest.rules import Rule, join_rules, order_rules
+from scrimshaw.ingest.rules import Rule, default_rules, join_rules, order_rules
 
 
 def check_rules(settings: Settings) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
@@ -17,7 +16,7 @@ def check_rules(settings: Settings) -> tuple[tuple[Rule, ...], list[RuleProblem]
     The default rules are checked by the tests; a start need not do it again.
     """
     own = read_rules(settings)
-    rules = join_rules(own, DEFAULT_RULES)
+    rules = join_rules(own, default_rules())
     problems = find_problems(rules) if own else []
     fatal = [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]
     if fatal:
@@ -30,7 +29,7 @@ def check_rules(settings: Settings) -> tuple[tuple[Rule, ...], list[RuleProblem]
 def usable_rules(settings: Settings) -> tuple[Rule, ...]:
     """All rules in the order of trial, without those of the user's own that must not be used: no hook stops for one."""
     if not settings.rules:
-        return order_rules(DEFAULT_RULES)
+        return order_rules(default_rules())
     own = []
     for number, table in enumerate(settings.rules, start=1):
         try:
@@ -39,7 +38,7 @@ def usable_rules(settings: Settings) -> tuple[Rule, ...]:
             continue
         if not find_pattern_problem(rule):
             own.append(rule)
-    return join_rules(own, DEFAULT_RULES)
+    return join_rules(own, default_rules())
 
 
 def read_rules(settings: Settings) -> tuple[Rule, ...]:

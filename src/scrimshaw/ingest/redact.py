@@ -13,23 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import NamedTuple
 
-from scrimshaw.ingest.assignments import find_assigned
-from scrimshaw.ingest.secret_rules import (
-    DIGIT_GROUPS,
-    ENTROPY_TOKEN,
-    LONG_WORD,
-    MAIL_DOMAIN,
-    MAIL_LOCAL,
-    PERSONAL,
-    PUBLIC_MAIL_DOMAINS,
-    RESERVED_TOP_LEVELS,
-    SECRET_WORD_NEAR,
-    SHAPES,
-    TOKENS,
-    Rule,
-)
 from scrimshaw.ingest.secret_values import (
+    TABLE,
+    WORDS,
+    SecretRule,
     entropy,
+    find_assigned,
     is_identifier_or_hash,
     is_masked,
     is_placeholder,
@@ -41,12 +30,32 @@ from scrimshaw.models import Redacted, Span
 VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped (001 section 8)
 
+_DIGIT_GROUPS = r"\d{3}\)?[-. ]\d{2,3}[-. ]\d{4}"
+_LONG_WORD = r"[^\s\"'<>(),;`]{13,}"
+_MAIL_DOMAIN = r"@(?<=[\w.+%-]@)(?P<domain>[\w-]{1,63}(?:\.[\w-]{1,63}){0,5}\.[A-Za-z]{2,24})(?![\w-])"
+_MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
+# A run is tried once and whole: a shorter piece of it could not match either, and trying them all is quadratic.
+_ENTROPY_TOKEN = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}+(?![A-Za-z0-9+/_=-]|\.\.\.)"
+_SECRET_WORD_NEAR = r"(?i)(?:secret|token|passw|credential|auth|api.?key|access.?key)[^\n]{0,80}(?:\n[^\n]{0,40})?\Z"
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _JOINT = re.compile(
     r"(?:(?P<quote>[\"'])(?=[\s+.\\])(?<=[\w/+=-].)\s{0,80}(?:[+.]\s{0,80}|\\?\r?\n\s{0,80})(?P=quote)"
     r"|\\(?<=[\w/+=-].)\r?\n[ \t]{0,80})(?=[\w/+=-])"
 )
 _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
+
+
+def _token_rule(line: str) -> SecretRule:
+    """The rule of a vendor's key, whose prefix must begin a word.
+
+    The look-behind comes after the prefix, because a pattern that begins with a literal is searched much faster.
+    """
+    secret_class, prefix, body = line.split(maxsplit=2)
+    literal = prefix.replace(".", "[.]").replace("+", "[+]")
+    return SecretRule(secret_class, prefix, rf"{literal}(?<![A-Za-z0-9]{literal}){body}")
+
+
+TOKENS = [_token_rule(line) for line in TABLE.tokens.splitlines()]
 
 
 def redact(text: str) -> Redacted:
@@ -156,16 +165,16 @@ def _scan(text: str) -> Iterator[Span]:
 
 def _find_shapes(text: str) -> Iterator[Span]:
     """Secrets whose text gives them away; each rule is tried only where its literal stands."""
-    words = "\n".join(_compiled(LONG_WORD).findall(text))
-    rules = [rule for rule in SHAPES if rule.hint in text]
+    words = "\n".join(_compiled(_LONG_WORD).findall(text))
+    rules = [rule for rule in TABLE.shapes if rule.hint in text]
     rules += [rule for rule in TOKENS if rule.hint in words]
-    if _compiled(DIGIT_GROUPS).search(text):
-        rules += PERSONAL
+    if _compiled(_DIGIT_GROUPS).search(text):
+        rules += TABLE.personal
     for rule in rules:
         yield from _apply(rule, text)
 
 
-def _apply(rule: Rule, text: str) -> Iterator[Span]:
+def _apply(rule: SecretRule, text: str) -> Iterator[Span]:
     is_secret = _CHECKS.get(rule.secret_class, _is_unmasked)
     for match in _compiled(rule.pattern).finditer(text):
         start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
@@ -229,8 +238,8 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
 
 def _find_emails(text: str) -> Iterator[Span]:
     """Addresses of persons; reserved domains, git remotes and the host part of a URL's credentials are not."""
-    for match in _compiled(MAIL_DOMAIN).finditer(text):
-        local = _compiled(MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
+    for match in _compiled(_MAIL_DOMAIN).finditer(text):
+        local = _compiled(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
         if local and _is_person(local.group(), match["domain"].lower()) and not _in_url(text, local.start()):
             yield Span(start=local.start(), end=match.end(), secret_class="email")
 
@@ -240,7 +249,10 @@ def _in_url(text: str, start: int) -> bool:
 
 
 def _is_person(local: str, domain: str) -> bool:
-    reserved = domain.endswith(PUBLIC_MAIL_DOMAINS) or domain.rsplit(".", 1)[-1] in RESERVED_TOP_LEVELS
+    reserved = (
+        domain.endswith(tuple(WORDS["public_mail_domains"]))
+        or domain.rsplit(".", 1)[-1] in WORDS["reserved_top_levels"]
+    )
     return (
         not reserved
         and local.lower() not in ("git", "noreply", "no-reply")
@@ -253,7 +265,7 @@ def _find_random(text: str) -> Iterator[Span]:
 
     Beyond 200 characters it is a file, not a key; without such a word it is an id, a digest or a key of the wrong form.
     """
-    for match in _compiled(ENTROPY_TOKEN).finditer(text):
+    for match in _compiled(_ENTROPY_TOKEN).finditer(text):
         value = match.group()
         if len(value) <= 200 and _is_drawn(value) and _is_announced(text, match.start()):
             yield Span(start=match.start(), end=match.end(), secret_class="high-entropy")
@@ -271,7 +283,7 @@ def _is_drawn(value: str) -> bool:
 
 
 def _is_announced(text: str, start: int) -> bool:
-    named = _compiled(SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
+    named = _compiled(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
     return bool(named) and not _is_blob(text, start)
 
 

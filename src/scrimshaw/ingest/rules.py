@@ -9,6 +9,8 @@ from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
+from scrimshaw.ingest.tables import load_table
+
 
 class Kind(StrEnum):
     """What a captured call leaves behind in working memory."""
@@ -54,11 +56,23 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     priority: int = 0
 
 
+class RuleTable(Struct, frozen=True):
+    """`rules.toml`."""
+
+    rules: tuple[Rule, ...]
+
+
 class Pattern(Protocol):
     """The part of a compiled RE2 pattern that matching uses."""
 
     def search(self, text: str) -> Any:
         """The first match, or None."""
+
+
+@cache
+def default_rules() -> tuple[Rule, ...]:
+    """The rules Scrimshaw comes with, as given."""
+    return load_table(__file__, "rules", RuleTable).rules
 
 
 def join_rules(own: Sequence[Rule], defaults: Sequence[Rule]) -> tuple[Rule, ...]:

@@ -14,8 +14,8 @@ from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.secret_rules import EXEMPTIONS, PERSONAL, SHAPES, TOKENS
+from scrimshaw.ingest.redact import TOKENS, redact
+from scrimshaw.ingest.secret_values import TABLE
 from scrimshaw_lab import targets
 from scrimshaw_lab.commands import calibration
 from scrimshaw_lab.labelled import RecordedCall, lines_of, redaction_cases
@@ -122,13 +122,14 @@ def _tables(figures: Figures) -> dict[str, dict[str, Rate]]:
 
 
 def _section(figures: Figures, names: list[Path]) -> str:
-    classes = sorted({rule.secret_class for rule in (*SHAPES, *TOKENS, *PERSONAL)})
+    rules = (*TABLE.shapes, *TOKENS, *TABLE.personal)
+    classes = sorted({rule.secret_class for rule in rules})
     parts = [
         f"Data: {', '.join(f'`{path.name}`' for path in names)}.",
         "\n".join(f"- {name}: {value}" for name, value in _totals(figures).items()),
-        f"Rules: {len(SHAPES) + len(TOKENS) + len(PERSONAL)} patterns of {len(classes)} classes, and values that a "
+        f"Rules: {len(rules)} patterns of {len(classes)} classes, and values that a "
         f"name marks as secret. Classes: {', '.join(classes)}.",
-        f"Exempt: {'; '.join(EXEMPTIONS)}.",
+        f"Exempt: {'; '.join(TABLE.exemptions.splitlines())}.",
     ]
     for title, rates in _tables(figures).items():
         rows = {name or "-": (f"{rate.hit}", f"{rate.total}", f"{rate.value:.1%}") for name, rate in rates.items()}

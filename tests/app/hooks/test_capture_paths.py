@@ -6,7 +6,7 @@ import pytest
 
 from scrimshaw.app.hooks.capture import observation, redacted_call
 from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.ingest.default_rules import DEFAULT_RULES
+from scrimshaw.ingest.rules import default_rules
 
 HOME = "/home/ann/shop"
 
@@ -44,12 +44,12 @@ def test_a_folder_near_the_root_is_left(folder: str) -> None:
 
 def test_the_path_of_an_event_and_its_item() -> None:
     read = event(tool="Read", output="# Plan\n\nShip it.", file_path=f"{HOME}/docs/plan.md")
-    seen = observation(read, DEFAULT_RULES, process=0, extraction=True)
+    seen = observation(read, default_rules(), process=0, extraction=True)
     assert seen.item
     assert (seen.path, seen.item.path) == ("docs/plan.md", "docs/plan.md")
     assert HOME not in seen.text.text + seen.item.text.text
 
 
 def test_without_extraction_nothing_is_kept() -> None:
-    seen = observation(event(output="words", command="ls"), DEFAULT_RULES, process=0, extraction=False)
+    seen = observation(event(output="words", command="ls"), default_rules(), process=0, extraction=False)
     assert (seen.text.text, seen.path, seen.item) == ("", "", None)

@@ -1,0 +1,43 @@
+"""The one loader of tables: TOML files that lie beside the modules that use them.
+
+Hooks load tables too, and reading one with `tomllib` takes them longer than all else they do. Tables are therefore
+written in the part of TOML that one expression reads: headers, and one `key = value` a line, where a value is a literal
+string, a listing between three quotes, or whatever JSON writes alike. A test reads every table with `tomllib` as well.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, TypeVar, cast
+
+import msgspec
+
+_Table = TypeVar("_Table")
+_LINE = re.compile(
+    r"^(?:\[\[(\w+)\]\]|\[(\w+)\]|([\w-]+) = (?:'''\n?(.*?)'''|'([^'\n]*)'|([^\n]+)))$", re.MULTILINE | re.DOTALL
+)
+
+
+def load_table(module_file: str, name: str, kind: type[_Table]) -> _Table:
+    """The table `name` beside a module, whose `__file__` is `module_file`, as a `kind`."""
+    folder = module_file[: max(module_file.rfind("/"), module_file.rfind("\\")) + 1]
+    data: bytes = cast(Any, __spec__).loader.get_data(f"{folder}{name}.toml")
+    return msgspec.convert(parse_table(data.decode()), kind)
+
+
+def parse_table(text: str) -> dict[str, Any]:
+    """The contents of a table's text."""
+    whole: dict[str, Any] = {}
+    part = whole
+    for match in _LINE.finditer(text.replace("\r\n", "\n")):
+        record, section, key, listing, literal, other = match.groups()
+        if record:
+            part = {}
+            whole.setdefault(record, []).append(part)
+        elif section:
+            part = whole[section] = {}
+        else:
+            part[key] = (
+                listing if listing is not None else literal if literal is not None else msgspec.json.decode(other)
+            )
+    return whole
