@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.ingest.instructions import folded, is_suspicious
+from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.ingest.invisible_characters import fold_text
 from scrimshaw_lab.redaction import Rate
 
 _LEAST_TIMED = 2_000  # characters: of shorter texts the clock says little
@@ -107,7 +108,7 @@ def _marks(text: str, name: str) -> int:
     plain = text
     for _ in range(2):
         plain = html.unescape(plain)
-    shown, _origin = folded(unicodedata.normalize("NFKC", plain))
+    shown, _origin = fold_text(unicodedata.normalize("NFKC", plain))
     return _APART.sub("", shown).count(_APART.sub("", name))
 
 

@@ -148,7 +148,7 @@ def _quality(text: str) -> None:
 
 
 def _instructions(text: str) -> None:
-    for found in instructions.suspicions(text):
+    for found in instructions.find_suspicions(text):
         assert 0 <= found.start <= found.end <= len(text)
 
 

@@ -8,14 +8,16 @@ are looked up, and the expression behind a word sees a bounded stretch.
 from __future__ import annotations
 
 import re
-import unicodedata
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from operator import attrgetter
 from typing import NamedTuple
 
-from scrimshaw.ingest.instruction_cues import CUES, MARKS, behind_head, by_head, of_mark
+from msgspec import Struct
+
+from scrimshaw.ingest.invisible_characters import fold_text
+from scrimshaw.ingest.tables import load_table
 
 FLAG = "instruction-like"
 
@@ -31,20 +33,47 @@ _REPEATED = 3  # characters that hide something, in a row or spread over words
 
 _WORD = re.compile(r"[a-z']+")
 _FENCE = re.compile(r"^[ \t]{0,3}(?:```|~~~)", re.MULTILINE)
-_INVISIBLE = re.compile(
-    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]+"
-)
+
 # Tags spell ASCII that nobody sees; in a flag of a region they are at home.
 _TAGS = re.compile("\U0001f3f4[\U000e0020-\U000e007f]{1,8}|([\U000e0020-\U000e007e]{3,})")
 _HIDDEN_IN_WORD = re.compile("(?<=[A-Za-z])[\u00ad\u200b\u200e\u200f\u2060-\u2064\ufeff]+(?=[A-Za-z])")
 _BIDI = re.compile("[\u202a\u202b\u202d\u202e]")
-_HEADS = by_head(CUES)
+_BETWEEN = r"[^\w.!?;]{1,12}"
+_FEW_WORDS = rf"(?:{_BETWEEN}\w{{1,40}}){{0,5}}?{_BETWEEN}"
 
-_LOOK_ALIKES = "аеорсухіјѕһԁԛԝвмнткАВЕНІЈКМОРСТУХЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑıɡ‘’İ"
-_LATIN = "aeopcyxijshdqwbmhtkabehijkmopctyxsaeiknoptuxabezhikmnoptyxaig''i"
-# Letters in circles, in mathematical styles, of full width. Ranges, since a class of single astral characters is slow.
-_STYLED = (range(0x24B6, 0x24EA), range(0x1D400, 0x1D800), range(0xFF01, 0xFF5F))
-_FOREIGN = re.compile(f"[{_LOOK_ALIKES}\u24b6-\u24e9\uff01-\uff5e\U0001d400-\U0001d7ff]")
+
+class _Cue(Struct, frozen=True):
+    """One wording: what it is a sign of, how much it says (0..1), the words it begins with, and what follows."""
+
+    kind: str
+    weight: float
+    heads: str
+    rest: str
+
+
+class _Mark(Struct, frozen=True):
+    """A sign that is no wording: looked for only where one of the needles is in the text."""
+
+    kind: str
+    weight: float
+    needles: str
+    pattern: str
+
+
+class _CueTable(Struct, frozen=True):
+    """`instruction_cues.toml`."""
+
+    fragments: dict[str, str]
+    cues: list[_Cue]
+    marks: list[_Mark]
+
+    def cues_by_head(self) -> Mapping[str, list[int]]:
+        """First word -> the numbers of the cues that may begin there."""
+        found: dict[str, list[int]] = {}
+        for number, cue in enumerate(self.cues):
+            for head in cue.heads.split():
+                found.setdefault(head, []).append(number)
+        return found
 
 
 class Suspicion(NamedTuple):
@@ -57,6 +86,8 @@ class Suspicion(NamedTuple):
 
 
 class _Sign(NamedTuple):
+    """A cue or mark that was met, by its number among all of them."""
+
     start: int
     end: int
     kind: str
@@ -67,81 +98,59 @@ class _Sign(NamedTuple):
 _weight = attrgetter("weight")
 
 
-def suspicions(text: str) -> tuple[Suspicion, ...]:
+def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """The stretches that make a text suspicious, in order; empty for nearly all texts."""
-    shown, origin = folded(text)
+    shown, origin = fold_text(text)
     signs = sorted([*_worded(shown), *_marked(shown)])
     weighed = [*_weighed(shown, signs)]
-    placed = [each._replace(start=origin.of(each.start), end=origin.of(each.end)) for each in weighed]
+    placed = [each._replace(start=origin.find(each.start), end=origin.find(each.end)) for each in weighed]
     together = _crowded(sorted([*placed, *_hidden(text)]))
     return tuple(Suspicion(each.kind, each.start, each.end, _excerpt(text, each)) for each in together)
 
 
 def is_suspicious(text: str) -> bool:
     """Whether a text speaks to an agent."""
-    return bool(suspicions(text))
-
-
-class Origin(NamedTuple):
-    """Where a character of the folded text stood in the original."""
-
-    kept: Sequence[int]
-    cut: Sequence[int]
-
-    def of(self, place: int) -> int:
-        """The offset in the original text."""
-        piece = bisect_right(self.kept, place) - 1
-        return place + (self.cut[piece] if piece >= 0 else 0)
-
-
-def folded(text: str) -> tuple[str, Origin]:
-    """The text in lower case, with Latin letters for their look-alikes and without what nobody sees."""
-    if text.isascii():
-        return text.lower(), Origin((), ())
-    pieces: list[str] = []
-    kept: list[int] = []
-    cut: list[int] = []
-    end = length = removed = 0
-    for match in _INVISIBLE.finditer(text):
-        pieces.append(text[end : match.start()])
-        length += match.start() - end
-        removed += match.end() - match.start()
-        end = match.end()
-        kept.append(length)
-        cut.append(removed)
-    pieces.append(text[end:])
-    shown = "".join(pieces)
-    return (shown.translate(_latin()) if _FOREIGN.search(shown) else shown).lower(), Origin(kept, cut)
+    return bool(find_suspicions(text))
 
 
 @cache
-def _latin() -> dict[int, int]:
-    """Look-alikes and styled letters to plain ones; each is one character, so that offsets stay."""
-    styled = {code: ord(unicodedata.normalize("NFKC", chr(code))) for codes in _STYLED for code in codes}
-    return str.maketrans(_LOOK_ALIKES, _LATIN) | styled
+def _load_cues() -> tuple[_CueTable, Mapping[str, list[int]]]:
+    table = load_table(__file__, "instruction_cues", _CueTable)
+    return table, table.cues_by_head()
+
+
+@cache
+def _compile_cue(number: int) -> re.Pattern[str]:
+    """The expression for what follows the first word of a cue; made when it is met, for a hook meets few."""
+    table, _ = _load_cues()
+    rest = re.sub("<([a-z]+)>", lambda name: table.fragments[name[1]], table.cues[number].rest)
+    return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
 def _worded(folded: str) -> Iterator[_Sign]:
     """The strongest cue that begins at each word: what can be read in two ways is still said once."""
+    _, heads = _load_cues()
     for word in _WORD.finditer(folded):
-        cues = _HEADS.get(word.group())
+        cues = heads.get(word.group())
         read = cues and max(_read(folded, word.start(), word.end(), cues), key=_weight, default=None)
         if read:
             yield read
 
 
 def _read(folded: str, start: int, end: int, cues: Sequence[int]) -> Iterator[_Sign]:
+    table, _ = _load_cues()
     for number in cues:
-        found = behind_head(number).match(folded, end, end + _REACH)
+        found = _compile_cue(number).match(folded, end, end + _REACH)
         if found:
-            yield _Sign(start, found.end(), CUES[number].kind, CUES[number].weight, number)
+            yield _Sign(start, found.end(), table.cues[number].kind, table.cues[number].weight, number)
 
 
 def _marked(folded: str) -> Iterator[_Sign]:
-    for number, mark in enumerate(MARKS):
-        if any(needle in folded for needle in mark.needles):
-            for found in of_mark(number).finditer(folded):
-                yield _Sign(found.start(), found.end(), mark.kind, mark.weight, len(CUES) + number)
+    table, _ = _load_cues()
+    for number, mark in enumerate(table.marks, start=len(table.cues)):
+        if any(needle in folded for needle in mark.needles.split()):
+            for found in re.finditer(mark.pattern, folded):
+                yield _Sign(found.start(), found.end(), mark.kind, mark.weight, number)
 
 
 def _hidden(text: str) -> Iterator[_Sign]:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scrimshaw.app.hooks.inject import FENCE, FORGED, fenced, guarded, neutral, shown
 from scrimshaw.app.mcp.replies import public_hit, warnings
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.ingest.visible import visible
+from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.models import (
     ArtifactClass,
     Item,
@@ -52,7 +52,7 @@ def test_no_mixture_of_marks_closes_the_fence(parts: list[str]) -> None:
 
 @given(st.text(max_size=200))
 def test_other_text_stays_as_it_is(text: str) -> None:
-    assert neutral(text) == shown(text) == visible(text)
+    assert neutral(text) == shown(text) == replace_invisible(text)
 
 
 @pytest.mark.parametrize("text", ["see .scrimshaw/memories/a.md", "a <b> &amp; &lt;c&gt;", "memory of scrimshaw"])

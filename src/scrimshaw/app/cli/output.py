@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.text import Text
 
 from scrimshaw.errors import InvalidRequest, ScrimshawError
-from scrimshaw.ingest.visible import escaped, visible
+from scrimshaw.ingest.invisible_characters import escape_invisible, replace_invisible
 from scrimshaw.models import Degradation
 
 _Value = TypeVar("_Value")
@@ -39,7 +39,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def plain(text: str) -> str:
     """The text as a terminal may be given it, since a memory's text may come from anywhere."""
-    return visible(text.replace("\r\n", "\n"))
+    return replace_invisible(text.replace("\r\n", "\n"))
 
 
 def line(*parts: str | tuple[str, str]) -> Text:
@@ -64,7 +64,7 @@ def show(value: _Value, as_json: bool, render: Callable[[Console, _Value], None]
 def show_json(value: object) -> None:
     """The value on standard output as JSON on one line; what nobody would see in a string is spelled out."""
     with _reader_may_leave():
-        typer.echo(escaped(msgspec.json.encode(value).decode()))
+        typer.echo(escape_invisible(msgspec.json.encode(value).decode()))
 
 
 @contextmanager

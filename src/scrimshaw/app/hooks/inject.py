@@ -10,8 +10,8 @@ from itertools import accumulate
 
 from msgspec.structs import replace
 
-from scrimshaw.ingest.instructions import folded, is_suspicious
-from scrimshaw.ingest.visible import visible
+from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.ingest.invisible_characters import fold_text, replace_invisible
 from scrimshaw.models import Injected, Trust
 from scrimshaw.session.resume import Occasion, StateLine
 
@@ -75,12 +75,12 @@ def neutral(text: str) -> str:
 
     The name goes, not only its brackets: Gemini CLI escapes these, so that an escaped mark looks like a real one.
     """
-    return _freed(visible(text), _MARK)
+    return _freed(replace_invisible(text), _MARK)
 
 
 def shown(text: str) -> str:
     """A text for an answer outside of a fence: nothing unseen in it and no mark, but its names as words stay."""
-    return _freed(visible(text), _TAG)
+    return _freed(replace_invisible(text), _TAG)
 
 
 def told(lines: Iterable[StateLine]) -> tuple[StateLine, ...]:
@@ -96,14 +96,14 @@ def _freed(text: str, mark: re.Pattern[str]) -> str:
         reading = html.unescape(safe)
         if reading == safe:
             break
-    return visible(text)
+    return replace_invisible(text)
 
 
 def _without_marks(text: str, mark: re.Pattern[str]) -> str:
     for find in (_whole, _parted):
-        read, origin = folded(text)
+        read, origin = fold_text(text)
         for start, end in reversed(find(read, mark)):
-            text = text[: origin.of(start)] + FORGED + text[origin.of(end) :]
+            text = text[: origin.find(start)] + FORGED + text[origin.find(end) :]
     return text
 
 

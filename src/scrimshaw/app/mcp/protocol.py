@@ -31,7 +31,7 @@ from mcp.shared.exceptions import MCPError
 
 from scrimshaw.app.mcp.schema import PromptSpec, ToolSpec, decode, input_schema, output_schema
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
-from scrimshaw.ingest.visible import visible
+from scrimshaw.ingest.invisible_characters import replace_invisible
 
 MEMORY_SCHEME = "memory://"
 # Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time.
@@ -304,8 +304,8 @@ class _Handlers:
         resources = [
             wire.Resource(
                 uri=MEMORY_SCHEME + quote(entry.id),
-                name=visible(entry.id),
-                title=visible(entry.title),
+                name=replace_invisible(entry.id),
+                title=replace_invisible(entry.title),
                 description=entry.description or None,
                 mime_type=_MARKDOWN,
             )
@@ -384,7 +384,7 @@ def _make_outcome(reply: Any, error: str = "") -> Outcome:
 def _make_visible(value: Any) -> Any:
     """An answer with nothing unseen in any of its words: ids, paths and messages may be as hostile as texts."""
     if isinstance(value, str):
-        return visible(value)
+        return replace_invisible(value)
     if isinstance(value, dict):
         return {_make_visible(name): _make_visible(each) for name, each in value.items()}
     return [_make_visible(each) for each in value] if isinstance(value, list) else value

@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.visible import SHOWN, escaped, visible
+from scrimshaw.ingest.invisible_characters import REPLACEMENT, escape_invisible, replace_invisible
 
 
 @pytest.mark.parametrize(
     ("text", "wanted"),
     [
-        ("a\x1b[31mred", f"a{SHOWN}[31mred"),
-        ("a\x9b31mred", f"a{SHOWN}31mred"),
-        ("a\x07\x7f", f"a{SHOWN}{SHOWN}"),
-        ("ab\u202ecd\u2066", f"ab{SHOWN}cd{SHOWN}"),
-        ("over\rwritten", f"over{SHOWN}written"),
+        ("a\x1b[31mred", f"a{REPLACEMENT}[31mred"),
+        ("a\x9b31mred", f"a{REPLACEMENT}31mred"),
+        ("a\x07\x7f", f"a{REPLACEMENT}{REPLACEMENT}"),
+        ("ab\u202ecd\u2066", f"ab{REPLACEMENT}cd{REPLACEMENT}"),
+        ("over\rwritten", f"over{REPLACEMENT}written"),
         ("ig\u200bno\u2060re\ufeff", "ignore"),
         ("a\u200db\u200cc", "abc"),
         ("hi\U000e0068\U000e0069", "hi"),
@@ -26,7 +26,7 @@ from scrimshaw.ingest.visible import SHOWN, escaped, visible
     ],
 )
 def test_what_acts_unseen_is_shown_or_left_out(text: str, wanted: str) -> None:
-    assert visible(text) == wanted
+    assert replace_invisible(text) == wanted
 
 
 @pytest.mark.parametrize(
@@ -40,12 +40,12 @@ def test_what_acts_unseen_is_shown_or_left_out(text: str, wanted: str) -> None:
     ],
 )
 def test_letters_and_emoji_stay(text: str) -> None:
-    assert visible(text) == text
+    assert replace_invisible(text) == text
 
 
 @given(st.text())
 def test_json_keeps_its_meaning(text: str) -> None:
     encoded = json.dumps([text], ensure_ascii=False)
-    spelled = escaped(encoded)
+    spelled = escape_invisible(encoded)
     assert json.loads(spelled) == [text]
     assert not {"\x9b", "\u202e", "\u200b"} & {*spelled}

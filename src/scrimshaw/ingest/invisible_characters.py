@@ -1,0 +1,102 @@
+"""Characters that deceive: what a terminal obeys, what turns a line round, what hides, and what looks like a letter.
+
+A text of a memory or an event may come from anywhere. Letters of every script stay, and so do the marks that join them.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_right
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+
+# A terminal obeys the controls, C1 among them; the others turn the direction of what is read.
+_OBEYED = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069"
+# No width at all: what they hide in a word is read with it once they are gone.
+_HIDING = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e007f"
+)
+# Joiners are at home between letters that are not Latin, and in emoji; a variation selector behind what it varies.
+_JOINERS = r"(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])|[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,}"
+_FLAG_OF_REGION = "\U0001f3f4[\U000e0061-\U000e007a]{2,6}\U000e007f"
+
+_UNSEEN = re.compile(f"({_FLAG_OF_REGION})|([{_OBEYED}]|\r(?!\n))|[{_HIDING}]|{_JOINERS}")
+_IN_JSON = re.compile(f"[{_OBEYED}{_HIDING}\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+_INVISIBLE = re.compile(
+    "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]+"
+)
+
+_LOOK_ALIKES = "аеорсухіјѕһԁԛԝвмнткАВЕНІЈКМОРСТУХЅαεικνορτυχΑΒΕΖΗΙΚΜΝΟΡΤΥΧɑıɡ‘’İ"
+_LATIN = "aeopcyxijshdqwbmhtkabehijkmopctyxsaeiknoptuxabezhikmnoptyxaig''i"
+# Letters in circles, in mathematical styles, of full width. Ranges, since a class of single astral characters is slow.
+_STYLED = (range(0x24B6, 0x24EA), range(0x1D400, 0x1D800), range(0xFF01, 0xFF5F))
+_FOREIGN = re.compile(f"[{_LOOK_ALIKES}\u24b6-\u24e9\uff01-\uff5e\U0001d400-\U0001d7ff]")
+
+
+def replace_invisible(text: str) -> str:
+    """The text with a replacement character for each control and each turn of direction, and without what hides."""
+    if text.isprintable() and text.isascii():
+        return text
+    return _UNSEEN.sub(_replace, text)
+
+
+def escape_invisible(encoded: str) -> str:
+    """JSON that says the same, in which every such character of a string is spelled out."""
+    return encoded if encoded.isascii() and "\x7f" not in encoded else _IN_JSON.sub(_spell_out, encoded)
+
+
+def _replace(found: re.Match[str]) -> str:
+    if found[1]:
+        return found[1]
+    return REPLACEMENT if found[2] else ""
+
+
+def _spell_out(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
+class Origin(NamedTuple):
+    """Where a character of the folded text stood in the original."""
+
+    #: Places of the folded text behind which characters were removed, and how many were by then.
+    places: Sequence[int]
+    removed: Sequence[int]
+
+    def find(self, place: int) -> int:
+        """The offset in the original text."""
+        piece = bisect_right(self.places, place) - 1
+        return place + (self.removed[piece] if piece >= 0 else 0)
+
+
+def fold_text(text: str) -> tuple[str, Origin]:
+    """The text in lower case, with Latin letters for their look-alikes and without what nobody sees."""
+    if text.isascii():
+        return text.lower(), Origin((), ())
+    pieces: list[str] = []
+    places: list[int] = []
+    counts: list[int] = []
+    end = length = removed = 0
+    for match in _INVISIBLE.finditer(text):
+        pieces.append(text[end : match.start()])
+        length += match.start() - end
+        removed += match.end() - match.start()
+        end = match.end()
+        places.append(length)
+        counts.append(removed)
+    pieces.append(text[end:])
+    joined = "".join(pieces)
+    latin = joined.translate(_latin_letters()) if _FOREIGN.search(joined) else joined
+    return latin.lower(), Origin(places, counts)
+
+
+@cache
+def _latin_letters() -> dict[int, int]:
+    """Look-alikes and styled letters to plain ones; each is one character, so that offsets stay."""
+    styled = {code: ord(unicodedata.normalize("NFKC", chr(code))) for codes in _STYLED for code in codes}
+    return str.maketrans(_LOOK_ALIKES, _LATIN) | styled
