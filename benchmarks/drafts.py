@@ -18,12 +18,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from benchmarks.recordings import Recording, console, cut, mini_swe, recorded, swe_agent
+from scrimshaw.app.clients.claude import CLIENT
 from scrimshaw.ingest.contamination import clean
 from scrimshaw.ingest.memory_file import NewMemory, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.transcripts.claude import parse_claude
-from scrimshaw.ingest.turns import Transcript
+from scrimshaw.ingest.transcripts import Transcript
+from scrimshaw.models import EventKind
 from scrimshaw.session.draft import Draft, build_draft, render_body
 from scrimshaw.session.statements import Statement, contains_text
 
@@ -66,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _pool(data: Path, pool: str) -> Iterator[tuple[str, Transcript]]:
     for source, transcript in _all(data):
-        calls = sum(turn.call is not None for turn in transcript.turns)
+        calls = sum(event.kind is EventKind.TOOL for event in transcript.events)
         chosen = source == "claude" or transcript.session in _CHOSEN.split()
         if calls >= LEAST_CALLS and chosen == (pool == "dev"):
             yield source, transcript
@@ -74,7 +75,7 @@ def _pool(data: Path, pool: str) -> Iterator[tuple[str, Transcript]]:
 
 def _all(data: Path) -> Iterator[tuple[str, Transcript]]:
     for path in sorted((data / "transcripts_claude_code").glob("*.jsonl")):
-        for part in cut(parse_claude(path.read_text(encoding="utf-8"))):
+        for part in cut(CLIENT.parse_transcript(path.read_text(encoding="utf-8"))):
             yield "claude", part
     for path in sorted((data / "transcripts_console").glob("day-*.md")):
         for transcript in console(path):

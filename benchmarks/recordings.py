@@ -13,13 +13,11 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.capture import answers, observation
-from scrimshaw.app.hooks.event import Event, EventName, identified
-from scrimshaw.app.hooks.transcript import LONGEST_TURN, MOST_TURNS
+from scrimshaw.app.hooks.record import LONGEST_ANSWER, MOST_ANSWERS
+from scrimshaw.ingest.events import Event, add_call_id, make_answers, make_observation
 from scrimshaw.ingest.rules import default_rules
-from scrimshaw.ingest.tool_calls import ToolCall
-from scrimshaw.ingest.tool_names import normalised
-from scrimshaw.ingest.turns import Transcript, Turn
+from scrimshaw.ingest.tool_calls import canonical_tool
+from scrimshaw.ingest.transcripts import Transcript
 from scrimshaw.models import EventKind, Item, Observation, RecordedEvent, Session
 
 PAUSE_S = 30 * 60
@@ -43,10 +41,10 @@ def recorded(transcript: Transcript) -> Recording:
     """What a live session leaves: answers are read at a stop or compaction, so they follow the calls of their turn."""
     seen: dict[str, Observation] = {}
     for number, event in enumerate(_events(transcript)):
-        said = event.output.split("\0") if event.name in (EventName.STOP, EventName.COMPACT) else []
-        told = replace(event, output=said[-1]) if said else event
-        kept = observation(identified(told, str(number)), default_rules(), process=0, extraction=True)
-        rest = answers(event, [text.strip()[:LONGEST_TURN] for text in said if text.strip()][-MOST_TURNS:])
+        said = event.output.split("\0") if event.kind in (EventKind.STOP, EventKind.COMPACT) else []
+        last = replace(event, output=said[-1]) if said else event
+        kept = make_observation(add_call_id(last, str(number)), default_rules(), process=0, extraction=True)
+        rest = make_answers(event, [text.strip()[:LONGEST_ANSWER] for text in said if text.strip()][-MOST_ANSWERS:])
         seen.update({each.call_id or str(number): each for each in [kept, *rest] if each.call_id not in seen})
     return _stored(transcript, list(seen.values()))
 
@@ -54,46 +52,27 @@ def recorded(transcript: Transcript) -> Recording:
 def _events(transcript: Transcript) -> Iterator[Event]:
     """The hooks' events; the answers of a turn travel in `output`, parted by NUL."""
     said: list[str] = []
-    blank = Event(client=transcript.client, name=EventName.STOP, session=transcript.session, cwd=transcript.cwd)
-    for turn in transcript.turns:
-        if turn.kind == EventKind.ANSWER:
-            said.append(turn.text)
-        elif turn.call and turn.kind == EventKind.TOOL:
-            yield _tool(blank, turn, turn.call)
-        elif turn.kind in (EventKind.PROMPT, EventKind.COMPACT):
+    blank = Event(client=transcript.client, kind=EventKind.STOP, session=transcript.session, cwd=transcript.cwd)
+    for event in transcript.events:
+        ours = replace(event, client=blank.client, session=blank.session, cwd=blank.cwd)
+        if event.kind == EventKind.ANSWER:
+            said.append(event.output)
+        elif event.kind == EventKind.TOOL:
+            yield ours
+        elif event.kind in (EventKind.PROMPT, EventKind.COMPACT):
             if said:
-                name = EventName.STOP if turn.kind == EventKind.PROMPT else EventName.COMPACT
-                yield replace(blank, name=name, output="\0".join(said))
+                kind = EventKind.STOP if event.kind == EventKind.PROMPT else EventKind.COMPACT
+                yield replace(blank, kind=kind, output="\0".join(said))
                 said = []
-            yield _spoken(blank, turn)
+            yield ours if event.kind == EventKind.PROMPT else replace(ours, agent="")
     if said:
         yield replace(blank, output="\0".join(said))
-
-
-def _spoken(blank: Event, turn: Turn) -> Event:
-    if turn.kind == EventKind.PROMPT:
-        return replace(blank, name=EventName.PROMPT, prompt=turn.text, agent=turn.agent)
-    return replace(blank, name=EventName.COMPACT, output=turn.text)
-
-
-def _tool(blank: Event, turn: Turn, call: ToolCall) -> Event:
-    return replace(
-        blank,
-        name=EventName.TOOL,
-        tool=call.tool,
-        tool_name=turn.tool_name,
-        arguments=call.arguments,
-        output=call.output,
-        failed=call.failed,
-        call_id=call.call_id,
-        agent=turn.agent,
-    )
 
 
 def _stored(transcript: Transcript, seen: list[Observation]) -> Recording:
     events: list[RecordedEvent] = []
     items: list[Item] = []
-    start = transcript.turns[0].at if transcript.turns else 0.0
+    start = transcript.events[0].at if transcript.events else 0.0
     for number, each in enumerate(seen, 1):
         event = RecordedEvent(
             session=transcript.session,
@@ -133,22 +112,22 @@ def _item(seen: Observation, event: RecordedEvent, number: int) -> Item:
 
 def cut(transcript: Transcript) -> list[Transcript]:
     """A long conversation parted where it was compacted or rested for more than PAUSE_S; no part without a call."""
-    parts: list[list[Turn]] = [[]]
-    for turn in transcript.turns:
+    parts: list[list[Event]] = [[]]
+    for turn in transcript.events:
         last = parts[-1][-1].at if parts[-1] else 0.0
         if parts[-1] and (turn.at - last > PAUSE_S > 0 < last or parts[-1][-1].kind == EventKind.COMPACT):
             parts.append(parts[-1][-1:] if parts[-1][-1].kind == EventKind.COMPACT else [])
         parts[-1].append(turn)
     return [
-        replace(transcript, session=f"{transcript.session}.{number}", turns=tuple(part))
+        replace(transcript, session=f"{transcript.session}.{number}", events=tuple(part))
         for number, part in enumerate(parts, 1)
-        if any(turn.call for turn in part)
+        if any(turn.tool for turn in part)
     ]
 
 
 def console(path: Path) -> list[Transcript]:
     """The sessions of a console log of Claude Code; thinking is not reported to hooks and is left out."""
-    sessions: list[list[Turn]] = [[]]
+    sessions: list[list[Event]] = [[]]
     for mark, text in _blocks(path.read_text(encoding="utf-8")):
         if (mark == "╭" and "Welcome to Claude" in text) or text.startswith(_CONTINUED):
             sessions.append([])
@@ -157,21 +136,21 @@ def console(path: Path) -> list[Transcript]:
         elif turn := _console_turn(mark, text, f"{path.stem}-{len(sessions)}-{len(sessions[-1])}"):
             sessions[-1].append(turn)
     return [
-        Transcript(session=f"{path.stem}-{number}", client="claude", turns=tuple(turns))
+        Transcript(session=f"{path.stem}-{number}", client="claude", events=tuple(turns))
         for number, turns in enumerate(sessions)
-        if any(turn.call for turn in turns)
+        if any(turn.tool for turn in turns)
     ]
 
 
-def _console_turn(mark: str, text: str, call_id: str) -> Turn | None:
+def _console_turn(mark: str, text: str, call_id: str) -> Event | None:
     if mark == ">" and text.startswith(_CONTINUED):
-        return Turn(kind=EventKind.COMPACT, text=text)
+        return Event(kind=EventKind.COMPACT, output=text)
     if mark == ">" and text and not text.startswith("/cost"):
-        return Turn(kind=EventKind.PROMPT, text=text)
+        return Event(kind=EventKind.PROMPT, prompt=text)
     if mark == "⏺" and (call := _CALL.match(text)):
         return _console_call(call[1], call[2], call_id)
     told = mark == "⏺" and not text.startswith("Update Todos")
-    return Turn(kind=EventKind.ANSWER, text=text) if told else None
+    return Event(kind=EventKind.ANSWER, output=text) if told else None
 
 
 def _blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -197,10 +176,10 @@ def _unwrapped(lines: list[str]) -> str:
     return text.strip()
 
 
-def _console_call(name: str, argument: str, call_id: str) -> Turn:
-    tool = normalised({"Update": "Edit", "Create": "Write"}.get(name, name))
-    call = ToolCall(tool=tool, arguments=_arguments(tool, argument), failed=False, call_id=call_id)
-    return Turn(kind=EventKind.TOOL, call=call, tool_name=name)
+def _console_call(name: str, argument: str, call_id: str) -> Event:
+    tool = canonical_tool({"Update": "Edit", "Create": "Write"}.get(name, name))
+    arguments = _arguments(tool, argument)
+    return Event(kind=EventKind.TOOL, tool=tool, tool_name=name, arguments=arguments, failed=False, call_id=call_id)
 
 
 def _arguments(tool: str, argument: str) -> Mapping[str, Any]:
@@ -213,10 +192,10 @@ def _arguments(tool: str, argument: str) -> Mapping[str, Any]:
     return {"file_path": argument} if tool in ("Read", "Edit", "Write") else {"description": argument}
 
 
-def _finish(turns: list[Turn], output: str) -> None:
+def _finish(turns: list[Event], output: str) -> None:
     """Give the last call its output; a call the user refused was never made."""
-    call = turns[-1].call if turns else None
-    if call is None:
+    call = turns[-1] if turns else None
+    if call is None or not call.tool:
         return
     if output.startswith(_DECLINED):
         turns.pop()
@@ -228,42 +207,41 @@ def _finish(turns: list[Turn], output: str) -> None:
         arguments["old_string"] = "\n".join(line[1:].strip() for line in changed if line.startswith("-"))
         output = output.splitlines()[0]
     joined = f"{call.output}\n{output}".strip()
-    turns[-1] = replace(
-        turns[-1], call=replace(call, arguments=arguments, output=joined, failed=output.startswith(_ERRORS))
-    )
+    turns[-1] = replace(call, arguments=arguments, output=joined, failed=output.startswith(_ERRORS))
 
 
 def mini_swe(path: Path) -> Transcript:
     """A run of mini-swe-agent."""
     messages = json.loads(path.read_text(encoding="utf-8"))["messages"]
-    turns = [Turn(kind=EventKind.PROMPT, text=str(messages[1]["content"]))]
+    turns = [Event(kind=EventKind.PROMPT, prompt=str(messages[1]["content"]))]
     for number, (said, result) in enumerate(zip(messages[2::2], messages[3::2], strict=False)):
         text, commands = str(said["content"]), re.findall(r"(?s)```bash\n(.*?)```", str(said["content"]))
-        turns.append(Turn(kind=EventKind.ANSWER, text=re.sub(r"(?s)```bash\n.*?```", "", text)))
+        turns.append(Event(kind=EventKind.ANSWER, output=re.sub(r"(?s)```bash\n.*?```", "", text)))
         if len(commands) == 1:
             turns.append(_shell_turn(commands[0], str(result["content"]), f"c{number}"))
-    return Transcript(session=path.stem, client="mini-swe", turns=tuple(turns))
+    return Transcript(session=path.stem, client="mini-swe", events=tuple(turns))
 
 
-def _shell_turn(command: str, output: str, call_id: str) -> Turn:
+def _shell_turn(command: str, output: str, call_id: str) -> Event:
     code = re.search(r"<returncode>(-?\d+)</returncode>", output)
     text = re.sub(r"</?(?:returncode|output)>", "", re.sub(r"<returncode>.*?</returncode>", "", output)).strip()
-    call = ToolCall(
+    return Event(
+        kind=EventKind.TOOL,
         tool="Bash",
+        tool_name="bash",
         arguments={"command": command},
         output=text,
         failed=code[1] != "0" if code else None,
         call_id=call_id,
     )
-    return Turn(kind=EventKind.TOOL, call=call, tool_name="bash")
 
 
 def swe_agent(path: Path) -> Transcript:
     """A run of SWE-agent."""
     run = json.loads(path.read_text(encoding="utf-8"))
     asked = [str(each["content"]) for each in run["history"] if each["role"] == "user" and not each.get("is_demo")]
-    turns = [Turn(kind=EventKind.PROMPT, text=asked[0] if asked else "")]
+    turns = [Event(kind=EventKind.PROMPT, prompt=asked[0] if asked else "")]
     for number, step in enumerate(run.get("trajectory", ())):
-        turns.append(Turn(kind=EventKind.ANSWER, text=step.get("thought", "")))
+        turns.append(Event(kind=EventKind.ANSWER, output=step.get("thought", "")))
         turns.append(_shell_turn(step["action"], step["observation"], f"c{number}"))
-    return Transcript(session=path.stem, client="swe-agent", turns=tuple(turns))
+    return Transcript(session=path.stem, client="swe-agent", events=tuple(turns))

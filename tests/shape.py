@@ -197,7 +197,7 @@ def _environment(folder: str) -> dict[str, str]:
 
 
 def _run_main_paths(project: Path) -> dict[str, Trace]:
-    from scrimshaw.app.hooks.record import handle
+    from scrimshaw.app.hooks.record import handle_payload
     from scrimshaw.app.mcp.protocol import Dispatcher
     from scrimshaw.app.mcp.tools import choose
     from scrimshaw.config import load
@@ -213,7 +213,7 @@ def _run_main_paths(project: Path) -> dict[str, Trace]:
 
         def report(event: str, session: str, **fields: Any) -> None:
             payload = {"session_id": session, "cwd": str(project), "hook_event_name": event, **fields}
-            handle(["claude"], json.dumps(payload).encode())
+            handle_payload(["claude"], json.dumps(payload).encode())
 
         def finish_call(number: int) -> None:
             call = {"tool_name": "Bash", "tool_input": {"command": "git commit -m 'Close the harbour at dusk'"}}

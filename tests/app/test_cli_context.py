@@ -10,8 +10,8 @@ import pytest
 from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
-from scrimshaw.app.hooks import inject
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks import fencing
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
@@ -22,7 +22,7 @@ from scrimshaw.engine.index import scan
 def report(project: Path, event: str, session: str, client: str = "claude", **fields: Any) -> str:
     """One event of a client; the text that the model is handed."""
     payload = {"session_id": session, "cwd": str(project), "hook_event_name": event, **fields}
-    said = handle([client], json.dumps(payload).encode())
+    said = handle_payload([client], json.dumps(payload).encode())
     return str(json.loads(said)["hookSpecificOutput"]["additionalContext"]) if said else ""
 
 
@@ -62,14 +62,14 @@ def test_hooks_count_what_the_client_hands_on(engine: Engine, project: Path, han
     rows = {row.occasion: row for row in engine.sessions.injected("S2")}
     assert set(rows) == {"start", "prompt", "memory_search"}
     assert "fix: port" in handed[0]
-    assert rows["start"].tokens == inject.count(handed[0])
+    assert rows["start"].tokens == fencing.bound_tokens(handed[0])
     assert (rows["prompt"].times, rows["prompt"].hits, handed[2]) == (1, 1, "")
     assert engine.sessions.injected("S1") == []
 
 
 def test_a_client_that_takes_no_text_was_handed_none(engine: Engine, project: Path, handed: list[str]) -> None:
     prompt = {"conversation_id": "C", "hook_event_name": "beforeSubmitPrompt", "prompt": "which is the walrus port?"}
-    assert handle(["cursor"], json.dumps({**prompt, "workspace_roots": [str(project)]}).encode()) == ""
+    assert handle_payload(["cursor"], json.dumps({**prompt, "workspace_roots": [str(project)]}).encode()) == ""
     assert engine.sessions.get("C") is not None
     assert engine.sessions.injected("C") == []
 

@@ -17,7 +17,7 @@ from tests.scenarios.agent import Agent
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.cli.read import render_text
-from scrimshaw.app.hooks.inject import FENCE, FORGED
+from scrimshaw.app.hooks.fencing import FENCE, FORGED
 from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, read, sessions
 from scrimshaw.engine.index import scan

@@ -17,7 +17,7 @@ from tests.samples import SECRET, keeping, write_memory
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
-from scrimshaw.engine import Engine, importing, open_engine
+from scrimshaw.engine import Engine, importers, open_engine
 from scrimshaw.engine.consolidation import consolidate, propose
 from scrimshaw.engine.drafts import ORIGIN
 from scrimshaw.engine.index import rebuild, scan
@@ -115,10 +115,10 @@ def test_every_door_leaves_one_row(
     doors.mcp("memory_save", ("import", "note"), file_path=str(elsewhere), force=True, session_id="s")
     assert [row["session"] for row in engine.journal.history("note")] == ["s"]
     engine.index.retire([])
-    importing.start_ingest(engine, [str(_written(project.parent / "elsewhere/second.md", OTHER))])
-    job = engine.journal.claim((importing.INGEST,), 60.0)
+    importers.start_ingest(engine, [str(_written(project.parent / "elsewhere/second.md", OTHER))])
+    job = engine.journal.claim((importers.INGEST,), 60.0)
     assert job
-    importing.run_ingest_job(engine, job, keeping(engine.journal, job))
+    importers.run_ingest_job(engine, job, keeping(engine.journal, job))
     doors.left("an import job", ("import", "second"))
     # The command line
     doors.cli("save", LONG, "--id", "c", "--force", rows=(("create", "c"),))

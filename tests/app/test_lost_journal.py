@@ -16,7 +16,7 @@ import pytest
 from tests.app.command_line import Cli, command_line
 from tests.samples import write_memory
 
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine, restore
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, UnusableArchive
@@ -63,7 +63,7 @@ def used(cli: Cli, project: Path) -> Cli:
 
 def hook(project: Path, name: str = "SessionStart") -> None:
     payload = {"session_id": "s", "cwd": str(project), "hook_event_name": name, "source": "startup"}
-    handle(["claude"], json.dumps(payload).encode())
+    handle_payload(["claude"], json.dumps(payload).encode())
 
 
 def memories(project: Path) -> list[str]:

@@ -13,7 +13,7 @@ from tests.e2e.agents import Agent
 from tests.e2e.model import Model
 from tests.e2e.workspace import Workspace
 
-from scrimshaw.app.hooks.inject import FENCE
+from scrimshaw.app.hooks.fencing import FENCE
 from scrimshaw.models import Item, ItemKind, Session
 from scrimshaw.storage.sqlite import Database
 from scrimshaw.storage.sqlite_sessions import SqliteSessions

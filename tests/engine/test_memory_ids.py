@@ -13,13 +13,11 @@ from tests.samples import write_memory
 from scrimshaw.engine import Engine, drafts, write
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.engine.exporting import export_markdown
+from scrimshaw.engine.importers import assign_ids
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.memory_ids import slug
-from scrimshaw.engine.starting import memories
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import AlreadyExists, InvalidRequest
-from scrimshaw.ingest.elsewhere import OtherMemory
-from scrimshaw.models import Trust
 from scrimshaw.storage.paths import MAX_ID_CHARS, check_id, fold
 
 RESERVED = ["con", "prn", "aux", "nul", "conin$", "conout$", "com1", "lpt9", "com¹"]
@@ -78,9 +76,8 @@ def test_a_session_becomes_an_id_for_every_system(title: str, session: str) -> N
 
 @given(st.lists(TITLES, min_size=1, max_size=4), st.sampled_from(["basic-memory", "memory-json", "decisions"]))
 def test_what_is_imported_gets_ids_for_every_system_and_of_its_own(names: list[str], source: str) -> None:
-    origin = memories._Origin(source=source, place="p", trust=Trust.AGENT)
-    others = [OtherMemory(name=name, title=name, content="x") for name in dict.fromkeys(names)]
-    made = memories._ids([(origin, other) for other in others])
+    others = list(dict.fromkeys(names))
+    made = assign_ids([(source, name) for name in others], [f"p#{name}" for name in others])
     for name in made:
         if len(name) <= MAX_ID_CHARS:  # a longer one is refused when it is saved, and said to be left
             assert_portable(name)

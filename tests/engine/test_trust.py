@@ -15,7 +15,7 @@ from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
 from scrimshaw.engine.checkpoints import create, path_of
 from scrimshaw.engine.history import undo
-from scrimshaw.engine.importing import save_file
+from scrimshaw.engine.importers import save_file
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.links import link, unlink
 from scrimshaw.engine.read import get, search

@@ -9,9 +9,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.app.hooks.test_hook_parse import _TABLE
-from tests.ingest import test_transcripts as rows
-from tests.ingest.test_transcripts_claude import claude, claude_call, claude_result
+from tests.app.clients import test_transcripts as rows
+from tests.app.clients.test_payloads import _TABLE
+from tests.app.clients.test_transcripts_claude import claude, claude_call, claude_result
 
 TESTS = Path(__file__).parents[1]
 ROOT = TESTS.parent

@@ -16,8 +16,8 @@ from tests.fuzz.calls import call_of
 from tests.fuzz.mutation import Mutator
 from tests.samples import SECRET, source_file
 
-from scrimshaw.app.hooks.parse import CLIENTS
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.clients import CLIENT_NAMES, all_clients
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.app.rules import read_rules, usable_rules
@@ -36,7 +36,6 @@ from scrimshaw.ingest.references import references, rewritten
 from scrimshaw.ingest.rule_checks import find_problems
 from scrimshaw.ingest.rules import default_rules
 from scrimshaw.ingest.tool_calls import ToolCall
-from scrimshaw.ingest.transcripts import PARSERS
 from scrimshaw.models import Relation
 from scrimshaw.search.tokens import count_tokens
 
@@ -115,9 +114,9 @@ def _configuration(folder: Path, text: str) -> None:
 
 
 def _transcript(client: str, text: str) -> None:
-    for turn in PARSERS[client](text).turns:
-        assert turn.at >= 0
-        assert isinstance(turn.text, str)
+    for event in all_clients()[client].parse_transcript(text).events:
+        assert event.at >= 0
+        assert isinstance(event.prompt + event.output, str)
 
 
 def _rules(text: str) -> None:
@@ -179,7 +178,7 @@ def _hooks(client: str, folder: Path) -> Iterator[Check]:
     def check(text: str) -> None:
         hint, payload = _hinted(text.replace(PLACE, str(folder)))
         try:
-            handle([client, hint], payload.encode("utf-8", "surrogatepass"))
+            handle_payload([client, hint], payload.encode("utf-8", "surrogatepass"))
         except (ScrimshawError, ValueError):
             return
 
@@ -237,14 +236,14 @@ def _of_transcript(client: str) -> Target:
 TARGETS: tuple[Target, ...] = (
     _of_texts("documents", _documents, seeds.documents),
     _of_texts("edits", _edits, seeds.documents),
-    *(_of_client(client) for client in CLIENTS),
+    *(_of_client(client) for client in CLIENT_NAMES),
     Target("tools", call_of, _tools),
     Target(
         "configuration",
         lambda random: Mutator(seeds.configurations(), random).text(),
         partial(_in_folder, _configuration),
     ),
-    *(_of_transcript(client) for client in PARSERS),
+    *(_of_transcript(client) for client in CLIENT_NAMES if all_clients()[client].keeps_transcripts),
     _of_texts("rules", _rules, seeds.texts),
     _of_texts("redaction", _redaction, seeds.texts),
     _of_texts("contamination", _contamination, seeds.texts),

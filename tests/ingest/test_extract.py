@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scrimshaw.ingest.extract import LONGEST_SCAN, extract
 from scrimshaw.ingest.rules import Kind, Rule, Summarizer, default_rules, order_rules
 from scrimshaw.ingest.summarize import LONGEST_SUMMARY, summarize
-from scrimshaw.ingest.tool_calls import ToolCall, describe
+from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 
 SOURCE = "\n".join(f"{number}\tdef step_{number}(): ..." for number in range(1, 81))
 TRACEBACK = "Traceback (most recent call last):\n  File \"app.py\", line 3, in <module>\nKeyError: 'port'"
@@ -179,7 +179,7 @@ def test_rule_may_name_the_activity_or_the_tool(tool: str) -> None:
 def test_outcome_is_what_the_client_says_else_what_the_text_says(
     output: str, failed: bool | None, expected: bool | None
 ) -> None:
-    assert describe(bash("make", output, failed)).failed is expected
+    assert describe_call(bash("make", output, failed)).failed is expected
 
 
 @pytest.mark.parametrize("command", [["bash", "-lc", "cat spec.md"], ["cat", "spec.md"], "cat spec.md"])
@@ -200,7 +200,7 @@ def test_patch_names_its_file() -> None:
 
 def test_long_head_and_many_lines_stay_within_the_limit() -> None:
     long = read("deep/" * 60 + "app.py", "\n".join(f"def {'x' * 151}{number:04}" for number in range(9000)))
-    assert len(summarize(describe(long), Summarizer.OUTLINE)) == LONGEST_SUMMARY
+    assert len(summarize(describe_call(long), Summarizer.OUTLINE)) == LONGEST_SUMMARY
 
 
 def test_end_of_a_huge_output_is_still_seen() -> None:
@@ -230,7 +230,7 @@ def test_end_of_a_huge_output_is_still_seen() -> None:
 def test_summary_keeps_the_lines_that_matter(
     summarizer: Summarizer, output: str, kept: list[str], dropped: list[str]
 ) -> None:
-    text = summarize(describe(bash("make all", output)), summarizer)
+    text = summarize(describe_call(bash("make all", output)), summarizer)
     assert [word for word in kept if word not in text] == []
     assert [word for word in dropped if word in text] == []
 
@@ -251,9 +251,9 @@ calls = st.builds(
 @settings(deadline=None)
 @given(calls, st.sampled_from(Summarizer))
 def test_summary_is_short_and_always_the_same(call: ToolCall, summarizer: Summarizer) -> None:
-    text = summarize(describe(call), summarizer)
+    text = summarize(describe_call(call), summarizer)
     assert 0 < len(text) <= LONGEST_SUMMARY
-    assert text == summarize(describe(call), summarizer)
+    assert text == summarize(describe_call(call), summarizer)
 
 
 @settings(deadline=None)

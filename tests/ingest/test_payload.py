@@ -6,8 +6,7 @@ import math
 
 import pytest
 
-from scrimshaw.ingest.jsonl import all_rows, rows
-from scrimshaw.ingest.payload import number, share, shown
+from scrimshaw.ingest.payload import number, parse_rows, result_text, select_rows, share
 
 
 @pytest.mark.parametrize("value", [None, True, False, "3", [], math.nan, math.inf, 10**400])
@@ -27,15 +26,15 @@ def test_text_that_lies_too_deep_is_not_looked_for() -> None:
     value: object = "deep"
     for _ in range(50):
         value = [value]
-    assert shown(value) == ""
-    assert shown([["a"], {"text": "b"}, 3]) == "a\nb"
+    assert result_text(value) == ""
+    assert result_text([["a"], {"text": "b"}, 3]) == "a\nb"
 
 
 def test_lines_that_are_no_objects_are_passed_over_and_counted() -> None:
     text = '{"a": 1}\n\n[1]\n{half\n{"b": "one\u2028line"}\n'
-    assert all_rows(text) == ([{"a": 1}, {"b": "one\u2028line"}], 2)
+    assert parse_rows(text) == ([{"a": 1}, {"b": "one\u2028line"}], 2)
 
 
 def test_only_lines_with_a_mark_are_read() -> None:
     lines = ['{"kind": "x"}', '{"kind": "y"}', '["x"]', '{"x": broken']
-    assert list(rows(lines, '"x"', '"z"')) == [{"kind": "x"}]
+    assert list(select_rows(lines, '"x"', '"z"')) == [{"kind": "x"}]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scrimshaw.ingest.tool_calls import ToolCall, describe
+from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 
 LISTS: tuple[tuple[Mapping[str, Any], str], ...] = (
     ({"todos": [{"content": "Write it", "status": "pending", "activeForm": "Writing it"}]}, "[pending] Write it"),
@@ -18,10 +18,10 @@ LISTS: tuple[tuple[Mapping[str, Any], str], ...] = (
 
 @pytest.mark.parametrize(("arguments", "tasks"), LISTS)
 def test_a_task_list_is_what_it_says(arguments: Mapping[str, Any], tasks: str) -> None:
-    activity = describe(ToolCall(tool="TodoWrite", arguments=arguments, output="Todos have been modified."))
+    activity = describe_call(ToolCall(tool="TodoWrite", arguments=arguments, output="Todos have been modified."))
     assert (activity.subject, activity.output) == ("task list", tasks)
 
 
 @pytest.mark.parametrize("arguments", [{"todos": "all"}, {"todos": [1, {"status": "pending"}]}, {"plan": []}])
 def test_what_is_no_list_stays_as_it_is(arguments: Mapping[str, Any]) -> None:
-    assert describe(ToolCall(tool="TodoWrite", arguments=arguments, output="fine")).output == "fine"
+    assert describe_call(ToolCall(tool="TodoWrite", arguments=arguments, output="fine")).output == "fine"

@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.record import handle_payload
 
 _calls = count(1)
 
@@ -21,7 +21,7 @@ class Client:
     def event(self, name: str, **fields: Any) -> str:
         """Report an event; the text that the hook answers with."""
         payload = {"session_id": self.session, "cwd": str(self.project), "hook_event_name": name, **fields}
-        return handle(["claude"], json.dumps(payload).encode())
+        return handle_payload(["claude"], json.dumps(payload).encode())
 
     def starts(self, source: str = "startup") -> str:
         return self.event("SessionStart", source=source)

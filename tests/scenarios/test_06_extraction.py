@@ -8,11 +8,10 @@ from collections import Counter
 from functools import partial
 from itertools import product
 
-from scrimshaw.app.hooks.capture import observation
-from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.engine import Engine
+from scrimshaw.ingest.events import Event, make_observation
 from scrimshaw.ingest.rules import default_rules, order_rules
-from scrimshaw.models import Observation
+from scrimshaw.models import EventKind, Observation
 from scrimshaw.session import working_memory
 from scrimshaw_lab.targets import EXTRACTION_PRECISION, EXTRACTION_RECALL
 
@@ -45,7 +44,7 @@ def event(session: str, number: int, call: Call) -> Event:
     tool, arguments, output = call
     return Event(
         client="claude",
-        name=EventName.TOOL,
+        kind=EventKind.TOOL,
         session=session,
         tool=tool,
         tool_name=tool,
@@ -63,7 +62,7 @@ def happens(engine: Engine, seen: Observation) -> None:
 
 
 def observed(session: str, number: int, call: Call) -> Observation:
-    return observation(event(session, number, call), RULES, process=0, extraction=True)
+    return make_observation(event(session, number, call), RULES, process=0, extraction=True)
 
 
 def test_precision_recall_and_capacity(engine: Engine) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.engine import Engine
 
 KEY = "sk-" + "abc123" * 8
@@ -28,7 +28,7 @@ def reported(engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch) -> 
         "tool_input": {"command": f"git commit -m 'fix: port' --author 'Jane <{MAIL}>'"},
         "tool_response": {"stdout": OUTPUT, "stderr": ""},
     }
-    handle(["claude"], json.dumps(payload).encode())
+    handle_payload(["claude"], json.dumps(payload).encode())
     return engine
 
 

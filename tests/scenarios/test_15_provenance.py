@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.scenarios.agent import Agent
 
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.engine import Engine
 from scrimshaw.models import Trust
 
@@ -42,7 +42,7 @@ def read(project: Path, text: str, call_id: str = CALL) -> None:
         "tool_input": {"file_path": str(project / "specs/001/spec.md")},
         "tool_response": {"type": "text", "file": {"content": text}},
     }
-    handle(["claude"], json.dumps(payload).encode())
+    handle_payload(["claude"], json.dumps(payload).encode())
 
 
 @pytest.fixture

@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 from tests.samples import write_memory
 
-from scrimshaw.app.hooks.log import log
-from scrimshaw.app.hooks.record import handle
-from scrimshaw.app.hooks.settings import COPY, settings_of
+from scrimshaw.app.hooks.record import handle_payload, log
+from scrimshaw.app.hooks.settings import COPY, load_settings
 from scrimshaw.engine import Engine, write
 from scrimshaw.models import Redacted
 from scrimshaw.storage.files import Vault
@@ -48,8 +47,8 @@ def test_what_hooks_leave_behind_is_private(engine: Engine, project: Path, monke
     for name in [name for name in os.environ if name.startswith(("SCRIMSHAW_", "SPECKIT_"))]:
         monkeypatch.delenv(name)
     payload = {"session_id": "S1", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": "hello"}
-    handle(["claude"], json.dumps(payload).encode())
-    settings_of(project, settled_s=0)
+    handle_payload(["claude"], json.dumps(payload).encode())
+    load_settings(project, least_age_s=0)
     log("something went wrong")
     made = {name: mode(project / ".scrimshaw" / name) for name in ("journal.db", "hook.log", COPY)}
     assert made == dict.fromkeys(made, 0o600)

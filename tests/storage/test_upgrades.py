@@ -18,7 +18,7 @@ from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.engine import Engine, drafts, history, index, read, write
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.errors import NewerDatabase
@@ -55,7 +55,7 @@ sqlite.Database(Path(sys.argv[1]), "journal", durable=True, busy_timeout_ms=1000
 
 def hook(project: Path, event: str, **fields: Any) -> str:
     payload = {"session_id": "S1", "cwd": str(project), "hook_event_name": event, "transcript_path": "", **fields}
-    return handle(["claude"], json.dumps(payload).encode())
+    return handle_payload(["claude"], json.dumps(payload).encode())
 
 
 def bash(project: Path, call_id: str, command: str, output: str) -> None:

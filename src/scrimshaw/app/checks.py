@@ -10,8 +10,8 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from scrimshaw.app.background import outermost_folders
-from scrimshaw.app.setup import programs
-from scrimshaw.app.setup.status import Connection, connections
+from scrimshaw.app.setup import plan
+from scrimshaw.app.setup.plan import Connection, check_connections
 from scrimshaw.engine import Engine
 from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off, on
 from scrimshaw.errors import ConfigError
@@ -22,7 +22,7 @@ def process_checks(project: Path) -> tuple[Check, ...]:
     """The process's checks, and one for each client that is on this machine or connected."""
     found: dict[str, list[Connection]] = {}
     try:
-        for connection in connections(project, programs.installed()):
+        for connection in check_connections(project, plan.find_programs()):
             found.setdefault(connection.client, []).append(connection)
     except ConfigError:  # the check of the hook says so
         return PROCESS
@@ -54,11 +54,11 @@ def _check_watcher(engine: Engine) -> Result:
 
 def _check_hook(_engine: Engine) -> Result:
     try:
-        found = programs.installed()
+        found = plan.find_programs()
         from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured
     except (ConfigError, ImportError) as error:
         return off(str(error))
-    return on(f"{found.hook} runs {record.handle.__module__}")
+    return on(f"{found.hook} runs {record.handle_payload.__module__}")
 
 
 def _check_client(found: Sequence[Connection], _engine: Engine) -> Result:

@@ -17,27 +17,18 @@ def ancestors() -> tuple[int, ...]:
     process = os.getppid()
     while process > 1 and len(found) < _MOST:
         found.append(process)
-        process = _parent(process)
+        # The parent is the second field after the name, which may hold anything.
+        process = int((_read_proc(process, "stat").rpartition(")")[2].split() or ["", "0"])[1])
     return tuple(found)
 
 
-def client() -> int:
-    """The process that started this one, past the shells it may have used for that; 0 when it cannot be told."""
-    return next((process for process in ancestors() if _name(process) not in _SHELLS), 0)
+def client_process() -> int:
+    """The process that started this one, past the shells it may have used for that; 0 when it is not known."""
+    return next((process for process in ancestors() if _read_proc(process, "comm").strip() not in _SHELLS), 0)
 
 
-def _name(process: int) -> str:
-    """The name of a process; empty when it cannot be told."""
+def _read_proc(process: int, name: str) -> str:
     try:
-        return Path(f"/proc/{process}/comm").read_text(encoding="utf-8", errors="replace").strip()
+        return Path(f"/proc/{process}/{name}").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _parent(process: int) -> int:
-    """The parent of a process; 0 when it cannot be told."""
-    try:
-        stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return 0
-    return int(stat.rpartition(")")[2].split()[1])

@@ -12,7 +12,7 @@ from msgspec import Meta
 
 import scrimshaw
 from scrimshaw.app.background import Background
-from scrimshaw.app.hooks import inject
+from scrimshaw.app.hooks import fencing
 from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, build_server, serve_stdio
 from scrimshaw.app.mcp.replies import public_title, search_reply, warnings
@@ -86,9 +86,9 @@ class Memories:
         found = read.get(self._engine, memory_id)
         trust = found.memory.provenance.trust
         if trust == Trust.HUMAN:
-            return inject.shown(found.body)
+            return fencing.remove_marks(found.body)
         warning = ", speaks like an instruction" if warnings(found.body, trust) else ""
-        return inject.walled(f"Trust {trust}{warning}.", found.body)
+        return fencing.fence(f"Trust {trust}{warning}.", found.body)
 
 
 class RecallCall(Call, frozen=True):
@@ -107,7 +107,7 @@ def recall(engine: Engine, call: RecallCall) -> str:
     ]
     body = "\n\n".join(lines) or "Nothing is known about it yet."
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
-    walled = inject.walled("Notes of the project.", body)
+    walled = fencing.fence("Notes of the project.", body)
     return f"What the project's memory holds about {call.topic!r}:\n\n{walled}{doubts}"
 
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
-from scrimshaw.engine import Engine, drafts, importing, index
+from scrimshaw.engine import Engine, drafts, importers, index
 from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
@@ -28,7 +28,7 @@ Handler = Callable[[Engine, Job, index.KeepGoing], str]
 HANDLERS: Mapping[str, Handler] = {
     DRAFT_JOB: drafts.run_draft_job,
     index.EMBED: index.run_embed_job,
-    importing.INGEST: importing.run_ingest_job,
+    importers.INGEST: importers.run_ingest_job,
 }
 
 

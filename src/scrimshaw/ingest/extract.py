@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from scrimshaw.ingest.rules import Kind, Rule, compile_pattern
 from scrimshaw.ingest.summarize import summarize
-from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe
+from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe_call
 
 LONGEST_SCAN = 64_000  # characters of an output that are looked at, head and tail: keeps a hook within its 5 ms
 _SCANNED_HEAD = 16_000
@@ -29,7 +29,7 @@ def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
 
     None when no rule matches, or when the one that does says to leave the call alone.
     """
-    activity = describe(_within_scan(call))
+    activity = describe_call(_within_scan(call))
     rule = _winner(activity, rules)
     if not rule or not rule.attention:
         return None
@@ -44,7 +44,7 @@ def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
 
 def winner(call: ToolCall, rules: Iterable[Rule]) -> Rule | None:
     """The first of `rules` that matches `call`, one that says to leave it alone included."""
-    return _winner(describe(_within_scan(call)), rules)
+    return _winner(describe_call(_within_scan(call)), rules)
 
 
 def _winner(activity: Activity, rules: Iterable[Rule]) -> Rule | None:

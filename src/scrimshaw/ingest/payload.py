@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -12,20 +12,9 @@ import msgspec
 Json = Mapping[str, Any]
 
 _DEEPEST = 5  # levels of a tool's result that are searched for text: MCP content inside a list inside a result is 3
-_TEXT_KEYS = (
-    "content",
-    "text",
-    "llmContent",
-    "textResultForLlm",
-    "output",
-    "result",
-    "results",
-    "file",
-    "filenames",
-    "error",
-    "message",
-)
-_HALF = re.compile(
+_OUTPUT_KEYS = ("content", "text", "llmContent", "textResultForLlm", "output", "result", "results", "file", "filenames")
+_TEXT_KEYS = (*_OUTPUT_KEYS, "error", "message")
+_HALF_CHARACTER = (
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
 
@@ -37,7 +26,11 @@ def text(value: object) -> str:
 
 def first_text(fields: Json, *keys: str) -> str:
     """The first non-empty text under one of `keys`."""
-    return next((found for key in keys if (found := text(fields.get(key)))), "")
+    for key in keys:
+        found = fields.get(key)
+        if found and isinstance(found, str):
+            return found
+    return ""
 
 
 def section(fields: Json, *path: str) -> Json:
@@ -52,6 +45,11 @@ def sections(value: object) -> Iterator[Json]:
     """The objects in a list."""
     if isinstance(value, list):
         yield from (item for item in value if isinstance(item, Mapping))
+
+
+def joined_texts(parts: object) -> str:
+    """The `text` of each object in a list, a line each."""
+    return "\n".join(text(part.get("text")) for part in sections(parts))
 
 
 def number(value: object) -> float | None:
@@ -78,38 +76,46 @@ def total(fields: Json, *keys: str) -> float:
     return sum(number(fields.get(key)) or 0.0 for key in keys)
 
 
-def shown(value: object, depth: int = _DEEPEST) -> str:
+def result_text(value: object, depth: int = _DEEPEST) -> str:
     """The text in a tool's result: itself, its parts joined by line breaks, or what stands under a known key."""
     if isinstance(value, str):
         return value
     if not depth:
         return ""
     if isinstance(value, list):
-        return _joined(shown(item, depth - 1) for item in value)
-    return _shown_object(value, depth) if isinstance(value, Mapping) else ""
+        return "\n".join(filter(None, (result_text(item, depth - 1) for item in value)))
+    if not isinstance(value, Mapping):
+        return ""
+    if "stdout" in value or "stderr" in value:
+        return "\n".join(filter(None, (text(value.get("stdout")), text(value.get("stderr")))))
+    found = (result_text(value[key], depth - 1) for key in _TEXT_KEYS if key in value)
+    return next((part for part in found if part), "")
 
 
-def decoded(raw: str) -> Any:
+def decode_json(raw: str) -> Any:
     """The value of a JSON text; None where it is none. Half a character, which a cut leaves, reads as a mark."""
-    value = _decoded(raw)
-    if value is None and _HALF.search(raw):
-        return _decoded(_HALF.sub(r"\\ufffd", raw))
+    value = _decode(raw)
+    if value is None and re.search(_HALF_CHARACTER, raw):
+        return _decode(re.sub(_HALF_CHARACTER, r"\\ufffd", raw))
     return value
 
 
-def _decoded(raw: str) -> Any:
+def _decode(raw: str) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return None
 
 
-def _shown_object(value: Json, depth: int) -> str:
-    if "stdout" in value or "stderr" in value:
-        return _joined(text(value.get(stream)) for stream in ("stdout", "stderr"))
-    found = (shown(value.get(key), depth - 1) for key in _TEXT_KEYS)
-    return next((part for part in found if part), "")
+def select_rows(lines: Iterable[str], *marks: str) -> Iterator[Json]:
+    """The objects of the lines that hold one of `marks`; other lines are not decoded, broken ones are left out."""
+    for line in lines:
+        if any(mark in line for mark in marks) and isinstance(row := decode_json(line), Mapping):
+            yield row
 
 
-def _joined(parts: Iterator[str]) -> str:
-    return "\n".join(part for part in parts if part)
+def parse_rows(source: str) -> tuple[list[Json], int]:
+    """The objects of all lines, and how many lines held none. Only a line feed ends a line: a text may hold others."""
+    values = [decode_json(line) for line in source.split("\n") if line.strip()]
+    found = [value for value in values if isinstance(value, Mapping)]
+    return found, len(values) - len(found)

@@ -15,7 +15,7 @@ from rich.console import Console
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, show
-from scrimshaw.app.hooks import inject
+from scrimshaw.app.hooks import fencing
 from scrimshaw.errors import InvalidRequest, said
 from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
@@ -42,21 +42,21 @@ def evaluate(
     bad = [(control, sample) for path in attacks for control, sample in _samples(path)]
     good = [sample for path in benign or () for _, sample in _samples(path)]
     good += [sample for control, sample in bad if control]
-    report = evaluate_injection([sample for control, sample in bad if not control], good, inject.FENCE, WAYS_IN)
+    report = evaluate_injection([sample for control, sample in bad if not control], good, fencing.FENCE, WAYS_IN)
     show(report, as_json, _render)
 
 
 def _in_state(text: str) -> str:
     line_of_state = StateLine(part="decisions", text=text, origin="session:s/1", trust=Trust.TOOL)
-    return inject.state_text([line_of_state], Occasion.START)
+    return fencing.fence_state([line_of_state], Occasion.START)
 
 
 def _in_recall(text: str) -> str:
-    return inject.fenced("Notes.", [text])
+    return fencing.fence_list("Notes.", [text])
 
 
 def _in_answer(text: str) -> str:
-    return inject.walled("Trust web.", text)
+    return fencing.fence("Trust web.", text)
 
 
 WAYS_IN = (_in_state, _in_recall, _in_answer)

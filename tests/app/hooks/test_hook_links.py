@@ -12,7 +12,7 @@ from tests.conftest import OpenMemory
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
-from scrimshaw.app.hooks.record import handle
+from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 
@@ -43,7 +43,7 @@ def report(project: Path, tool: str, path: str, **more: Any) -> None:
         "tool_input": given,
         "tool_response": response,
     }
-    handle(["claude"], json.dumps(payload).encode())
+    handle_payload(["claude"], json.dumps(payload).encode())
 
 
 def lifted(engine: Engine) -> set[str]:

@@ -18,7 +18,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from scrimshaw.app.cli.project_files import GITIGNORE, config_text
-from scrimshaw.app.hooks.settings import COPY, settings_of
+from scrimshaw.app.hooks.settings import COPY, load_settings
 from scrimshaw.config import load
 from scrimshaw.errors import ConfigError
 
@@ -61,7 +61,7 @@ def change(project: Path, limit: int) -> None:
 @pytest.mark.parametrize("text", ["", VALUES, SOURCE, RULE, VALUES + SOURCE + RULE, config_text()])
 def test_the_copy_gives_what_the_files_give(project: Path, text: str) -> None:
     write(project, text)
-    first, second = (settings_of(project, settled_s=0) for _ in range(2))
+    first, second = (load_settings(project, least_age_s=0) for _ in range(2))
     assert first == second == load(project)
     assert copy_of(project).exists()
 
@@ -87,62 +87,62 @@ def test_any_value_comes_back(
     write(project, "\n".join(lines))
     copy_of(project).unlink(missing_ok=True)
     for _ in range(2):
-        assert settings_of(project, settled_s=0) == load(project)
+        assert load_settings(project, least_age_s=0) == load(project)
 
 
 def test_the_copy_is_what_is_read(project: Path) -> None:
     write(project, VALUES)
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     change(project, 77)
-    assert settings_of(project).search.limit == 77
+    assert load_settings(project).search.limit == 77
 
 
 def test_a_change_of_the_same_size_and_time_is_seen(project: Path) -> None:
     path = write(project, "[search]\nlimit = 12\n")
     times = path.stat()
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     time.sleep(0.05)  # a step of the coarsest clock in use
     write(project, "[search]\nlimit = 13\n")
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-    assert settings_of(project, settled_s=0).search.limit == 13
+    assert load_settings(project, least_age_s=0).search.limit == 13
 
 
 def test_a_file_that_comes_or_goes_is_seen(project: Path, tmp_path: Path) -> None:
     path = write(project, "[search]\nlimit = 12\n")
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     (tmp_path / "home" / "config.toml").write_text("[context]\nquick_tokens = 900\n")
-    assert settings_of(project, settled_s=0).context.quick_tokens == 900
+    assert load_settings(project, least_age_s=0).context.quick_tokens == 900
     path.unlink()
-    assert settings_of(project, settled_s=0).search.limit == 10
+    assert load_settings(project, least_age_s=0).search.limit == 10
     (tmp_path / "home" / "config.toml").unlink()
-    assert settings_of(project, settled_s=0) == load(project)
+    assert load_settings(project, least_age_s=0) == load(project)
 
 
 def test_another_user_folder_is_another_configuration(
     project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(project, VALUES)
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "other"))
-    assert settings_of(project).home == tmp_path / "other"
+    assert load_settings(project).home == tmp_path / "other"
 
 
 @pytest.mark.parametrize("name", ["SCRIMSHAW_SEARCH_LIMIT", "SCRIMSHAW_FORGOTTEN", "SPECKIT_EXTRACTION"])
 def test_the_environment_is_never_copied(project: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     write(project, VALUES)
     monkeypatch.setenv(name, "1")
-    assert settings_of(project, settled_s=0) == load(project)
+    assert load_settings(project, least_age_s=0) == load(project)
     assert not copy_of(project).exists()
     monkeypatch.delenv(name)
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     change(project, 77)
     monkeypatch.setenv(name, "1")
-    assert settings_of(project, settled_s=0) == load(project)
+    assert load_settings(project, least_age_s=0) == load(project)
 
 
 def test_a_file_just_written_is_not_copied(project: Path) -> None:
     write(project, VALUES)
-    assert settings_of(project) == load(project)
+    assert load_settings(project) == load(project)
     assert not copy_of(project).exists()
 
 
@@ -158,31 +158,31 @@ def test_a_file_just_written_is_not_copied(project: Path) -> None:
 )
 def test_what_must_not_or_cannot_be_copied_is_not(project: Path, text: str) -> None:
     write(project, text)
-    assert settings_of(project, settled_s=0) == load(project)
+    assert load_settings(project, least_age_s=0) == load(project)
     assert not copy_of(project).exists()
 
 
 @pytest.mark.parametrize("data", [b"", b"\xc1", b"\x90", b"\x80", b"\xc0", b"\x81\xa7made_of\x80", b"x" * 9000])
 def test_a_damaged_copy_is_made_again(project: Path, data: bytes) -> None:
     write(project, VALUES)
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     sound = copy_of(project).read_bytes()
     for damaged in (data, sound[: len(sound) // 2]):
         copy_of(project).write_bytes(damaged)
-        assert settings_of(project, settled_s=0) == load(project)
+        assert load_settings(project, least_age_s=0) == load(project)
         assert copy_of(project).read_bytes() == sound
 
 
 def test_a_copy_that_cannot_be_written_stops_nobody(project: Path) -> None:
     write(project, VALUES)
     copy_of(project).mkdir()
-    assert settings_of(project, settled_s=0) == load(project)
+    assert load_settings(project, least_age_s=0) == load(project)
 
 
 def test_a_wrong_configuration_is_refused_as_ever(project: Path) -> None:
     write(project, "[search]\nlimit = 0\n")
     with pytest.raises(ConfigError, match=r"search\.limit"):
-        settings_of(project, settled_s=0)
+        load_settings(project, least_age_s=0)
 
 
 @pytest.mark.parametrize("ignored", [GITIGNORE, "index.db*\n"], ids=["now", "older projects"])
@@ -195,8 +195,8 @@ def test_git_ignores_the_copy(project: Path, ignored: str) -> None:
 
 def test_many_that_write_it_at_once_leave_one_that_is_whole(project: Path) -> None:
     write(project, VALUES)
-    code = "import sys, pathlib; from scrimshaw.app.hooks.settings import settings_of\n"
-    code += "print(settings_of(pathlib.Path(sys.argv[1]), settled_s=0).search.limit)"
+    code = "import sys, pathlib; from scrimshaw.app.hooks.settings import load_settings\n"
+    code += "print(load_settings(pathlib.Path(sys.argv[1]), least_age_s=0).search.limit)"
 
     def limit(_: int) -> bytes:
         return subprocess.run([sys.executable, "-c", code, project], capture_output=True, check=True).stdout.strip()
@@ -209,7 +209,7 @@ def test_many_that_write_it_at_once_leave_one_that_is_whole(project: Path) -> No
 def test_a_tool_event_imports_nothing_it_can_do_without(project: Path) -> None:
     """Each of these costs one to ten milliseconds, of the 60 that a hook may take."""
     write(project, VALUES)
-    settings_of(project, settled_s=0)
+    load_settings(project, least_age_s=0)
     event: dict[str, Any] = {
         "session_id": "S1",
         "cwd": str(project),
@@ -220,7 +220,7 @@ def test_a_tool_event_imports_nothing_it_can_do_without(project: Path) -> None:
         "tool_response": {"stdout": "3 passed", "stderr": ""},
     }
     code = "import sys; from scrimshaw.app.hooks import main; main.import_lightly()\n"
-    code += "from scrimshaw.app.hooks import record; record.handle(['claude'], sys.stdin.buffer.read())\n"
+    code += "from scrimshaw.app.hooks import record; record.handle_payload(['claude'], sys.stdin.buffer.read())\n"
     code += "print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], input=json.dumps(event).encode(), capture_output=True)
     loaded = done.stdout.decode().split()

@@ -12,19 +12,20 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrimshaw.app.clients.client import SharedFile
 from scrimshaw.app.setup import json_text
-from scrimshaw.app.setup.edits import Edit
-from scrimshaw.app.setup.json_edit import JsonEdit
-from scrimshaw.app.setup.toml_edit import TomlEdit
+from scrimshaw.app.setup.editors import Editor, editor_of
 from scrimshaw.errors import ConfigError, Conflict
 
 ENTRY = {"command": "/opt/bin/scrimshaw", "args": ["serve"]}
 HANDLER = {"type": "command", "command": "/opt/bin/scrimshaw-hook claude", "timeout": 5}
 GROUP = {"matcher": "*", "hooks": [HANDLER]}
 FOREIGN = {"type": "command", "command": "lint --fix"}
-JSON_EDIT = JsonEdit(path=Path("s.json"), servers="mcpServers", entry=ENTRY, hooks={"Stop": GROUP, "Start": GROUP})
-FLAT_EDIT = JsonEdit(path=Path("h.json"), hooks={"stop": HANDLER}, base={"version": 1})
-TOML_EDIT = TomlEdit(path=Path("c.toml"), servers="mcp_servers", entry={**ENTRY, "required": True})
+JSON_EDIT = editor_of(
+    SharedFile(path=Path("s.json"), servers="mcpServers", entry=ENTRY, hooks={"Stop": GROUP, "Start": GROUP})
+)
+FLAT_EDIT = editor_of(SharedFile(path=Path("h.json"), hooks={"stop": HANDLER}, base={"version": 1}))
+TOML_EDIT = editor_of(SharedFile(path=Path("c.toml"), servers="mcp_servers", entry={**ENTRY, "required": True}))
 
 KEYS = st.text(max_size=6) | st.sampled_from(["", "mcpServers", "a"])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -49,14 +50,14 @@ def written(value: Any, layout: dict[str, Any]) -> str:
 @given(VALUES, VALUES, LAYOUTS)
 def test_a_rewritten_text_says_the_new_value(old: Any, new: Any, layout: dict[str, Any]) -> None:
     text = written(old, layout)
-    assert json_text.same(json_text.read(json_text.rewritten(text, new)), new)
-    assert json_text.rewritten(text, old) == text
+    assert json_text.is_same_json(json_text.parse_json(json_text.rewrite_json(text, new)), new)
+    assert json_text.rewrite_json(text, old) == text
 
 
 def test_what_stays_keeps_its_wording() -> None:
     text = '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {"x":1, "y":2},\r\n\t"c": "\\u00e9"\r\n}\r\n'
     value = {**json.loads(text), "b": {"x": 1, "y": 2, "z": {"k": ["v"]}}}
-    assert json_text.rewritten(text, value) == (
+    assert json_text.rewrite_json(text, value) == (
         '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {\r\n\t\t"x": 1,\r\n\t\t"y": 2,\r\n\t\t"z": {\r\n\t\t\t"k": ["v"]\r\n'
         '\t\t}\r\n\t},\r\n\t"c": "\\u00e9"\r\n}\r\n'
     )
@@ -67,10 +68,10 @@ def test_json_is_what_it_was_after_adding_and_removing(
     document: dict[str, Any], layout: dict[str, Any], end: str
 ) -> None:
     text = written(document, layout) + end
-    added = JSON_EDIT.added(text)
-    assert JSON_EDIT.added(added) == added
-    assert JSON_EDIT.removed(text) == text
-    assert without_empties(json.loads(JSON_EDIT.removed(added))) == without_empties(document)
+    added = JSON_EDIT.add(text)
+    assert JSON_EDIT.add(added) == added
+    assert JSON_EDIT.remove(text) == text
+    assert without_empties(json.loads(JSON_EDIT.remove(added))) == without_empties(document)
 
 
 def without_empties(document: dict[str, Any]) -> Any:
@@ -83,28 +84,28 @@ def without_empties(document: dict[str, Any]) -> Any:
 
 @given(LISTS)
 def test_our_hooks_stand_once_and_only_where_they_belong(lists: dict[str, Any]) -> None:
-    added = json.loads(JSON_EDIT.added(json.dumps({"hooks": lists})))["hooks"]
+    added = json.loads(JSON_EDIT.add(json.dumps({"hooks": lists})))["hooks"]
     for event, elements in added.items():
         assert elements.count(GROUP) == (1 if event in ("Stop", "Start") else 0)
 
 
 def test_a_foreign_handler_in_our_group_stays() -> None:
     mixed = {"hooks": {"Stop": [{"matcher": "*", "hooks": [FOREIGN, HANDLER]}], "Other": [{"hooks": [HANDLER]}]}}
-    rest = json.loads(JSON_EDIT.removed(json.dumps(mixed)))
+    rest = json.loads(JSON_EDIT.remove(json.dumps(mixed)))
     assert rest == {"hooks": {"Stop": [{"matcher": "*", "hooks": [FOREIGN]}]}}
 
 
 def test_flat_handlers_are_known_by_their_command() -> None:
     older = {"command": "'/old place/scrimshaw-hook' cursor", "timeout": 9}
     text = json.dumps({"hooks": {"stop": [FOREIGN, older], "gone": [older]}})
-    added = json.loads(FLAT_EDIT.added(text))
+    added = json.loads(FLAT_EDIT.add(text))
     assert added == {"hooks": {"stop": [FOREIGN, HANDLER]}, "version": 1}
 
 
 @pytest.mark.parametrize("command", ["echo scrimshaw-hook", "scrimshaw-hooks x", "my'scrimshaw-hook", "", 7, None])
 def test_other_commands_are_not_ours(command: object) -> None:
     text = json.dumps({"hooks": {"Stop": [{"hooks": [{"command": command}]}]}})
-    assert JSON_EDIT.removed(text) == text
+    assert JSON_EDIT.remove(text) == text
 
 
 @pytest.mark.parametrize(
@@ -120,15 +121,15 @@ def test_other_commands_are_not_ours(command: object) -> None:
 )
 def test_a_server_of_our_name_is_ours_by_its_command(entry: object, ours: bool) -> None:
     text = json.dumps({"mcpServers": {"scrimshaw": entry}})
-    assert (JSON_EDIT.removed(text) != text) == ours
+    assert (JSON_EDIT.remove(text) != text) == ours
     if not ours:
         with pytest.raises(Conflict, match="runs something else"):
-            JSON_EDIT.added(text)
+            JSON_EDIT.add(text)
 
 
 def test_the_users_own_keys_in_our_entry_stay() -> None:
     held = {"command": "scrimshaw", "env": {"A": "1"}, "disabled": True}
-    added = json.loads(JSON_EDIT.added(json.dumps({"mcpServers": {"scrimshaw": held}})))
+    added = json.loads(JSON_EDIT.add(json.dumps({"mcpServers": {"scrimshaw": held}})))
     assert added["mcpServers"]["scrimshaw"] == {**ENTRY, "env": {"A": "1"}, "disabled": True}
 
 
@@ -147,7 +148,7 @@ def test_the_users_own_keys_in_our_entry_stay() -> None:
 )
 def test_json_that_cannot_be_changed_is_named(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        JSON_EDIT.added(text)
+        JSON_EDIT.add(text)
 
 
 NAMES = st.text(st.sampled_from("abc-_ é.\"'"), min_size=1, max_size=4)
@@ -161,10 +162,10 @@ TOML = st.fixed_dictionaries(
 @given(TOML)
 def test_toml_is_what_it_was_after_adding_and_removing(document: dict[str, Any]) -> None:
     text = "# mine\n" + tomlkit.dumps(document)
-    added = TOML_EDIT.added(text)
-    assert tomllib.loads(added)["mcp_servers"]["scrimshaw"] == TOML_EDIT.entry
-    assert TOML_EDIT.added(added) == added
-    assert tomllib.loads(TOML_EDIT.removed(added)) == tomllib.loads(text)
+    added = TOML_EDIT.add(text)
+    assert tomllib.loads(added)["mcp_servers"]["scrimshaw"] == {**ENTRY, "required": True}
+    assert TOML_EDIT.add(added) == added
+    assert tomllib.loads(TOML_EDIT.remove(added)) == tomllib.loads(text)
 
 
 ODD_TOML = [
@@ -181,23 +182,25 @@ ODD_TOML = [
 
 @pytest.mark.parametrize("text", ODD_TOML)
 def test_toml_of_every_form_keeps_its_lines(text: str) -> None:
-    added = TOML_EDIT.added(text)
+    added = TOML_EDIT.add(text)
     wanted = tomllib.loads(text)
-    wanted["mcp_servers"] = {**wanted.get("mcp_servers", {}), "scrimshaw": dict(TOML_EDIT.entry)}
+    wanted["mcp_servers"] = {**wanted.get("mcp_servers", {}), "scrimshaw": {**ENTRY, "required": True}}
     assert tomllib.loads(added) == wanted
-    assert TOML_EDIT.added(added) == added
-    assert tomllib.loads(TOML_EDIT.removed(added)) == tomllib.loads(text)
+    assert TOML_EDIT.add(added) == added
+    assert tomllib.loads(TOML_EDIT.remove(added)) == tomllib.loads(text)
     if "{" not in text:
         assert set(text.splitlines()) <= set(added.splitlines())
 
 
 def test_a_tool_approval_below_our_table_stays() -> None:
-    text = TOML_EDIT.added("") + '\n[mcp_servers.scrimshaw.tools.memory_save]\napproval_mode = "approve"\n'
-    newer = TomlEdit(path=Path("c.toml"), servers="mcp_servers", entry={"command": "/new/scrimshaw", "args": ["serve"]})
-    entry = tomllib.loads(newer.added(text))["mcp_servers"]["scrimshaw"]
+    text = TOML_EDIT.add("") + '\n[mcp_servers.scrimshaw.tools.memory_save]\napproval_mode = "approve"\n'
+    newer = editor_of(
+        SharedFile(path=Path("c.toml"), servers="mcp_servers", entry={"command": "/new/scrimshaw", "args": ["serve"]})
+    )
+    entry = tomllib.loads(newer.add(text))["mcp_servers"]["scrimshaw"]
     assert entry["command"] == "/new/scrimshaw"
     assert entry["tools"] == {"memory_save": {"approval_mode": "approve"}}
-    assert TOML_EDIT.removed(text).strip() == ""
+    assert TOML_EDIT.remove(text).strip() == ""
 
 
 @pytest.mark.parametrize(
@@ -206,10 +209,10 @@ def test_a_tool_approval_below_our_table_stays() -> None:
 )
 def test_toml_that_cannot_be_changed_is_named(text: str, said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        TOML_EDIT.added(text)
+        TOML_EDIT.add(text)
 
 
 @pytest.mark.parametrize("edit", [JSON_EDIT, TOML_EDIT])
-def test_the_server_in_a_text_is_named(edit: Edit) -> None:
-    assert edit.server("") == ""
-    assert edit.server(edit.added("")) == "/opt/bin/scrimshaw"
+def test_the_server_in_a_text_is_named(edit: Editor) -> None:
+    assert edit.read_program("") == ""
+    assert edit.read_program(edit.add("")) == "/opt/bin/scrimshaw"

@@ -16,8 +16,8 @@ from scrimshaw.app.cli.memory import describe_skip, open_memory, settings_of_mem
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.app.rules import check_rules
-from scrimshaw.app.setup import programs
-from scrimshaw.app.setup.status import connections
+from scrimshaw.app.setup import plan
+from scrimshaw.app.setup.plan import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine, trust
 from scrimshaw.engine.core import MEMORIES
@@ -176,7 +176,7 @@ def _examine_capability(health: Health, row: Capability) -> Finding:
 def _examine_clients(project: Path) -> Iterator[Finding]:
     """How agent clients are connected; those that are not on this machine are passed over."""
     try:
-        for found in connections(project, programs.installed()):
+        for found in check_connections(project, plan.find_programs()):
             verdict = Verdict.PROBLEM if found.is_broken else Verdict.NOTE if found.fault else Verdict.OK
             scope = f"{found.scope} scope: " if found.scope else ""
             yield _finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)

@@ -17,6 +17,7 @@ from scrimshaw import __version__
 from scrimshaw.app.cli import (
     health,
     history,
+    importing,
     lint,
     operate,
     options,
@@ -24,7 +25,6 @@ from scrimshaw.app.cli import (
     read,
     setup,
     start,
-    starting,
     upkeep,
     write,
 )
@@ -73,7 +73,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, starting, read, write, history, operate, upkeep, lint, health, purge):
+for part in (start, setup, importing, read, write, history, operate, upkeep, lint, health, purge):
     app.add_typer(part.app)
 for name, group in (
     ("drafts", write.drafts),

@@ -16,17 +16,16 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import command, command_group, example
 from scrimshaw.app.cli.output import line, note, show
-from scrimshaw.app.hooks.capture import observation, redacted_call, removed_classes
-from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.parse import CLIENTS, parse
+from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.app.rules import check_rules
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound, said
+from scrimshaw.ingest.events import Event, make_observation, redact_call, redacted_classes
 from scrimshaw.ingest.extract import winner
 from scrimshaw.ingest.rules import Rule
-from scrimshaw.ingest.tool_calls import describe
-from scrimshaw.models import Job, JobState, NewItem
+from scrimshaw.ingest.tool_calls import describe_call
+from scrimshaw.models import EventKind, Job, JobState, NewItem
 
 app = typer.Typer()
 jobs = command_group("Work that outlives the process that asked for it.", "scrimshaw jobs list")
@@ -138,20 +137,21 @@ def list_rules(project: options.Project = None, as_json: options.AsJson = False)
 @rules.command("test", epilog=example("scrimshaw rules test event.json --client claude"))
 def try_rules(
     event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload as the client sends it.")],
-    client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENTS)}.")] = "claude",
+    client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENT_NAMES)}.")] = "claude",
     name: Annotated[str, typer.Option("--event", help="The event, where the payload does not say it.")] = "",
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Which rule matches a client's event, and what would be stored of it; nothing is."""
-    if client not in CLIENTS:
-        raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENTS)}.")
+    sender = load_client(client)
+    if sender is None:
+        raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
     settings = settings_of(project)
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:
         raise InvalidRequest(f"{event} is no hook payload: {said(error)}.", "Give one JSON object.") from error
-    found = parse(client, payload, name)
+    found = sender.parse_payload(payload, name)
     explanation = EventExplanation(event="", reason="Nothing is stored: the event is not used.")
     if found:
         explanation = explain_event(found, check_rules(settings)[0], settings.features.extraction)
@@ -160,18 +160,18 @@ def try_rules(
 
 def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> EventExplanation:
     """What `rules` make of an event that a hook reports."""
-    seen = observation(event, rules, process=0, extraction=extraction)
+    seen = make_observation(event, rules, process=0, extraction=extraction)
     explanation = EventExplanation(
-        event=event.name,
+        event=event.kind,
         reason="Kept as an event.",
-        redacted=removed_classes(seen),
+        redacted=redacted_classes(seen),
         text=seen.text.text,
         item=seen.item,
     )
-    if event.name != EventName.TOOL:
+    if event.kind != EventKind.TOOL:
         return explanation
-    call = redacted_call(event)
-    activity, rule = describe(call), winner(call, rules)
+    call = redact_call(event)
+    activity, rule = describe_call(call), winner(call, rules)
     return msgspec.structs.replace(
         explanation,
         tool=event.tool_name,

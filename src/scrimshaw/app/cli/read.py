@@ -20,7 +20,7 @@ from scrimshaw.app.cli.lint import show_quality
 from scrimshaw.app.cli.memory import fill_few, open_memory, settings_of_memory
 from scrimshaw.app.cli.options import command, example, with_filters
 from scrimshaw.app.cli.output import line, note_degradations, plain, show
-from scrimshaw.app.hooks.inject import neutral, told
+from scrimshaw.app.hooks.fencing import neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import Page, SessionContext, Stats
@@ -217,8 +217,8 @@ def resume(
     if found is None:
         raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
     lines, tokens, omitted = resume_state(engine, found, occasion, budget or engine.settings.context.resume_tokens)
-    about = replace(found, task=neutral(found.task))
-    return Resumed(session=about, lines=told(lines), tokens=tokens, omitted=omitted)
+    about = replace(found, task=neutralise(found.task))
+    return Resumed(session=about, lines=neutralise_state_lines(lines), tokens=tokens, omitted=omitted)
 
 
 def _render_hits(console: Console, result: SearchResult, *, explain: bool, trace: bool) -> None:

@@ -11,21 +11,20 @@ import typer
 from msgspec import Struct
 from rich.console import Console
 
-from scrimshaw.app.cli import options, project_files, starting
+from scrimshaw.app.cli import importing, options, project_files
+from scrimshaw.app.cli.importing import ImportSummary, run_import, stop_if_interrupted
 from scrimshaw.app.cli.memory import Vectors, fill_vectors, render_coverage, settings_of, settings_of_memory, vectors_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import console, is_interactive, line, progress, show
-from scrimshaw.app.cli.starting import Imported, stop_if_interrupted, take_in
-from scrimshaw.app.starting.plan import EVERYTHING, Request, plan
+from scrimshaw.app.clients import CLIENT_NAMES
+from scrimshaw.app.importing import EVERYTHING, FoundSource, ImportRequest, find_sources, plan_import
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.engine.starting.sources import Found, find_sources
 from scrimshaw.errors import ConfigError, StorageFailure, said
 from scrimshaw.models import Filters, Skip
 
 app = typer.Typer()
 
-CLIENT_COMMAND = "scrimshaw setup claude"
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 
 
@@ -49,7 +48,7 @@ class Initialized(Struct, frozen=True, kw_only=True):
     skipped: tuple[Skip, ...]
     vectors: Vectors
     client_config: dict[str, object]
-    imported: Imported | None = None
+    imported: ImportSummary | None = None
 
 
 @app.command(epilog=example("cd my-project && scrimshaw init", "scrimshaw init --import"))
@@ -67,18 +66,18 @@ def init(
 ) -> None:
     """Give a project its memory and index what it has; repeatable."""
     settings = settings_of(project)
-    made, kept = _create(settings)
+    made, kept = _create_folder(settings)
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
-        imported = _imported(engine, import_, as_json)
+        imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported.interrupted)
         vectors = vectors_of(engine) if in_haste else fill_vectors(engine, as_json)
         result = Initialized(
             project=str(settings.project),
             made=tuple(made),
             kept=tuple(kept),
-            sources=_counted(engine),
+            sources=_count_sources(engine),
             skipped=report.skipped,
             vectors=vectors,
             client_config=dict(CLIENT_CONFIG),
@@ -102,27 +101,27 @@ def serve(
     run_server(settings_of_memory(project).project, toolsets)
 
 
-def _imported(engine: Engine, wanted: bool | None, as_json: bool) -> Imported | None:
+def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> ImportSummary | None:
     """What was taken in, if the user wants it; only a person at a terminal is asked, and only if there is something."""
     if wanted is False or (wanted is None and (as_json or not is_interactive())):
         return None
     home = Path.home()
     if wanted is None:
         found = find_sources(engine.settings.project, home)
-        if all(each.live for each in found) or not _is_wanted(found):
+        if all(each.live for each in found) or not _ask_for_import(found):
             return None
-    result = take_in(engine, plan(engine, Request(source=EVERYTHING, home=home)), as_json)
+    result = run_import(engine, plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
     if not as_json:
-        starting.render_imported(console(stderr=True), result)
+        importing.render_summary(console(stderr=True), result)
     return result
 
 
-def _is_wanted(found: list[Found]) -> bool:
-    starting.render_found(console(stderr=True), found)
+def _ask_for_import(found: list[FoundSource]) -> bool:
+    importing.render_sources(console(stderr=True), found)
     return typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True)
 
 
-def _create(settings: Settings) -> tuple[list[str], list[str]]:
+def _create_folder(settings: Settings) -> tuple[list[str], list[str]]:
     if settings.folder == settings.home:
         raise ConfigError(
             f"{settings.folder} is your own vault, which every project reads.", "Run init in a project's folder."
@@ -135,7 +134,7 @@ def _create(settings: Settings) -> tuple[list[str], list[str]]:
         ) from error
 
 
-def _counted(engine: Engine) -> tuple[SourceCount, ...]:
+def _count_sources(engine: Engine) -> tuple[SourceCount, ...]:
     counts = engine.index.count(Filters(include_deprecated=True), by="source")
     return tuple(
         SourceCount(
@@ -158,7 +157,6 @@ def _render_initialized(console: Console, result: Initialized) -> None:
         where = source.root if source.writable else f"{source.root}: {', '.join(source.include)}"
         console.print(line(f"{source.memories:>7}  ", (source.name, "cyan"), f"  {where}{access}"))
     render_coverage(console, result.skipped, result.vectors)
-    console.print(
-        "\nConnect your agent:  scrimshaw setup claude  (or codex, opencode, gemini, qwen, copilot, cline, cursor)"
-    )
+    first, *others = CLIENT_NAMES
+    console.print(f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})")
     console.print(f"Other clients:        {msgspec.json.encode(result.client_config).decode()}")

@@ -21,18 +21,18 @@ def run() -> None:
     """Entry point; always exits 0."""
     import_lightly()
     try:
-        from scrimshaw.app.hooks import log, record  # noqa: PLC0415 - most of what a hook costs, so made light before
+        from scrimshaw.app.hooks import record  # noqa: PLC0415 - most of what a hook costs, so made light before
     except ImportError as error:
         sys.stderr.write(f"scrimshaw-hook records nothing: {error}. Install scrimshaw again.\n")
         sys.stderr.flush()
         os._exit(0)
     threading.Thread(target=_give_up_in_time, daemon=True).start()
     try:
-        text = record.handle(sys.argv[1:], sys.stdin.buffer.read(record.LARGEST_INPUT + 1))
+        text = record.handle_payload(sys.argv[1:], sys.stdin.buffer.read(record.LARGEST_INPUT + 1))
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop its client
-        log.log(f"{type(error).__name__} in {log.place(error)}")
+        record.log_error(error)
     os._exit(0)
 
 

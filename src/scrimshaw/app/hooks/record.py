@@ -1,52 +1,55 @@
-"""One event of a client, recorded; what the client should tell its model comes back."""
+"""One event of a client: parsed, redacted, extracted and recorded; what the client should tell its model comes back."""
 
 from __future__ import annotations
 
+import os
 import time
+from collections import deque
 from functools import partial
 from pathlib import Path
 
 import msgspec
 from msgspec import structs
 
-from scrimshaw.app.hooks.capture import answers, observation, removed_classes, with_clean_names
-from scrimshaw.app.hooks.event import Event, EventName
-from scrimshaw.app.hooks.log import log
-from scrimshaw.app.hooks.parse import parse
-from scrimshaw.app.hooks.settings import BUSY_MS, settings_of
-from scrimshaw.app.hooks.tail import with_transcript
-from scrimshaw.app.processes import client
+from scrimshaw.app.clients import load_client
+from scrimshaw.app.clients.client import Client
+from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
+from scrimshaw.app.processes import client_process
 from scrimshaw.app.rules import usable_rules
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
+from scrimshaw.ingest.events import Event, make_answers, make_observation, redact_names, redacted_classes
 from scrimshaw.ingest.payload import Json
-from scrimshaw.models import DRAFT_JOB, SessionState
+from scrimshaw.models import DRAFT_JOB, EventKind, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.storage.journal_file import JOURNAL, open_journal
+from scrimshaw.storage.private import make_private
 from scrimshaw.storage.sqlite_jobs import enqueue
 from scrimshaw.storage.sqlite_sessions import SqliteSessions
 
 LARGEST_INPUT = 8 * 1024 * 1024
-# A session becomes a memory when it ends, and before its context is compacted.
-_DRAFTED_AT = (EventName.END, EventName.COMPACT)
+# Enough for the last turns of any client; a transcript grows to many megabytes.
+TAIL_BYTES = 256 * 1024
+MOST_ANSWERS = 50  # the last ones are recorded: a draft of a memory quotes far fewer
+LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
 
-# Gemini asks before every model call whether to compact: that is no compaction.
-MAYBE = "maybe"
 
-
-def handle(arguments: list[str], payload: bytes) -> str:
+def handle_payload(arguments: list[str], payload: bytes) -> str:
     """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload."""
-    if not arguments or len(payload) > LARGEST_INPUT:
+    client = load_client(arguments[0]) if arguments else None
+    if client is None or len(payload) > LARGEST_INPUT:
         return ""
-    event = parse(arguments[0], _decoded(payload), arguments[1] if len(arguments) > 1 else "")
-    project = _project_of(event) if event and event.occasion != MAYBE else None
+    event = client.parse_payload(_decode_payload(payload), arguments[1] if len(arguments) > 1 else "")
+    # A compaction that a client asks about before every model call is none.
+    project = _find_memory(event) if event and event.occasion != "maybe" else None
     if event is None or project is None:
         return ""
-    event = with_clean_names(event)
-    settings = settings_of(project)
+    settings = load_settings(project)
+    event = structs.replace(redact_names(event), cwd=str(project))
     database = open_journal(settings.folder / JOURNAL, busy_timeout_ms=BUSY_MS)
     try:
-        text = _answered(SqliteSessions(database), structs.replace(event, cwd=str(project)), settings)
-        if event.name in _DRAFTED_AT and settings.features.drafts:
+        text = _record(client, SqliteSessions(database), event, settings)
+        # A session becomes a memory when it ends, and before its context is compacted.
+        if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
             with database.write() as write:
                 enqueue(write, DRAFT_JOB, event.session, now=time.time())
         return text
@@ -54,8 +57,7 @@ def handle(arguments: list[str], payload: bytes) -> str:
         database.close()
 
 
-def _decoded(payload: bytes) -> Json:
-    """The JSON object in a payload; raises ValueError for anything else."""
+def _decode_payload(payload: bytes) -> Json:
     try:
         found = msgspec.json.decode(payload)
     except RecursionError:
@@ -65,7 +67,7 @@ def _decoded(payload: bytes) -> Json:
     return found
 
 
-def _project_of(event: Event) -> Path | None:
+def _find_memory(event: Event) -> Path | None:
     """The project around the client's folder, if it has a memory."""
     try:
         project = find_project(Path(event.cwd or "."))
@@ -74,33 +76,80 @@ def _project_of(event: Event) -> Path | None:
         return None
 
 
-def _answered(sessions: SqliteSessions, event: Event, settings: Settings) -> str:
-    now = time.time()
-    admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
-    event, said = with_transcript(event)
-    seen = observation(
+def _record(client: Client, sessions: SqliteSessions, event: Event, settings: Settings) -> str:
+    now, features = time.time(), settings.features
+    admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=features.event_decay)
+    observe = partial(sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
+    event, answers = read_transcript_tail(client, event)
+    observation = make_observation(
         event,
-        usable_rules(settings) if event.name == EventName.TOOL else (),
-        process=client(),
-        extraction=settings.features.extraction,
+        usable_rules(settings) if event.kind is EventKind.TOOL else (),
+        process=client_process(),
+        extraction=features.extraction,
         drop_ratio=settings.redaction.drop_ratio,
     )
-    is_new = sessions.observe(seen, admit, now=now, modulus=settings.session.counter_modulus)
-    removed = removed_classes(seen)
-    if is_new and removed:
-        log(f"WARN Redaction applied: {', '.join(removed)}")
-    for answer_given in answers(event, said) if settings.features.extraction else ():
-        sessions.observe(answer_given, admit, now=now, modulus=settings.session.counter_modulus)
-    if event.name == EventName.END:
+    is_new = observe(observation)
+    if is_new and (classes := redacted_classes(observation)):
+        log(f"WARN Redaction applied: {', '.join(classes)}")
+    for answer in make_answers(event, answers) if features.extraction else ():
+        observe(answer)
+    if event.kind is EventKind.END:
         sessions.close(event.session, SessionState.COMPLETED, now=now)
-    # Clients report a second compaction of a session in the words of the first.
-    return _told(sessions, event, settings, now) if is_new or event.name == EventName.START else ""
+    # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
+    if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
+        from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
+
+        return context_injection(client, sessions, event, settings, now)
+    return ""
 
 
-def _told(sessions: SqliteSessions, event: Event, settings: Settings, now: float) -> str:
-    """What to print; only a start and a prompt are answered."""
-    if event.name not in (EventName.START, EventName.PROMPT):
-        return ""
-    from scrimshaw.app.hooks.telling import told  # noqa: PLC0415 - its patterns cost most events 8 ms for nothing
+def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[str]]:
+    """The event with what the end of its transcript adds, and what the agent said since."""
+    asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
+    is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT)
+    if not event.transcript or event.agent or not (asks_outcome or is_at_rest):
+        return event, []
+    lines = _tail_lines(Path(event.transcript))
+    if asks_outcome:
+        return structs.replace(event, failed=client.read_outcome(lines, event.call_id)), []
+    used = event.context_used if event.context_used is not None else client.read_context_share(lines)
+    return structs.replace(event, context_used=used), last_answers(client, lines)
 
-    return told(sessions, event, settings, now)
+
+def last_answers(client: Client, lines: list[str]) -> list[str]:
+    """What the main agent says in the lines of a transcript: the last 50 texts, each cut to 8,000 characters."""
+    answers = (answer.strip()[:LONGEST_ANSWER] for answer in client.read_answers(lines))
+    return list(deque(filter(None, answers), maxlen=MOST_ANSWERS))
+
+
+def _tail_lines(path: Path) -> list[str]:
+    """The last lines of a file, whole ones only; none when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - TAIL_BYTES))
+            lines = file.read(TAIL_BYTES).decode("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    return lines if size <= TAIL_BYTES else lines[1:]
+
+
+def log(line: str) -> None:
+    """Add a line to the hook's log: what went wrong or was removed, never its content."""
+    try:
+        folder = find_project(Path.cwd()) / PROJECT_FOLDER
+        if folder.is_dir():
+            make_private(folder / "hook.log")
+            with (folder / "hook.log").open("a", encoding="utf-8") as file:
+                file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
+    except OSError:  # a log that cannot be written is no reason to fail
+        return
+
+
+def log_error(error: BaseException) -> None:
+    """Log what was raised and where; its text may hold what it was given, so it is left out."""
+    frame = error.__traceback__
+    while frame and frame.tb_next:
+        frame = frame.tb_next
+    place = f"{Path(frame.tb_frame.f_code.co_filename).name}:{frame.tb_lineno}" if frame else "an unknown place"
+    log(f"{type(error).__name__} in {place}")

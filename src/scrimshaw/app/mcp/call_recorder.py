@@ -14,14 +14,13 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.capture import observation, removed_classes
-from scrimshaw.app.hooks.event import Event, EventName
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, sessions
+from scrimshaw.ingest.events import Event, make_observation, redacted_classes
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.rules import Rule, compile_pattern, order_rules
-from scrimshaw.models import Injected, Memory, Observation, Session, Trust
+from scrimshaw.models import EventKind, Injected, Memory, Observation, Session, Trust
 from scrimshaw.search.tokens import count_tokens
 
 _log = logging.getLogger(__name__)
@@ -56,7 +55,7 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
     if seen is None:
         sessions.tick(engine, session.id, injected)
         return
-    if removed := removed_classes(seen):
+    if removed := redacted_classes(seen):
         _log.warning("Redaction applied: %s", ", ".join(removed))
     sessions.record_event(engine, replace(seen, injected=injected))
 
@@ -73,7 +72,7 @@ def _observe_call(
         return None
     event = Event(
         client="",
-        name=EventName.TOOL,
+        kind=EventKind.TOOL,
         session=session.id,
         tool=tool,
         tool_name=call.tool,
@@ -83,7 +82,7 @@ def _observe_call(
         call_id=call.call_id,
     )
     drop_ratio = engine.settings.redaction.drop_ratio
-    seen = observation(event, relevant, process=0, extraction=True, drop_ratio=drop_ratio)
+    seen = make_observation(event, relevant, process=0, extraction=True, drop_ratio=drop_ratio)
     item = seen.item
     if item is None:
         return None

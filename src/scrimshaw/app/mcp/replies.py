@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
 
-from scrimshaw.app.hooks.inject import guarded, is_withheld, shown
+from scrimshaw.app.hooks.fencing import fence_if_suspicious, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Degradation, Memory, Skip, Trust
@@ -62,7 +62,7 @@ def public_hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
         "tier": memory.tier,
         "type": memory.type,
         "artifact": memory.artifact,
-        "anchor": "" if is_withheld(hit.anchor, trust) else shown(hit.anchor),
+        "anchor": "" if is_withheld(hit.anchor, trust) else remove_marks(hit.anchor),
         "trust": trust,
         "flags": warnings(f"{memory.title}\n{hit.text}", trust),
         "updated": memory.updated,
@@ -70,10 +70,10 @@ def public_hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
         "why": _reasons(hit) if explain else {},
     }
     return {
-        "id": shown(memory.id),
+        "id": remove_marks(memory.id),
         "title": public_title(memory),
         "score": hit.score,
-        "text": guarded(hit.text, trust),
+        "text": fence_if_suspicious(hit.text, trust),
         "tokens": hit.tokens,
     } | {name: value for name, value in unusual.items() if value and value != _USUAL.get(name)}
 
@@ -94,7 +94,7 @@ def public_memory(memory: Memory) -> dict[str, Any]:
         "quality_flags": quality.flags if quality else (),
     }
     return {
-        "id": shown(memory.id),
+        "id": remove_marks(memory.id),
         "title": public_title(memory),
         "type": memory.type,
         "tier": memory.tier,
@@ -105,12 +105,12 @@ def public_memory(memory: Memory) -> dict[str, Any]:
 
 def public_title(memory: Memory) -> str:
     """The title, or the id where the title speaks to an agent."""
-    return memory.id if is_withheld(memory.title, memory.provenance.trust) else shown(memory.title)
+    return memory.id if is_withheld(memory.title, memory.provenance.trust) else remove_marks(memory.title)
 
 
 def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
     """The phrases that an answer may repeat, made visible."""
-    return tuple(shown(phrase) for phrase in phrases if not is_withheld(phrase, trust))
+    return tuple(remove_marks(phrase) for phrase in phrases if not is_withheld(phrase, trust))
 
 
 def warnings(text: str, trust: Trust) -> tuple[str, ...]:
@@ -120,14 +120,14 @@ def warnings(text: str, trust: Trust) -> tuple[str, ...]:
 
 def public_edge(edge: Neighbor) -> dict[str, Any]:
     """An edge; its words have no label of their own, so they are trusted as little as a tool's."""
-    target = guarded(edge.target, Trust.TOOL) if edge.unresolved else shown(edge.target)
-    return {**public_words(edge), "target": target, "evidence": guarded(edge.evidence, Trust.TOOL)}
+    target = fence_if_suspicious(edge.target, Trust.TOOL) if edge.unresolved else remove_marks(edge.target)
+    return {**public_words(edge), "target": target, "evidence": fence_if_suspicious(edge.evidence, Trust.TOOL)}
 
 
 def public_words(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """A value's fields, its texts made harmless."""
     fields: dict[str, Any] = to_builtins(value)
-    return {name: shown(each) if isinstance(each, str) else each for name, each in fields.items()}
+    return {name: remove_marks(each) if isinstance(each, str) else each for name, each in fields.items()}
 
 
 def public_skips(skips: Iterable[Skip]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from scrimshaw.app.hooks.inject import guarded
+from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import public, public_edge, public_memory, public_skips, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
@@ -196,7 +196,7 @@ def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsRep
     """Count causal relations, and find those that lead nowhere."""
     found = links.stats(engine)
     dangling = [
-        {"source_id": edge.source, "target_id": guarded(edge.target, Trust.TOOL), "relation": edge.relation}
+        {"source_id": edge.source, "target_id": fence_if_suspicious(edge.target, Trust.TOOL), "relation": edge.relation}
         for edge in found.dangling[:DANGLING_SHOWN]
     ]
     return public(CausalStatsReply, found, dangling_count=len(found.dangling), dangling=dangling)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.inject import guarded, told
+from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines
 from scrimshaw.app.mcp.replies import (
     SearchReply,
     public,
@@ -23,7 +23,7 @@ from scrimshaw.app.mcp.replies import (
 )
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.processes import ancestors
-from scrimshaw.engine import Engine, importing, read, sessions, write
+from scrimshaw.engine import Engine, importers, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.degradations import INDEX, SESSION, without_session
 from scrimshaw.engine.trust import notice as trust_notice
@@ -232,7 +232,7 @@ def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
             pressure_level=found.pressure.level.upper(),
             pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
             session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
-            state=told(found.state),
+            state=neutralise_state_lines(found.state),
         )
     )
     sent = {hit["id"] for hit in reply.result.hits}
@@ -247,7 +247,7 @@ def memory_get(engine: Engine, call: GetCall) -> GetReply:
     trust = found.memory.provenance.trust
     return GetReply(
         memory=public_memory(found.memory),
-        content=guarded(found.body, trust),
+        content=fence_if_suspicious(found.body, trust),
         content_hash=found.content_hash,
         flags=warnings(found.body, trust),
         redacted=found.redacted,
@@ -264,7 +264,7 @@ def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
     session = session_id_of(engine, call.session_id)
     if call.file_path:
         path = Path(call.file_path)
-        saved = importing.save_file(engine, path, force=call.force, dry_run=call.dry_run, session=session)
+        saved = importers.save_file(engine, path, force=call.force, dry_run=call.dry_run, session=session)
         return _save_reply(engine, saved)
     text = write.NewText(
         content=call.content,
@@ -435,7 +435,7 @@ def _public_match(match: read.TriggerMatch) -> dict[str, Any]:
         "title": public_title(memory),
         "matched_phrases": visible_phrases(match.phrases, trust),
         "tier": memory.tier,
-        "content": guarded(match.body, trust),
+        "content": fence_if_suspicious(match.body, trust),
         "attention": round(match.attention, 3),
         "state": match.state,
         "trust": trust,

@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from scrimshaw.app.mcp.replies import public, public_skips
 from scrimshaw.app.mcp.schema import Call, Reply, tool
-from scrimshaw.engine import Engine, checkpoints, importing, index, restore
+from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.models import Job
 
 CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
@@ -128,21 +128,21 @@ def memory_index_scan(engine: Engine, call: ScanCall) -> ScanReply:
 @tool(toolset="maintenance", layer="L7")
 def memory_ingest_start(engine: Engine, call: IngestCall) -> JobReply:
     """Import Markdown files in the background; ask memory_ingest_status how far it is."""
-    return _job_reply(importing.ingest_status(engine, importing.start_ingest(engine, call.paths)))
+    return _job_reply(importers.ingest_status(engine, importers.start_ingest(engine, call.paths)))
 
 
 @tool(toolset="maintenance", layer="L7", read_only=True, idempotent=True)
 def memory_ingest_status(engine: Engine, call: JobCall) -> JobReply:
     """How far an import is."""
-    return _job_reply(importing.ingest_status(engine, call.job_id))
+    return _job_reply(importers.ingest_status(engine, call.job_id))
 
 
 @tool(toolset="maintenance", layer="L7", idempotent=True)
 def memory_ingest_cancel(engine: Engine, call: JobCall) -> JobReply:
     """Stop an import; files already saved stay."""
-    importing.ingest_status(engine, call.job_id)
+    importers.ingest_status(engine, call.job_id)
     engine.journal.cancel(call.job_id)
-    return _job_reply(importing.ingest_status(engine, call.job_id))
+    return _job_reply(importers.ingest_status(engine, call.job_id))
 
 
 @tool(toolset="maintenance", layer="L5")

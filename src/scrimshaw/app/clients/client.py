@@ -1,0 +1,316 @@
+"""What the product knows of an agent client: its hooks, its transcripts, and how it is connected."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Struct, structs
+
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest.events import Event, add_call_id
+from scrimshaw.ingest.payload import Json, first_text, result_text, section, text
+from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
+from scrimshaw.ingest.transcripts import StoredSession, Transcript
+from scrimshaw.models import EventKind
+
+SERVER, HOOK = "scrimshaw", "scrimshaw-hook"
+# The hook gives up after a quarter of a second by itself; this is for a machine too busy to start it.
+PATIENCE_S = 5
+# A transcript's beginning says its session and folder: its first line, which may hold 50 KB, and this much.
+HEAD_BYTES = 64 * 1024
+# A larger file would take gigabytes of memory to read as a whole.
+LARGEST_FILE = 256 * 1024 * 1024
+
+_REPORT_FIELDS = frozenset(("Exit Code", "Signal", "Background PIDs", "Process Group PGID"))
+_REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: "
+
+
+class Scope(StrEnum):
+    """Where a client is set up: in the project's folder, or in the user's home for all projects."""
+
+    PROJECT = "project"
+    USER = "user"
+
+    def root(self, project: Path) -> Path:
+        """The folder that holds a client's files in this scope."""
+        return project if self is Scope.PROJECT else Path.home()
+
+
+class Programs(Struct, frozen=True, kw_only=True):
+    """The commands of this installation: absolute paths, or bare names for files that other machines will use."""
+
+    server: str = SERVER
+    hook: str = HOOK
+
+    def hook_command(self, *arguments: str) -> str:
+        """The hook with its arguments, as a shell reads it."""
+        return shlex.join([self.hook, *arguments])
+
+    def server_entry(self, **more: Any) -> dict[str, Any]:
+        """The MCP entry that most clients understand."""
+        return {"command": self.server, "args": ["serve"], **more}
+
+
+class SharedFile(Struct, frozen=True, kw_only=True):
+    """A JSON or TOML file of a client, and what is ours in it."""
+
+    path: Path
+    #: The key of the table of MCP servers, and our entry there.
+    servers: str = ""
+    entry: Mapping[str, Any] = {}
+    #: Our hooks by event, below the key `hooks`.
+    hooks: Mapping[str, Any] = {}
+    #: What a new file begins with.
+    base: Mapping[str, Any] = {}
+
+
+class OwnFile(Struct, frozen=True, kw_only=True):
+    """A file that is all ours, known by a `mark` in it; one that mentions `served_by` does our part by itself."""
+
+    path: Path
+    text: str
+    mark: str = ""
+    served_by: str = ""
+    is_executable: bool = False
+
+
+class Client:
+    """A client, with the ways of Claude Code where it does not say otherwise: several clients copied them."""
+
+    name: str
+    title: str
+    #: Its command and what it keeps in the home; either says that it is installed.
+    program: str
+    folder: str
+    #: The client's names of the events that are used.
+    events: Mapping[str, EventKind]
+    #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
+    reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
+    reply_key = ""
+    #: Whether the end of a call has to be read from the transcript.
+    hides_outcome = False
+    keeps_transcripts = True
+    #: The file of a project that guides it; empty where another client's file does.
+    guidance_file = ""
+    #: The usual scope first.
+    scopes: tuple[Scope, ...] = (Scope.PROJECT, Scope.USER)
+    #: What the user must still do after set-up, and to install an exported plugin.
+    advice = ""
+    plugin_advice = ""
+
+    def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
+        """The event of a hook's payload, with a `call_id` that is the same whenever the report is delivered again.
+
+        `hint` is the client's name of the event, for payloads that do not say it. None for an event that is not used,
+        one without a session, an empty prompt, and this server's own tools. Two starts or compactions of one session
+        may share an id where the client marks no moment.
+        """
+        wire = self.event_name(payload, hint)
+        kind = self.events.get(wire)
+        event = self.read_event(payload, kind, wire) if kind else None
+        if event is None or not event.session:
+            return None
+        if event.kind is EventKind.TOOL and (not event.tool_name or is_own_tool(event.tool_name)):
+            return None
+        if event.kind is EventKind.PROMPT and not event.prompt.strip():
+            return None
+        turn = first_text(payload, "prompt_id", "turn_id", "generation_id") or str(payload.get("timestamp", ""))
+        return add_call_id(event, turn)
+
+    def event_name(self, payload: Json, hint: str) -> str:
+        """The client's name of the event in a payload."""
+        return text(payload.get("hook_event_name")) or hint
+
+    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+        """The event of a payload, without its tool call."""
+        return Event(
+            client=self.name,
+            kind=kind,
+            session=text(payload.get("session_id")),
+            cwd=text(payload.get("cwd")),
+            transcript=text(payload.get("transcript_path")),
+            prompt=text(payload.get("prompt")) if kind is EventKind.PROMPT else "",
+            output=text(payload.get("last_assistant_message")) if kind is EventKind.STOP else "",
+            occasion=first_text(payload, "source", "trigger", "reason"),
+            agent=text(payload.get("agent_id")),
+        )
+
+    def format_reply(self, kind: EventKind, content: str) -> str:
+        """One line of JSON for stdout that hands a text to the model; empty where the client takes none."""
+        if not content or kind not in self.reply_kinds:
+            return ""
+        wire = next(name for name, found in self.events.items() if found is kind)
+        own_way = {"hookSpecificOutput": {"hookEventName": wire, "additionalContext": content}}
+        return msgspec.json.encode({self.reply_key: content} if self.reply_key else own_way).decode()
+
+    def read_context_share(self, lines: Iterable[str]) -> float | None:
+        """The share of the context in use after the last line of a transcript; None where that is not said."""
+        return None
+
+    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
+        """What the main agent says in the lines of a transcript, in order."""
+        yield from ()
+
+    def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
+        """Whether a call failed, by the lines of a transcript; None where that is not said."""
+        return None
+
+    def parse_transcript(self, source: str) -> Transcript:
+        """The session in the text of a transcript; nothing in a text is an error."""
+        raise NotImplementedError
+
+    def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
+        """The files below the user's home that may hold sessions of a project."""
+        return ()
+
+    def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
+        """Whether the session in a file, of which `begun` is the beginning, ran in a project or a folder of it."""
+        return is_within(begun.cwd, project)
+
+    def session_of_file(self, file: Path, begun: Transcript) -> str:
+        """The session that a file belongs to; empty for a file without one."""
+        return begun.session
+
+    def find_sessions(self, project: Path, home: Path) -> list[StoredSession]:
+        """The sessions of a project that the client keeps below `home`; raises UnreadableFile."""
+        return self._group_files(self.transcript_files(project, home), project)
+
+    def sessions_at(self, place: Path) -> list[StoredSession]:
+        """The sessions in a file, or in all files below a folder, whatever project they belong to."""
+        files = place.rglob("*.json*") if place.is_dir() else [place]
+        return self._group_files((file for file in files if file.suffix in (".json", ".jsonl")), None)
+
+    def _group_files(self, files: Iterable[Path], project: Path | None) -> list[StoredSession]:
+        """One entry per session: its own file, then those of its sub-agents. A file that names none is left out."""
+        groups: dict[str, list[tuple[Path, float]]] = {}
+        for file in sorted(files):
+            head = _read_head(file)
+            begun = self.parse_transcript(head)
+            session = self.session_of_file(file, begun)
+            if session and (project is None or self.is_of_project(file, head, begun, project)):
+                groups.setdefault(session, []).append((file, begun.events[0].at if begun.events else 0.0))
+        return [self._stored_session(session, group) for session, group in groups.items()]
+
+    def _stored_session(self, session: str, group: list[tuple[Path, float]]) -> StoredSession:
+        # Every client puts the session's id, or its beginning, into the name of the session's own file or folder.
+        files = sorted((file for file, _ in group), key=lambda file: session[:8] not in file.name)
+        return StoredSession(
+            client=self.name,
+            session=session,
+            place=str(files[0]),
+            folder=str(files[0].parent),
+            size=sum(file.stat().st_size for file in files if file.exists()),
+            began=min((at for _, at in group if at), default=0.0),
+            read_texts=partial(_read_texts, files),
+            parse=self.parse_transcript,
+        )
+
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+        """Its files below the root of a scope, with what set-up puts there."""
+        raise NotImplementedError
+
+    def plugin_files(self, about: Json) -> dict[str, Any]:
+        """The JSON files of a plugin for other machines, by path; `about` is its name, version and description."""
+        return {}
+
+    def missing_trust(self, root: Path) -> str:
+        """What keeps the hooks below a root from running; empty when nothing is known to."""
+        return ""
+
+    def is_installed(self, home: Path) -> bool:
+        """Whether its command or its folder is there."""
+        return shutil.which(self.program) is not None or (home / self.folder).is_dir()
+
+
+class Ending(NamedTuple):
+    """The output without what the client wrapped around it, and the exit code; None where the text has none."""
+
+    output: str
+    code: int | None
+
+    @property
+    def is_failure(self) -> bool | None:
+        """Whether the code means failure; None without a code."""
+        return None if self.code is None else self.code != 0
+
+
+def add_call(event: Event, payload: Json, output: str, failed: bool | None) -> Event:
+    """`event` with the tool call of a payload."""
+    name = text(payload.get("tool_name"))
+    return structs.replace(
+        event,
+        tool=canonical_tool(name),
+        tool_name=name,
+        arguments=section(payload, "tool_input"),
+        output=output,
+        failed=failed,
+        call_id=first_text(payload, "tool_use_id", "tool_call_id"),
+    )
+
+
+def add_reported_call(event: Event, payload: Json) -> Event:
+    """`event` with a tool call whose shell commands end in a report."""
+    error = text(payload.get("error"))
+    ending = read_report(error or result_text(payload.get("tool_response")))
+    stopped_by_user = payload.get("is_interrupt") is True
+    return add_call(event, payload, ending.output, None if stopped_by_user else bool(error) or bool(ending.is_failure))
+
+
+def read_report(report: str) -> Ending:
+    """Read the report that some clients make of a shell command; other text is its own output, without a code."""
+    head = re.match(_REPORT_HEAD, report)
+    if not head:
+        return Ending(report, None)
+    lines = report[head.end() :].split("\n")
+    fields: dict[str, str] = {}
+    while lines and (field := lines[-1].partition(": "))[0] in _REPORT_FIELDS - fields.keys():
+        fields[field[0]] = field[2]
+        lines.pop()
+    if lines[-1:] == ["Error: (none)"]:
+        lines.pop()
+    code = fields.get("Exit Code", "")
+    return Ending("\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else None)
+
+
+def grouped_hooks(events: Iterable[str], handler: Mapping[str, Any]) -> dict[str, Any]:
+    """One group with one handler for each event; tool events match every tool."""
+    return {
+        event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [{"type": "command", **handler}]}
+        for event in events
+    }
+
+
+def is_within(cwd: str, project: Path) -> bool:
+    """Whether a session ran in the project or in a folder of it."""
+    return bool(cwd) and any(Path(cwd).is_relative_to(place) for place in (project, project.resolve()))
+
+
+def _read_head(file: Path) -> str:
+    """The first lines of a file; all of one that holds a single object. Empty where it cannot be read."""
+    try:
+        with file.open("rb") as stream:
+            if file.suffix == ".json":
+                return stream.read(LARGEST_FILE).decode("utf-8", "replace")
+            return (stream.readline(LARGEST_FILE) + stream.read(HEAD_BYTES)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _read_texts(files: Iterable[Path]) -> list[str]:
+    texts = []
+    for file in files:
+        try:
+            if file.stat().st_size > LARGEST_FILE:
+                raise UnreadableFile(f"{file} is larger than {LARGEST_FILE >> 20} MB.", "Split it, or leave it.")
+            texts.append(file.read_bytes().decode("utf-8", "replace"))
+        except OSError as error:
+            raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check its permissions.") from error
+    return texts

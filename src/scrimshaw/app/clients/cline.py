@@ -1,0 +1,103 @@
+"""Cline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.ingest.events import Event
+from scrimshaw.ingest.payload import Json, first_text, result_text, section, sections, text
+from scrimshaw.ingest.tool_calls import canonical_tool
+from scrimshaw.models import EventKind
+
+_OCCASIONS = {"taskStart": "startup", "taskResume": "resume", "preCompact": "auto", "taskCancel": "cancel"}
+_MARK = "# Written by `scrimshaw setup cline`; `--remove` takes it away."
+_START_S = 60  # Cline waits 3 seconds by itself, which a cold start on a busy machine can miss
+
+
+class Cline(Client):
+    """Cline. A payload has one section named after its event; it hands no text to its model at a start or prompt."""
+
+    name, title, program, folder = "cline", "Cline", "cline", ".cline"
+    events: Mapping[str, EventKind] = {
+        "taskStart": EventKind.START,
+        "taskResume": EventKind.START,
+        "userPromptSubmit": EventKind.PROMPT,
+        "postToolUse": EventKind.TOOL,
+        "preCompact": EventKind.COMPACT,
+        "taskComplete": EventKind.STOP,
+        "taskCancel": EventKind.END,
+    }
+    reply_kinds = ()
+    keeps_transcripts = False
+    scopes = (Scope.USER,)
+
+    def event_name(self, payload: Json, hint: str) -> str:
+        return next((name for name in self.events if name in payload), hint[:1].lower() + hint[1:])
+
+    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+        """Sub-agents belong to the session of the agent that started them."""
+        roots, fields = payload.get("workspaceRoots"), section(payload, wire)
+        first_root = text(roots[0]) if isinstance(roots, list) and roots else ""
+        event = Event(
+            client=self.name,
+            kind=kind,
+            session=text(section(payload, "sessionContext").get("rootSessionId")) or text(payload.get("taskId")),
+            cwd=first_root or text(section(payload, "workspaceInfo").get("rootPath")),
+            prompt=first_text(fields, "prompt") or first_text(section(fields, "taskMetadata"), "initialTask"),
+            output=text(section(payload, "turn").get("outputText")),
+            occasion=_OCCASIONS.get(wire, ""),
+            agent=text(payload.get("agent_id")) if payload.get("parent_agent_id") else "",
+        )
+        return _add_call(event, payload, fields) if kind is EventKind.TOOL else event
+
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+        servers = root / ".cline/data/settings/cline_mcp_settings.json"
+        entry = programs.server_entry(timeout=_START_S)
+        hooks = [
+            OwnFile(
+                path=root / ".cline/hooks" / event,
+                text=f"#!/bin/sh\n{_MARK}\nexec {programs.hook_command(self.name, event)}\n",
+                mark=_MARK,
+                served_by=f"{HOOK} {self.name}",
+                is_executable=True,
+            )
+            for event in (name[:1].upper() + name[1:] for name in self.events)
+        ]
+        return (SharedFile(path=servers, servers="mcpServers", entry=entry), *hooks)
+
+
+def _add_call(event: Event, payload: Json, fields: Json) -> Event:
+    result = section(payload, "tool_result")
+    arguments, output = section(result, "input") or section(fields, "parameters"), result.get("output")
+    name = text(fields.get("toolName")) or text(result.get("name"))
+    if name == "use_mcp_tool":
+        name = f"{text(arguments.get('server_name'))}__{text(arguments.get('tool_name'))}"
+    verdicts = [fields.get("success"), *(part.get("success") for part in sections(output))]
+    return structs.replace(
+        event,
+        tool="Mcp" if "__" in name else canonical_tool(name),
+        tool_name=name,
+        arguments=_join_commands(arguments),
+        output=result_text(output) or text(fields.get("result")),
+        failed=True if False in verdicts else False if True in verdicts else None,
+        call_id=text(result.get("id")),
+    )
+
+
+def _join_commands(arguments: Json) -> Json:
+    """Its shell tool takes several commands; they read as one script."""
+    commands = arguments.get("commands")
+    if not isinstance(commands, list):
+        return arguments
+    scripts = (text(each.get("command")) if isinstance(each, Mapping) else "" for each in commands)
+    return {
+        **arguments,
+        "command": "\n".join(result_text(each) or script for each, script in zip(commands, scripts, strict=True)),
+    }
+
+
+CLIENT = Cline()

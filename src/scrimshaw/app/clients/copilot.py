@@ -1,0 +1,174 @@
+"""GitHub Copilot CLI. Transcripts are JSON lines of events."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Ending, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.ingest.events import Event
+from scrimshaw.ingest.payload import (
+    Json,
+    decode_json,
+    first_text,
+    parse_rows,
+    result_text,
+    section,
+    sections,
+    select_rows,
+    share,
+    text,
+)
+from scrimshaw.ingest.tool_calls import canonical_tool
+from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
+from scrimshaw.models import EventKind
+
+# Its payloads do not name their event; without a hint a field that only one event has does.
+_FIELD_EVENTS = {
+    "toolResult": "postToolUse",
+    "prompt": "userPromptSubmitted",
+    "source": "sessionStart",
+    "agentName": "subagentStop",
+    "stopReason": "agentStop",
+    "trigger": "preCompact",
+    "reason": "sessionEnd",
+}
+_SHELL_MARK = r"\n?<shellId: [^>\n]{0,80}completed with exit code (-?\d{1,10})>\s*\Z"
+_SHELL_MARK_LENGTH = 160
+_REFUSED = ("denied", "rejected")
+
+
+class Copilot(Client):
+    """GitHub Copilot CLI."""
+
+    name, title, program, folder = "copilot", "Copilot CLI", "copilot", ".copilot"
+    events: Mapping[str, EventKind] = {
+        "sessionStart": EventKind.START,
+        "userPromptSubmitted": EventKind.PROMPT,
+        "postToolUse": EventKind.TOOL,
+        "postToolUseFailure": EventKind.TOOL,
+        "agentStop": EventKind.STOP,
+        "subagentStop": EventKind.STOP,
+        "preCompact": EventKind.COMPACT,
+        "sessionEnd": EventKind.END,
+    }
+    reply_key = "additionalContext"
+    scopes = (Scope.USER,)
+
+    def event_name(self, payload: Json, hint: str) -> str:
+        return hint or next((name for field, name in _FIELD_EVENTS.items() if field in payload), "")
+
+    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+        occasion = first_text(payload, "source", "trigger", "reason")
+        event = Event(
+            client=self.name,
+            kind=kind,
+            session=text(payload.get("sessionId")),
+            cwd=text(payload.get("cwd")),
+            transcript=text(payload.get("transcriptPath")),
+            prompt=first_text(payload, "prompt", "initialPrompt"),
+            occasion="startup" if occasion == "new" else occasion,
+            agent=text(payload.get("agentName")),
+        )
+        if kind is not EventKind.TOOL:
+            return event
+        name, result = text(payload.get("toolName")), section(payload, "toolResult")
+        ending = read_shell_mark(result_text(result) or result_text(payload.get("error")))
+        is_refused = bool(payload.get("error")) or text(result.get("resultType")) not in ("", "success")
+        return structs.replace(
+            event,
+            tool="Mcp" if "-" in name else canonical_tool(name),
+            tool_name=name,
+            arguments=_arguments(payload.get("toolArgs")),
+            output=ending.output,
+            failed=is_refused or bool(ending.is_failure),
+        )
+
+    def read_context_share(self, lines: Iterable[str]) -> float | None:
+        used = None
+        for row in select_rows(lines, "session.usage_record", "session.compaction_complete"):
+            if row.get("type") == "session.compaction_complete":
+                used = None
+            record = section(row, "data", "usage")
+            if record.get("interactionType") == "conversation-agent":
+                used = share(record.get("inputTokens"), record.get("maxPromptTokens")) or used
+        return used
+
+    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
+        for row in select_rows(lines, '"assistant.message"'):
+            message = section(row, "data")
+            if row.get("type") == "assistant.message" and not message.get("parentToolCallId"):
+                yield text(message.get("content"))
+
+    def parse_transcript(self, source: str) -> Transcript:
+        rows, skipped = parse_rows(source)
+        builder = TranscriptBuilder(self.name)
+        for row in rows:
+            _read_row(row, builder)
+        about = next((section(row, "data") for row in rows if row.get("type") == "session.start"), {})
+        cwd = text(section(about, "context").get("cwd"))
+        return builder.build(text(about.get("sessionId")), cwd=cwd, skipped=skipped)
+
+    def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
+        """`~/.copilot/session-state/SESSION/events.jsonl`."""
+        return (home / ".copilot" / "session-state").glob("*/events.jsonl")
+
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+        """The commands name the event, since payloads do not."""
+        entry = {"type": "local", **programs.server_entry(tools=["*"])}
+        hooks = {
+            event: {"type": "command", "bash": programs.hook_command(self.name, event), "timeoutSec": PATIENCE_S}
+            for event in self.events
+        }
+        return (
+            SharedFile(path=root / ".copilot/mcp-config.json", servers="mcpServers", entry=entry),
+            SharedFile(path=root / ".copilot/hooks/scrimshaw.json", hooks=hooks, base={"version": 1}),
+        )
+
+
+def read_shell_mark(output: str) -> Ending:
+    """Read the line with the exit code that it adds to a shell's output."""
+    start = max(0, len(output) - _SHELL_MARK_LENGTH)
+    mark = re.search(_SHELL_MARK, output[start:])
+    return Ending(output[: start + mark.start()], int(mark[1])) if mark else Ending(output, None)
+
+
+def _read_row(row: Json, builder: TranscriptBuilder) -> None:
+    kind, data, at = row.get("type"), section(row, "data"), parse_time(row.get("timestamp"))
+    if kind == "user.message":
+        builder.add_text(EventKind.PROMPT, text(data.get("content")), at, text(data.get("parentAgentTaskId")))
+    elif kind == "assistant.message":
+        builder.add_text(EventKind.ANSWER, text(data.get("content")), at, text(data.get("parentToolCallId")))
+        for call in sections(data.get("toolRequests")):
+            arguments = _arguments(call.get("arguments"))
+            builder.begin_call(text(call.get("toolCallId")), text(call.get("name")), arguments)
+    elif kind == "tool.execution_start":
+        arguments = _arguments(data.get("arguments"))
+        builder.begin_call(text(data.get("toolCallId")), text(data.get("toolName")), arguments)
+    elif kind == "tool.execution_complete":
+        _read_result(data, at, builder)
+    elif kind == "session.compaction_complete":
+        builder.add_compaction(first_text(data, "summaryContent", "summary"), at)
+
+
+def _read_result(data: Json, at: float, builder: TranscriptBuilder) -> None:
+    call_id, error = text(data.get("toolCallId")), section(data, "error")
+    if text(error.get("code")) in _REFUSED:
+        builder.drop_call(call_id)
+        return
+    ending = read_shell_mark(result_text(data.get("result")) or result_text(error))
+    failed = data.get("success") is False or bool(ending.is_failure)
+    tool = "Mcp" if "-" in builder.tool_of(call_id) else ""
+    builder.end_call(call_id, ending.output, failed, at, agent=text(data.get("parentToolCallId")), tool=tool)
+
+
+def _arguments(sent: object) -> Json:
+    """The arguments, which some versions send as JSON text."""
+    found = decode_json(sent) if isinstance(sent, str) else sent
+    return found if isinstance(found, Mapping) else {}
+
+
+CLIENT = Copilot()

@@ -1,0 +1,83 @@
+"""Cursor, by its documentation: no payload of a running Cursor has been seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import structs
+
+from scrimshaw.app.clients.client import PATIENCE_S, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.ingest.events import Event
+from scrimshaw.ingest.payload import Json, decode_json, first_text, number, result_text, section, share, text
+from scrimshaw.ingest.tool_calls import canonical_tool
+from scrimshaw.models import EventKind
+
+
+class Cursor(Client):
+    """Cursor; before a compaction it says the share of the context in use."""
+
+    name, title, program, folder = "cursor", "Cursor", "cursor", ".cursor"
+    # Shell, MCP and edit events of their own are left out: postToolUse reports each of those calls already.
+    events: Mapping[str, EventKind] = {
+        "sessionStart": EventKind.START,
+        "beforeSubmitPrompt": EventKind.PROMPT,
+        "postToolUse": EventKind.TOOL,
+        "postToolUseFailure": EventKind.TOOL,
+        "afterAgentResponse": EventKind.STOP,
+        "stop": EventKind.STOP,
+        "subagentStop": EventKind.STOP,
+        "preCompact": EventKind.COMPACT,
+        "sessionEnd": EventKind.END,
+    }
+    reply_kinds = (EventKind.START,)
+    reply_key = "additional_context"
+    keeps_transcripts = False
+
+    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+        roots = payload.get("workspace_roots")
+        first_root = text(roots[0]) if isinstance(roots, list) and roots else ""
+        event = Event(
+            client=self.name,
+            kind=kind,
+            session=first_text(payload, "parent_conversation_id", "conversation_id", "session_id"),
+            cwd=text(payload.get("cwd")) or first_root,
+            transcript=text(payload.get("transcript_path")),
+            prompt=text(payload.get("prompt")),
+            output=first_text(payload, "text", "summary"),
+            occasion="startup" if kind is EventKind.START else first_text(payload, "trigger", "reason"),
+            agent=first_text(payload, "subagent_id", "subagent_type"),
+            context_used=share(payload.get("context_usage_percent"), 100)
+            or share(payload.get("context_tokens"), payload.get("context_window_size")),
+        )
+        return _add_call(event, payload) if kind is EventKind.TOOL else event
+
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+        handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
+        hooks = dict.fromkeys(self.events, handler)
+        return (
+            SharedFile(path=root / ".cursor/mcp.json", servers="mcpServers", entry=programs.server_entry()),
+            SharedFile(path=root / ".cursor/hooks.json", hooks=hooks, base={"version": 1}),
+        )
+
+
+def _add_call(event: Event, payload: Json) -> Event:
+    name, sent = text(payload.get("tool_name")), text(payload.get("tool_output"))
+    result = decode_json(sent)
+    failed: bool | None = isinstance(result, Mapping) and bool(number(result.get("exitCode")))
+    if payload.get("is_interrupt") is True:
+        failed = None
+    elif "error_message" in payload or "failure_type" in payload:
+        failed = True
+    return structs.replace(
+        event,
+        tool=canonical_tool(name),
+        tool_name=name,
+        arguments=section(payload, "tool_input"),
+        output=text(payload.get("error_message")) or result_text(result) or sent,
+        failed=failed,
+        call_id=text(payload.get("tool_use_id")),
+    )
+
+
+CLIENT = Cursor()

@@ -1,0 +1,262 @@
+"""OpenCode. Its hook is a plugin in JavaScript; sessions are in a SQLite database, before 1.2 in JSON files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct, structs
+
+from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SharedFile, is_within
+from scrimshaw.ingest.events import Event
+from scrimshaw.ingest.payload import (
+    Json,
+    decode_json,
+    number,
+    result_text,
+    section,
+    sections,
+    share,
+    text,
+    total,
+)
+from scrimshaw.ingest.tool_calls import canonical_tool
+from scrimshaw.ingest.transcripts import StoredSession, Transcript, TranscriptBuilder, parse_time
+from scrimshaw.models import EventKind
+from scrimshaw.storage.foreign_database import read_foreign_rows
+
+_OCCASIONS = {
+    "session.created": "startup",
+    "session.resumed": "resume",
+    "session.compacted": "compact",
+    "experimental.session.compacting": "auto",
+    "session.deleted": "deleted",
+}
+_PLUGIN = Path(__file__).with_name("opencode_plugin.js")
+_PLUGIN_MARK = "// Scrimshaw for OpenCode"
+_PLUGIN_COMMAND = '["scrimshaw-hook", "opencode"]'
+_DATA, _DATABASE, _TREE = (".local", "share", "opencode"), "opencode.db", "storage"
+_SESSIONS = "SELECT id, coalesce(parent_id, ''), directory, time_created FROM session ORDER BY time_created, id"
+_MESSAGES = "SELECT id, data FROM message WHERE session_id = ? ORDER BY time_created, id"
+_PARTS = "SELECT message_id, data FROM part WHERE session_id = ? ORDER BY message_id, id"
+_HINT = "Export a session with `opencode export` and import that file."
+_REFUSED = "The user rejected permission"
+
+
+class OpenCode(Client):
+    """OpenCode; a sub-agent's session counts to the one that started it, its parent."""
+
+    name, title, program, folder = "opencode", "OpenCode", "opencode", ".config/opencode"
+    events: Mapping[str, EventKind] = {
+        "session.created": EventKind.START,
+        "session.resumed": EventKind.START,
+        "session.compacted": EventKind.START,
+        "chat.message": EventKind.PROMPT,
+        "tool.execute.after": EventKind.TOOL,
+        "tool.error": EventKind.TOOL,
+        "session.idle": EventKind.STOP,
+        "experimental.session.compacting": EventKind.COMPACT,
+        "session.deleted": EventKind.END,
+    }
+    reply_key = "context"
+
+    def event_name(self, payload: Json, hint: str) -> str:
+        return text(payload.get("event")) or hint
+
+    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+        sent, tokens, parent = section(payload, "input"), section(payload, "tokens"), text(payload.get("parent"))
+        session = text(sent.get("sessionID")) or text(section(sent, "info").get("id"))
+        used = total(tokens, "input", "output") + total(section(tokens, "cache"), "read", "write")
+        event = Event(
+            client=self.name,
+            kind=kind,
+            session=parent or session,
+            cwd=text(payload.get("directory")) or text(section(sent, "info").get("directory")),
+            output=result_text(payload.get("texts")) if kind is EventKind.STOP else "",
+            occasion=_OCCASIONS.get(wire, ""),
+            agent=session if parent else "",
+            context_used=share(used, payload.get("limit")),
+        )
+        if kind is EventKind.TOOL:
+            return _add_call(event, sent, section(payload, "output"))
+        return _add_prompt(event, section(payload, "output")) if kind is EventKind.PROMPT else event
+
+    def parse_transcript(self, source: str) -> Transcript:
+        """`{"info": ..., "messages": [{"info": ..., "parts": [...]}]}`, as `opencode export` prints it."""
+        whole = decode_json(source)
+        known = whole if isinstance(whole, Mapping) else {}
+        about = section(known, "info")
+        own, parent = text(about.get("id")), text(about.get("parentID"))
+        builder = TranscriptBuilder(self.name)
+        for message in sections(known.get("messages")):
+            _read_message(message, builder, own if parent else "")
+        skipped = 0 if known or not source.strip() else 1
+        return builder.build(parent or own, cwd=text(about.get("directory")), skipped=skipped)
+
+    def find_sessions(self, project: Path, home: Path) -> list[StoredSession]:
+        return self._stored_in(home.joinpath(*_DATA), project)
+
+    def sessions_at(self, place: Path) -> list[StoredSession]:
+        is_data_folder = (place / _DATABASE).is_file() or (place / _TREE).is_dir()
+        return self._stored_in(place, None) if is_data_folder else super().sessions_at(place)
+
+    def _stored_in(self, folder: Path, project: Path | None) -> list[StoredSession]:
+        groups: dict[str, list[_Listed]] = {}
+        for session in _list_sessions(folder):
+            if project is None or is_within(session.directory, project):
+                groups.setdefault(session.parent or session.id, []).append(session)
+        return [
+            StoredSession(
+                client=self.name,
+                session=name,
+                place=f"{folder}#{name}",
+                folder=str(folder.parent),
+                size=0,
+                began=group[0].created,
+                read_texts=partial(_export_all, folder, sorted(group, key=lambda each: each.id != name)),
+                parse=self.parse_transcript,
+            )
+            for name, group in groups.items()
+        ]
+
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+        config, folder = (".config/opencode",) * 2 if scope == Scope.USER else (".", ".opencode")
+        entry = {"type": "local", "command": [programs.server, "serve"], "enabled": True}
+        base = {"$schema": "https://opencode.ai/config.json"}
+        plugin = _PLUGIN.read_text(encoding="utf-8").replace(_PLUGIN_COMMAND, json.dumps([programs.hook, self.name]))
+        return (
+            SharedFile(path=root / config / "opencode.json", servers="mcp", entry=entry, base=base),
+            OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark=_PLUGIN_MARK),
+        )
+
+
+class _Listed(Struct, frozen=True, kw_only=True):
+    """A session as OpenCode lists it, with the session that started it and its time in seconds since 1970."""
+
+    id: str
+    parent: str
+    directory: str
+    created: float
+
+
+def _add_prompt(event: Event, output: Json) -> Event:
+    typed = (text(part.get("text")) for part in sections(output.get("parts")) if not part.get("synthetic"))
+    prompt = "\n".join(filter(None, typed))
+    return structs.replace(event, prompt=prompt, call_id=text(section(output, "message").get("id")))
+
+
+def _add_call(event: Event, sent: Json, output: Json) -> Event:
+    name, metadata = text(sent.get("tool")), section(output, "metadata")
+    displayed = text(section(metadata, "display").get("text"))
+    return structs.replace(
+        event,
+        tool="Mcp" if isinstance(output.get("content"), list) else canonical_tool(name),
+        tool_name=name,
+        arguments=section(sent, "args"),
+        output=displayed or text(output.get("output")) or result_text(output),
+        failed=bool(output.get("error")) or output.get("isError") is True or bool(number(metadata.get("exit"))),
+        call_id=text(sent.get("callID")),
+    )
+
+
+def _read_message(message: Json, builder: TranscriptBuilder, agent: str) -> None:
+    about, parts = section(message, "info"), list(sections(message.get("parts")))
+    at = parse_time(section(about, "time").get("created"))
+    words = "\n".join(text(part.get("text")) for part in parts if _is_spoken(part))
+    if about.get("role") == "user":
+        builder.add_text(EventKind.PROMPT, words, at, agent)
+    elif about.get("summary") is True:
+        builder.add_compaction(words, at)
+    elif about.get("role") == "assistant":
+        for part in parts:
+            if _is_spoken(part):
+                begun = parse_time(section(part, "time").get("start")) or at
+                builder.add_text(EventKind.ANSWER, text(part.get("text")), begun, agent)
+            elif part.get("type") == "tool":
+                _read_call(part, builder, at, agent)
+
+
+def _read_call(part: Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
+    state, call_id = section(part, "state"), text(part.get("callID"))
+    error = text(state.get("error"))
+    if state.get("status") not in ("completed", "error") or error.startswith(_REFUSED):
+        return
+    failed = bool(error) or bool(number(section(state, "metadata").get("exit")))
+    builder.begin_call(call_id, text(part.get("tool")), section(state, "input"))
+    ended = parse_time(section(state, "time").get("end")) or at
+    builder.end_call(call_id, error or result_text(state.get("output")), failed, ended, agent=agent)
+
+
+def _is_spoken(part: Json) -> bool:
+    return part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored")
+
+
+def _list_sessions(folder: Path) -> list[_Listed]:
+    """The sessions in OpenCode's data folder, oldest first; raises UnreadableFile."""
+    if (folder / _DATABASE).is_file():
+        found = read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
+    else:
+        abouts = (_read_object(path) for path in sorted((folder / _TREE / "session").glob("*/*.json")))
+        found = [
+            (each["id"], each.get("parentID"), each.get("directory"), section(each, "time").get("created", 0))
+            for each in abouts
+            if isinstance(each.get("id"), str)
+        ]
+    listed = [
+        _Listed(
+            id=name,
+            parent=str(parent or ""),
+            directory=str(directory or ""),
+            created=created / 1000 if isinstance(created, int | float) else 0.0,
+        )
+        for name, parent, directory, created in found
+    ]
+    return sorted(listed, key=lambda session: (session.created, session.id))
+
+
+def _export_all(folder: Path, group: list[_Listed]) -> list[str]:
+    """Each session as `opencode export` prints it; raises UnreadableFile."""
+    texts = []
+    for session in group:
+        info = {"id": session.id, "parentID": session.parent, "directory": session.directory}
+        is_database = (folder / _DATABASE).is_file()
+        messages = _database_messages(folder, session.id) if is_database else _tree_messages(folder, session.id)
+        texts.append(msgspec.json.encode({"info": info, "messages": list(messages)}).decode())
+    return texts
+
+
+def _database_messages(folder: Path, session: str) -> Iterator[Json]:
+    parts: dict[str, list[Json]] = {}
+    for message, data in read_foreign_rows(folder / _DATABASE, _PARTS, session, hint=_HINT):
+        parts.setdefault(message, []).append(_decode_object(data))
+    for message, data in read_foreign_rows(folder / _DATABASE, _MESSAGES, session, hint=_HINT):
+        yield {"info": _decode_object(data), "parts": parts.get(message, [])}
+
+
+def _tree_messages(folder: Path, session: str) -> Iterator[Json]:
+    tree = folder / _TREE
+    for path in sorted((tree / "message" / session).glob("*.json")):
+        about = _read_object(path)
+        parts = sorted((tree / "part" / str(about.get("id", path.stem))).glob("*.json"))
+        yield {"info": about, "parts": [_read_object(part) for part in parts]}
+
+
+def _read_object(path: Path) -> Json:
+    try:
+        return _decode_object(path.read_bytes())
+    except OSError:
+        return {}
+
+
+def _decode_object(raw: bytes | str) -> Json:
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeError, RecursionError):
+        return {}
+    return value if isinstance(value, Mapping) else {}
+
+
+CLIENT = OpenCode()

@@ -1,0 +1,292 @@
+"""What set-up does to the text of one file of a client: our part is put in and taken out; what others wrote stays."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Any
+
+import tomlkit
+
+from scrimshaw.app.clients.client import HOOK, SERVER, OwnFile, SharedFile
+from scrimshaw.app.setup.json_text import Json, is_same_json, parse_json, rewrite_json
+from scrimshaw.errors import ConfigError, Conflict
+from scrimshaw.toml_text import parse_toml
+
+CORRECT_IT = "Correct it, then run setup again."
+
+
+class Editor:
+    """Edits one file. Its functions are pure; they raise ConfigError for a text that they cannot read."""
+
+    #: Whether others write into the file, so that it is worth a copy before it is changed.
+    is_shared = True
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, text: str) -> str:
+        """The text with our part, the same text when it has it; raises Conflict for another's entry of our name."""
+        raise NotImplementedError
+
+    def remove(self, text: str) -> str:
+        """The text without our part, the same text when it has none."""
+        raise NotImplementedError
+
+    def is_same(self, one: str, other: str) -> bool:
+        """Whether two texts mean the same."""
+        return one == other
+
+    def is_bare(self, text: str) -> bool:
+        """Whether nothing is in the text that setup did not put there."""
+        return not text.strip()
+
+    def read_program(self, text: str) -> str:
+        """The program that our MCP entry in the text starts; empty without an entry."""
+        return ""
+
+
+class OwnFileEditor(Editor):
+    """Edits a file that is all ours."""
+
+    is_shared = False
+
+    def __init__(self, file: OwnFile) -> None:
+        super().__init__(file.path)
+        self.file = file
+
+    def add(self, text: str) -> str:
+        if not text or self.file.mark in text:
+            return self.file.text
+        if self.file.served_by and self.file.served_by in text:
+            return text
+        hint = f"Let it run `{self.file.served_by}` with its own input, or move it away."
+        raise Conflict(f"{self.path} is a file of yours.", hint)
+
+    def remove(self, text: str) -> str:
+        return "" if self.file.mark in text else text
+
+
+class JsonEditor(Editor):
+    """Edits a JSON file: an MCP entry, hooks, or both."""
+
+    def __init__(self, file: SharedFile) -> None:
+        super().__init__(file.path)
+        self.file = file
+
+    def add(self, text: str) -> str:
+        value = self._read(text)
+        value |= {key: each for key, each in self.file.base.items() if key not in value}
+        if self.file.servers:
+            servers = self._object(value, self.file.servers)
+            entry = _merge_entry(self.path, servers.get(SERVER), self.file.entry)
+            value[self.file.servers] = {**servers, SERVER: entry}
+        if self.file.hooks:
+            try:
+                value["hooks"] = _replace_hooks(self._object(value, "hooks"), self.file.hooks)
+            except TypeError as error:
+                raise ConfigError(f"{self.path}: {error}.", CORRECT_IT) from error
+        return rewrite_json(text, value)
+
+    def remove(self, text: str) -> str:
+        value = self._read(text)
+        servers, hooks = value.get(self.file.servers), value.get("hooks")
+        if self.file.servers and isinstance(servers, dict) and _is_our_server(servers.get(SERVER)):
+            rest = {name: entry for name, entry in servers.items() if name != SERVER}
+            _set_or_delete(value, self.file.servers, rest)
+        if self.file.hooks and isinstance(hooks, dict) and (rest := _replace_hooks(hooks, {})) != hooks:
+            _set_or_delete(value, "hooks", rest)
+        return rewrite_json(text, value) if text.strip() else text
+
+    def is_same(self, one: str, other: str) -> bool:
+        return is_same_json(self._read(one), self._read(other))
+
+    def is_bare(self, text: str) -> bool:
+        return self._read(text) == self.file.base
+
+    def read_program(self, text: str) -> str:
+        servers = self._read(text).get(self.file.servers) if self.file.servers else None
+        return _program_of(servers.get(SERVER)) if isinstance(servers, dict) else ""
+
+    def _object(self, value: Json, key: str) -> Json:
+        found = value.get(key, {})
+        if not isinstance(found, dict):
+            raise ConfigError(f"{self.path}: `{key}` is no object.", CORRECT_IT)
+        return found
+
+    def _read(self, text: str) -> Json:
+        try:
+            value = parse_json(text)
+        except ValueError as error:
+            line, at = getattr(error, "lineno", 1), getattr(error, "pos", 0)
+            if text[at : at + 2] in ("//", "/*"):
+                hint = "Setup does not change JSON with comments: take them out, or add the entries by hand."
+                raise ConfigError(f"{self.path}:{line}: a comment.", hint) from error
+            fault = getattr(error, "msg", str(error))
+            raise ConfigError(f"{self.path}:{line}: not JSON: {fault}.", CORRECT_IT) from error
+        if not isinstance(value, dict):
+            raise ConfigError(f"{self.path}:1: the file holds no object.", CORRECT_IT)
+        return value
+
+
+class TomlEditor(Editor):
+    """Edits a TOML file: an MCP entry as the table `[servers.scrimshaw]`; comments and order stay."""
+
+    def __init__(self, file: SharedFile) -> None:
+        super().__init__(file.path)
+        self.file = file
+
+    def add(self, text: str) -> str:
+        servers = self._servers(text)
+        entry = _merge_entry(self.path, servers.get(SERVER), self.file.entry)
+        if servers.get(SERVER) == entry:
+            return text
+        document = tomlkit.parse(text)
+        tables: Any = document.setdefault(self.file.servers, tomlkit.table(is_super_table=True))
+        inline = isinstance(tables, tomlkit.items.InlineTable)
+        table = tables.setdefault(SERVER, tomlkit.inline_table() if inline else tomlkit.table())
+        for key, value in self.file.entry.items():
+            table[key] = value
+        return self._check_result(tomlkit.dumps(document), {**servers, SERVER: entry}, text)
+
+    def remove(self, text: str) -> str:
+        servers = self._servers(text)
+        if not _is_our_server(servers.pop(SERVER, None)):
+            return text
+        document: Any = tomlkit.parse(text)
+        del document[self.file.servers][SERVER]
+        if not servers:
+            del document[self.file.servers]
+        return self._check_result(tomlkit.dumps(document), servers, text)
+
+    def is_same(self, one: str, other: str) -> bool:
+        return self._read(one) == self._read(other)
+
+    def read_program(self, text: str) -> str:
+        return _program_of(self._servers(text).get(SERVER))
+
+    def _check_result(self, text: str, servers: Json, before: str) -> str:
+        """The text if it says what it should: the editing library is trusted only so far."""
+        wanted = {**self._read(before), self.file.servers: servers}
+        if not servers:
+            del wanted[self.file.servers]
+        try:
+            if parse_toml(text) == wanted:
+                return text
+        except ValueError:
+            pass
+        hint = f"Change [{self.file.servers}.{SERVER}] in it by hand."
+        raise ConfigError(f"{self.path} cannot be changed safely.", hint)
+
+    def _servers(self, text: str) -> Json:
+        found = self._read(text).get(self.file.servers, {})
+        if isinstance(found, dict):
+            return found
+        raise ConfigError(f"{self.path}: `{self.file.servers}` is no table.", CORRECT_IT)
+
+    def _read(self, text: str) -> Json:
+        try:
+            return parse_toml(text)
+        except ValueError as error:
+            raise ConfigError(f"{self.path} is not TOML: {error}.", CORRECT_IT) from error
+
+
+def editor_of(file: SharedFile | OwnFile) -> Editor:
+    """The editor of a client's file, by its format."""
+    if isinstance(file, OwnFile):
+        return OwnFileEditor(file)
+    return TomlEditor(file) if file.path.suffix == ".toml" else JsonEditor(file)
+
+
+def _merge_entry(path: Path, found: object, entry: Mapping[str, Any]) -> Json:
+    """Our MCP entry over the one that is there, whose other keys are the user's; raises Conflict for a foreign one."""
+    if found is None:
+        return dict(entry)
+    if isinstance(found, dict) and _is_our_server(found):
+        return {**found, **entry}
+    raise Conflict(f"{path} has a server `{SERVER}` that runs something else.", "Rename or remove it first.")
+
+
+def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
+    """The lists of hooks by event with our element for each wanted event and nowhere else.
+
+    An element is a handler, or a group with handlers under `hooks`; foreign ones are never touched. Lists that this
+    empties go. Raises TypeError for what is no list.
+    """
+    result: Json = {}
+    for event in dict.fromkeys((*found, *wanted)):
+        elements, ours = found.get(event, []), wanted.get(event)
+        if isinstance(elements, list):
+            if ours is None or [each for each in elements if _holds_our_hook(each)] != [ours]:
+                rest = [remaining for each in elements for remaining in _without_our_hooks(each)]
+                changed = rest if ours is None else [*rest, ours]
+            else:
+                changed = elements
+            if changed or not elements:
+                result[event] = changed
+        elif event in wanted:
+            raise TypeError(f"`hooks.{event}` is no list")
+        else:
+            result[event] = elements
+    return result
+
+
+def _holds_our_hook(element: Any) -> bool:
+    return _is_our_hook(element) or any(map(_is_our_hook, _handlers(element)))
+
+
+def _without_our_hooks(element: Any) -> list[Any]:
+    """The element alone, or without our handlers; nothing when it has no others."""
+    if not _holds_our_hook(element):
+        return [element]
+    rest = [handler for handler in _handlers(element) if not _is_our_hook(handler)]
+    return [{**element, "hooks": rest}] if rest else []
+
+
+def _handlers(element: Any) -> list[Any]:
+    found = element.get("hooks") if isinstance(element, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _is_our_hook(handler: object) -> bool:
+    if not isinstance(handler, Mapping):
+        return False
+    command = handler.get("command") or handler.get("bash")
+    try:
+        words = shlex.split(command) if isinstance(command, str) else []
+    except ValueError:  # an open quote: not written by us
+        return False
+    return bool(words) and _runs_program(HOOK, words[0])
+
+
+def _is_our_server(entry: object) -> bool:
+    """Whether an MCP entry starts our server: by its path, or by name through a runner such as uvx."""
+    words = _command_words(entry)
+    return bool(words) and (_runs_program(SERVER, words[0]) or SERVER in words[1:])
+
+
+def _program_of(entry: object) -> str:
+    return _command_words(entry)[0] if _is_our_server(entry) else ""
+
+
+def _command_words(entry: object) -> list[str]:
+    """The command line of an MCP entry, which clients write as one text and arguments, or as one list."""
+    if not isinstance(entry, Mapping):
+        return []
+    words: list[object] = []
+    for part in (entry.get("command"), entry.get("args")):
+        words += part if isinstance(part, list) else [part]
+    return [word for word in words if isinstance(word, str)]
+
+
+def _runs_program(program: str, word: str) -> bool:
+    """Whether a path in either system's spelling ends in the program."""
+    return PureWindowsPath(word).name.removesuffix(".exe") == program
+
+
+def _set_or_delete(value: Json, key: str, rest: Json) -> None:
+    if rest:
+        value[key] = rest
+    else:
+        del value[key]

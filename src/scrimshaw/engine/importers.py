@@ -1,0 +1,532 @@
+"""Bringing in what exists: Markdown files, memories of other tools, deleted decision records and earlier sessions.
+
+Everything is redacted, judged and taken once; an import can be interrupted anywhere and run again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.engine import review
+from scrimshaw.engine.core import Engine
+from scrimshaw.engine.drafts import make_draft
+from scrimshaw.engine.index import KeepGoing, scan
+from scrimshaw.engine.memory_ids import slug
+from scrimshaw.engine.trust import notice
+from scrimshaw.engine.write import NewText, Saved, save, update
+from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
+from scrimshaw.ingest.documents import text_hash
+from scrimshaw.ingest.events import Event, hash_text, make_answers, make_observation
+from scrimshaw.ingest.front_matter import parse_time
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.other_memories import OtherMemory, first_heading, parse_graph, parse_guidance, parse_note
+from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.rules import Rule
+from scrimshaw.ingest.transcripts import StoredSession, Transcript
+from scrimshaw.models import (
+    ArtifactClass,
+    Degradation,
+    EdgeKind,
+    EventKind,
+    Job,
+    MemoryType,
+    RecordedEvent,
+    Relation,
+    SessionState,
+    SourceFile,
+    Trust,
+    content_hash,
+)
+from scrimshaw.search.lineage import lowest_trust
+from scrimshaw.session import working_memory
+from scrimshaw.storage.artifacts import artifact_class
+from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.git import Deleted, deleted_files, last_text
+
+INGEST = "ingest"
+MOST_PATHS = 50
+SUFFIXES = (".md", ".markdown")
+_MOST_REPORT_LINES = 50
+# A history with more deleted decision records than this is that of another kind of project.
+MOST_DECISIONS = 200
+ORIGIN = "import"
+# Source -> the folder of its memories here.
+_FOLDERS = {"basic-memory": "notes", "instructions": "guidance", "memory-json": "entities", "decisions": "decisions"}
+# Digits that tell apart what would get the same id.
+_MARK_LENGTH = 8
+# Ids of events that only an import makes; a client's own ids never look so.
+_EVENT_PREFIX = "transcript:"
+_START_ID = f"{_EVENT_PREFIX}start"
+# What a save says -> what the import says.
+_STATUS = {
+    "saved": "taken",
+    "updated": "taken",
+    "indexed": "unchanged",
+    "duplicate": "unchanged",
+    "rejected": "left",
+    "dry_run": "found",
+}
+
+
+class ImportResult(Struct, frozen=True, kw_only=True):
+    """What became of one thing that was found."""
+
+    source: str
+    place: str
+    #: `taken`, `unchanged` (all of it was there), `left` (for `reasons`) or `found` (by a dry run).
+    status: str
+    #: Events recorded now of a session.
+    events: int = 0
+    memories: tuple[str, ...] = ()
+    #: Where a session was taken and became no memory, they say why.
+    reasons: tuple[str, ...] = ()
+    #: Lines that could not be read.
+    skipped: int = 0
+
+
+class _Origin(Struct, frozen=True, kw_only=True):
+    """Where memories come from, and who vouches for them."""
+
+    source: str
+    place: str
+    trust: Trust
+
+
+_Found = tuple[_Origin, OtherMemory]
+
+
+# Files
+
+
+def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "") -> Saved:
+    """Index a file of a source, or save a copy of any other Markdown file as a memory, in a session.
+
+    Raises NotFound for a missing file, InvalidRequest for one that is not Markdown, UnreadableFile for one that cannot
+    be a memory, and what `save` raises.
+    """
+    path = _check_path(engine, path)
+    if any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
+        scan(engine)
+    return _save_path(engine, path, session=session, force=force, dry_run=dry_run)
+
+
+def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
+    """Queue the import of files and folders; the id of the job, or of the one that waits for the same paths already.
+
+    Raises InvalidRequest for none, too many or empty paths, and for one with a secret in it: the queue is written down.
+    """
+    if not 1 <= len(paths) <= MOST_PATHS:
+        raise InvalidRequest(f"An import takes 1 to {MOST_PATHS} paths.", "Name fewer, or a folder.", parameter="paths")
+    if not all(path.strip() for path in paths):
+        raise InvalidRequest("A path is empty.", "Name a file or a folder; `.` is the project.", parameter="paths")
+    if any(redact(path).spans for path in paths):
+        raise InvalidRequest("A path holds a secret.", "Rename it, or name its folder.", parameter="paths")
+    key = hashlib.sha256("\0".join(sorted(paths)).encode()).hexdigest()[:16]
+    return engine.journal.enqueue(INGEST, key, {"paths": list(paths)}, total=len(paths))
+
+
+def ingest_status(engine: Engine, job_id: int) -> Job:
+    """An import job; raises NotFound."""
+    job = engine.journal.job(job_id)
+    if job is None or job.kind != INGEST:
+        raise NotFound(f"There is no import {job_id}.", "Start one with memory_ingest_start.")
+    return job
+
+
+def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
+    """The work of an import job: every file is tried; returns what became of those that are no new memory, by line.
+
+    A job that is run again goes on where it was; files that a crash left uncounted are met as duplicates.
+    """
+    files = [file for path in job.payload["paths"] for file in _markdown_files(engine.settings.project / str(path))]
+    start = job.done if job.total == len(files) else 0
+    scan(engine)
+    counts, lines = Counter[str](), list[str]()
+    for number, file in enumerate(files[start:], start=start + 1):
+        try:
+            saved = _save_path(engine, _check_path(engine, file))
+            counts[saved.status] += 1
+            fault = f"rejected: {'; '.join(saved.reasons)}" if saved.reasons else ""
+        except ScrimshawError as error:
+            counts["failed"] += 1
+            fault = error.message
+        if fault:
+            lines.append(f"{redact(_printable(file)).text}: {fault}")
+        if not keep_going(number, len(files)):
+            break
+    report = lines[:_MOST_REPORT_LINES]
+    if not files:
+        report.insert(0, "no Markdown file was found at these paths")
+    if len(lines) > _MOST_REPORT_LINES:
+        report.append(f"and {len(lines) - _MOST_REPORT_LINES} more")
+    if counts["duplicate"]:
+        report.append(f"{counts['duplicate']} of {counts.total()} files say what a memory says already")
+    return "\n".join(report)
+
+
+def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """Markdown files as they are: a copy of each in the vault, or nothing but indexed where a source holds it."""
+    for file in files:
+        result = partial(ImportResult, source="files", place=str(file))
+        try:
+            saved = save_file(engine, file, dry_run=dry_run)
+        except ScrimshawError as error:
+            yield result(status="left", reasons=(error.message,))
+            continue
+        yield result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
+
+
+def _check_path(engine: Engine, path: Path) -> Path:
+    """The file itself; raises NotFound where there is none, InvalidRequest where it is not Markdown.
+
+    UnreadableFile for a name that is not UTF-8, which no database takes.
+    """
+    path = path if path.is_absolute() else engine.settings.project / path
+    if _printable(path) != str(path):
+        raise UnreadableFile(f"{_printable(path)} cannot be read in: its name is not UTF-8.", "Rename the file.")
+    with storage_errors("read", path):
+        is_there = path.is_file()
+    if not is_there:
+        raise NotFound(f"There is no file {path}.", "Check the path; it is taken from the project's folder.")
+    if path.suffix.lower() not in SUFFIXES:
+        raise InvalidRequest(f"{path} is no Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
+    return path.resolve()
+
+
+def _printable(path: Path) -> str:
+    """The path with bytes that are not UTF-8 replaced."""
+    return str(path).encode(errors="replace").decode()
+
+
+def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False) -> Saved:
+    """The memory that a source read from this file; a copy of the file where no source holds it."""
+    for source in engine.sources:
+        state = engine.index.manifest(source.name).get(str(path))
+        if state and state.reason:
+            raise UnreadableFile(f"{path} cannot be a memory: {state.reason}.", "Correct the file.")
+        if state:
+            remark = notice(engine.memory(state.memory_id))
+            notices = (remark,) if remark else ()
+            known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
+            return replace(known, notices=notices)
+    with storage_errors("read", path):
+        size = path.stat().st_size
+        if size > engine.limits().max_bytes:
+            raise UnreadableFile(f"{path} has {size} bytes, more than {engine.limits().max_bytes}.", "Split it.")
+        raw = path.read_bytes()
+    file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
+    document = engine.parse(file, raw)
+    origins = [edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM]
+    new = NewText(
+        content=document.body.text,
+        title=document.title,
+        type=document.type,
+        tier=document.tier,
+        triggers=document.triggers,
+        topics=document.topics,
+        origin=ORIGIN,
+        trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
+        relations=tuple(edge for edge in origins if edge.kind == EdgeKind.RELATION),
+        reason=f"imported from {redact(path.name).text}",
+        session=session,
+    )
+    return save(engine, new, force=force, dry_run=dry_run)
+
+
+def _markdown_files(path: Path) -> list[Path]:
+    with storage_errors("read", path):
+        found = path.rglob("*") if path.is_dir() else [path]
+        return sorted(file for file in found if file == path or file.suffix.lower() in SUFFIXES)
+
+
+# Memories of other tools
+
+
+def import_notes(engine: Engine, folder: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """The notes of a basic-memory folder; relations between them are kept where they mean one of ours."""
+
+    def parse(file: Path, text: str) -> Sequence[OtherMemory]:
+        return [parse_note(text, file.relative_to(folder).with_suffix("").as_posix())]
+
+    yield from _import_texts(engine, "basic-memory", Trust.AGENT, sorted(folder.rglob("*.md")), parse, dry_run)
+
+
+def import_guidance(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """The sections of guidance files, each a memory that a person vouches for."""
+
+    def parse(file: Path, text: str) -> Sequence[OtherMemory]:
+        return parse_guidance(text, file.stem)
+
+    yield from _import_texts(engine, "instructions", Trust.HUMAN, files, parse, dry_run)
+
+
+def import_graph(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """The entities in the file of the reference MCP memory server; raises UnreadableFile."""
+    origin = _Origin(source="memory-json", place=str(file), trust=Trust.AGENT)
+    found, skipped = parse_graph(_read_text(file))
+    if skipped:
+        yield _leave(origin, f"{skipped} lines are no entity and no relation", skipped)
+    yield from _save_all(engine, [(origin, each) for each in found], dry_run)
+
+
+def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """The last text of decision records that the project deleted and git remembers, under a note that says so."""
+    project = engine.settings.project
+    found = deleted_decisions(project)
+    if isinstance(found, Degradation):
+        yield _leave(_Origin(source="decisions", place=str(project), trust=Trust.HUMAN), found.failure_mode)
+        return
+    records: list[_Found] = []
+    for deleted in found[:MOST_DECISIONS]:
+        place = f"{deleted.commit[:12]}:{deleted.path}"
+        origin = _Origin(source="decisions", place=place, trust=Trust.HUMAN)
+        text = last_text(project, deleted)
+        if isinstance(text, Degradation):
+            yield _leave(origin, text.failure_mode)
+            continue
+        file = parse_memory_file(text, deleted.path)
+        body = text if file.problem else file.body
+        if same := engine.index.same_text(text_hash(redact(body).text)):
+            yield ImportResult(source="decisions", place=place, status="unchanged", memories=(same[0],))
+        else:
+            records.append((origin, _decision_memory(deleted, body)))
+    yield from _save_all(engine, records, dry_run)
+
+
+def deleted_decisions(project: Path) -> list[Deleted] | Degradation:
+    """The decision records that history deleted, newest first."""
+    found = deleted_files(project, ".md")
+    if isinstance(found, Degradation):
+        return found
+    return [each for each in found if artifact_class(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
+
+
+def _decision_memory(deleted: Deleted, body: str) -> OtherMemory:
+    note = f"> Deleted from the project on {deleted.at[:10]}, in commit {deleted.commit[:12]}: `{deleted.path}`."
+    name = PurePosixPath(deleted.path).stem
+    return OtherMemory(
+        name=name,
+        title=first_heading(body) or name,
+        content=f"{note}\n\n{body.strip()}",
+        type=MemoryType.DECISION,
+        created=parse_time(deleted.at),
+    )
+
+
+def _import_texts(
+    engine: Engine,
+    source: str,
+    trust: Trust,
+    files: Iterable[Path],
+    parse: Callable[[Path, str], Sequence[OtherMemory]],
+    dry_run: bool,
+) -> Iterator[ImportResult]:
+    found: list[_Found] = []
+    for file in files:
+        origin = _Origin(source=source, place=str(file), trust=trust)
+        try:
+            found += ((origin, each) for each in parse(file, _read_text(file)))
+        except UnreadableFile as error:
+            yield _leave(origin, error.message)
+    yield from _save_all(engine, found, dry_run)
+
+
+def _leave(origin: _Origin, reason: str, skipped: int = 0) -> ImportResult:
+    return ImportResult(source=origin.source, place=origin.place, status="left", reasons=(reason,), skipped=skipped)
+
+
+def _save_all(engine: Engine, found: Sequence[_Found], dry_run: bool) -> Iterator[ImportResult]:
+    """Save them all; what they call each other becomes the id it gets here."""
+    places = [f"{origin.place}#{other.name}" for origin, other in found]
+    sources = [(origin.source, other.name) for origin, other in found]
+    names = assign_ids(sources, places)
+    ids: dict[str, str] = {}
+    for name, (_, other) in zip(names, found, strict=True):
+        ids |= {other.name.casefold(): name, other.title.casefold(): name}
+    for name, place, each in zip(names, places, found, strict=True):
+        yield _save_other(engine, name, place, each, ids, dry_run)
+
+
+def assign_ids(sources: Sequence[tuple[str, str]], places: Sequence[str]) -> list[str]:
+    """An id for each (source, name there). Where several would get the same, each gets a mark of its place."""
+    names = [
+        "/".join([_FOLDERS[source], *(slug(part) for part in name.split("/") if part.strip())])
+        for source, name in sources
+    ]
+    shared = Counter(names)  # as for `C++` and `C#`
+    return [
+        f"{name}-{content_hash(place.encode())[:_MARK_LENGTH]}" if shared[name] > 1 else name
+        for name, place in zip(names, places, strict=True)
+    ]
+
+
+def _save_other(
+    engine: Engine, name: str, place: str, found: _Found, ids: Mapping[str, str], dry_run: bool
+) -> ImportResult:
+    """Save one memory as `name`, or bring up to date what an earlier import saved and nobody changed since."""
+    origin, other = found
+    result = partial(ImportResult, source=origin.source, place=place)
+    # A relation that leads to what was not found with it stays a link in the text.
+    relations = tuple(
+        replace(edge, target=target, evidence=redact(edge.evidence).text)
+        for edge in other.relations
+        if (target := ids.get(edge.target.casefold()))
+    )
+    new = NewText(
+        content=other.content,
+        id=name,
+        title=other.title,
+        type=other.type,
+        topics=other.topics,
+        origin=ORIGIN,
+        trust=origin.trust,
+        reason=f"imported from {origin.source}",
+        created=other.created,
+        relations=relations,
+    )
+    try:
+        if earlier := engine.index.twins(new.id):
+            return _update_import(engine, earlier[0], new, result, dry_run)
+        saved = save(engine, new, dry_run=dry_run)
+    except ScrimshawError as error:
+        return result(status="left", reasons=(error.message,))
+    if saved.status == "saved":
+        # What is old would count as forgotten; taking it in today recalls it.
+        review.touch(engine, [engine.memory(saved.id)])
+    return result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
+
+
+def _update_import(
+    engine: Engine, earlier: str, new: NewText, result: Callable[..., ImportResult], dry_run: bool
+) -> ImportResult:
+    """Bring an earlier import up to date; a change made here since then is never written over."""
+    memory = engine.memory(earlier)
+    if memory.id in engine.index.same_text(text_hash(redact(new.content).text)):
+        return result(status="unchanged", memories=(memory.id,))
+    last = engine.journal.history(memory.id, 1)
+    if not last or (last[0]["actor"], last[0]["new_hash"]) != (new.origin, memory.content_hash):
+        return result(status="left", reasons=(f"{memory.id} was changed here since",))
+    if not dry_run:
+        update(engine, memory.id, {}, content=new.content, reason=new.reason, actor=new.origin)
+    return result(status="found" if dry_run else "taken", memories=(memory.id,))
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFile(f"{file} is not UTF-8 text.", "Save it as UTF-8.") from error
+    except OSError as error:
+        raise UnreadableFile(f"{file} cannot be read: {error.strerror}.", "Check the path.") from error
+
+
+# Earlier sessions
+
+
+def import_sessions(engine: Engine, found: Iterable[StoredSession], rules: Sequence[Rule]) -> Iterator[ImportResult]:
+    """Take sessions in, one after the other; give the oldest first, so that each goes on from the one before it."""
+    return (import_session(engine, stored, rules) for stored in found)
+
+
+def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:
+    """Record a session's transcript as if hooks had seen it, close the session and make its draft.
+
+    What is recorded is known by its id; a session that was read to its end ends with an event that names the content
+    it was read from.
+    """
+    result = partial(ImportResult, source=stored.client, place=stored.place)
+    known = engine.sessions.events(stored.session)
+    # An import alone leaves one start, its own.
+    if known and [event.call_id for event in known if event.kind is EventKind.START] != [_START_ID]:
+        return result(status="left", reasons=("its hooks recorded it while it ran",))
+    try:
+        transcript, digest = read_session(stored)
+    except ScrimshawError as error:
+        return result(status="left", reasons=(error.message,))
+    if not any(event.kind is EventKind.TOOL for event in transcript.events):
+        return result(status="left", reasons=("it holds no tool call",), skipped=transcript.skipped)
+    recorded = _record_session(engine, transcript, digest, known, rules)
+    memories, reasons = _draft_session(engine, stored.session)
+    status = "taken" if recorded or memories else "unchanged"
+    return result(status=status, events=recorded, memories=memories, reasons=reasons, skipped=transcript.skipped)
+
+
+def read_session(stored: StoredSession) -> tuple[Transcript, str]:
+    """The session with the events of its sub-agents in between, by time, and the SHA-256 of all that was read."""
+    texts = stored.read_texts()
+    parts = [stored.parse(text) for text in texts]
+    events = sorted((event for part in parts for event in part.events), key=lambda event: event.at)
+    skipped = sum(part.skipped for part in parts)
+    digest = hashlib.sha256()
+    for text in texts:
+        digest.update(text.encode("utf-8", "replace"))
+    return replace(parts[0], session=stored.session, events=tuple(events), skipped=skipped), digest.hexdigest()
+
+
+def _record_session(
+    engine: Engine, transcript: Transcript, digest: str, known: Sequence[RecordedEvent], rules: Sequence[Rule]
+) -> int:
+    """Record what is new, each event at its own time, and close the session; how many events that was."""
+    settings, end = engine.settings, f"{_EVENT_PREFIX}{digest}"
+    ids = {(event.kind, event.call_id) for event in known}
+    if (EventKind.END, end) in ids:
+        return 0
+    count = 0
+    for event in _events_as_reported(transcript, transcript.cwd or str(settings.project), end):
+        if (event.kind, event.call_id) in ids:
+            continue
+        if event.kind is EventKind.ANSWER:
+            (observation,) = make_answers(event, [event.output])
+        else:
+            extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
+            observation = make_observation(event, rules, process=0, extraction=extraction, drop_ratio=drop_ratio)
+        admit = partial(
+            working_memory.admit, now=event.at, settings=settings.session, event_decay=settings.features.event_decay
+        )
+        count += engine.sessions.observe(observation, admit, now=event.at, modulus=settings.session.counter_modulus)
+    engine.sessions.close(transcript.session, SessionState.COMPLETED, now=transcript.events[-1].at)
+    return count
+
+
+def _events_as_reported(transcript: Transcript, cwd: str, end: str) -> Iterator[Event]:
+    """The events that hooks would have reported; of sub-agents only the tool calls, as hooks do."""
+    first, last = transcript.events[0], transcript.events[-1]
+    start = Event(
+        kind=EventKind.START,
+        client=transcript.client,
+        session=transcript.session,
+        cwd=cwd,
+        at=first.at,
+        call_id=_START_ID,
+    )
+    yield start
+    for event in transcript.events:
+        ours = replace(event, session=transcript.session, cwd=cwd)
+        if event.kind is EventKind.TOOL:
+            yield ours
+        elif not event.agent:
+            yield replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
+    yield replace(start, kind=EventKind.END, at=last.at, call_id=end)
+
+
+def _draft_session(engine: Engine, session: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The memory that was made of a session, or why none was."""
+    if not engine.settings.features.drafts:
+        return (), ("drafts are switched off",)
+    try:
+        outcome = make_draft(engine, session)
+    except ScrimshawError as error:
+        return (), (error.message,)
+    if not outcome.memory_id:
+        return (), outcome.reasons
+    if outcome.status == "accepted":
+        # A session's memory fades within weeks of its day; taking it in today recalls it.
+        review.touch(engine, [engine.memory(outcome.memory_id)])
+    return (outcome.memory_id,), outcome.reasons

@@ -1,0 +1,198 @@
+"""What a client reports, in one shape whatever the client, and what is recorded of it once it is redacted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct, structs
+
+from scrimshaw.ingest.extract import extract
+from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
+from scrimshaw.ingest.rules import Rule
+from scrimshaw.ingest.tool_calls import ToolCall, describe_call
+from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
+
+# What is recorded of an event for later drafts; more of it is in the client's own transcript.
+RECORDED_CHARACTERS = 4_000
+SUBJECT_CHARACTERS = 500
+# A tool's output is judged by its head and tail: what lies between costs time and says little.
+READ_CHARACTERS = 64_000
+# A folder nearer to the root says too little to be cut off the paths below it.
+_LEAST_DEPTH = 2
+
+
+class Event(Struct, frozen=True, kw_only=True):
+    """One thing a client reports. Its text is raw: `make_observation` redacts it before anything is stored."""
+
+    kind: EventKind
+    client: str = ""
+    session: str = ""
+    #: Seconds since 1970; 0.0 for an event that happens now, or where a transcript does not say.
+    at: float = 0.0
+    cwd: str = ""
+    #: The path of the client's transcript, or empty.
+    transcript: str = ""
+    prompt: str = ""
+    #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name, which `tool_name` always has.
+    tool: str = ""
+    tool_name: str = ""
+    arguments: Mapping[str, Any] = {}
+    #: The tool's text; at a stop the agent's last words, at a compaction its summary where there is one.
+    output: str = ""
+    #: None where nothing says.
+    failed: bool | None = None
+    call_id: str = ""
+    #: At a start startup, resume, compact or clear; at a compaction auto, manual or maybe; at the end the reason.
+    occasion: str = ""
+    #: The sub-agent; empty for the main one.
+    agent: str = ""
+    #: The share of the context in use, 0..1.
+    context_used: float | None = None
+
+
+def add_call_id(event: Event, turn: str) -> Event:
+    """Give an event without `call_id` one made of what it says and of `turn`, the client's mark of the moment.
+
+    The same report delivered twice gets the same id.
+    """
+    if event.call_id:
+        return event
+    parts = (event.session, event.agent, event.kind.value, turn, event.occasion, event.tool_name, event.arguments)
+    content = repr((*parts, event.output, event.prompt))
+    return structs.replace(event, call_id=hash_text(content, "backslashreplace"))
+
+
+def hash_text(content: str, errors: str = "replace") -> str:
+    """24 hexadecimal digits that stand for a text."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, 3 ms, and most events bring an id
+
+    return hashlib.blake2b(content.encode("utf-8", errors), digest_size=12).hexdigest()
+
+
+def redact_names(event: Event) -> Event:
+    """The event with its ids and tool names redacted: they are stored as they are, whatever a client puts there."""
+    return structs.replace(
+        event,
+        session=redact(event.session).text,
+        agent=redact(event.agent).text,
+        call_id=redact(event.call_id).text,
+        tool=redact(event.tool).text,
+        tool_name=redact(event.tool_name).text,
+    )
+
+
+def make_observation(
+    event: Event, rules: Sequence[Rule], *, process: int, extraction: bool, drop_ratio: float = MOSTLY_REMOVED_RATIO
+) -> Observation:
+    """What is recorded of an event; everything in it has passed the redaction gate."""
+    call = redact_call(event) if event.kind is EventKind.TOOL else None
+    activity = describe_call(call) if call else None
+    text = redact("")
+    if extraction and activity:
+        text = _clip(f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}")
+    elif extraction:
+        text = _clip(event.prompt if event.kind is EventKind.PROMPT else event.output)
+    return Observation(
+        session=event.session,
+        kind=event.kind,
+        text=text,
+        client=event.client,
+        process=process,
+        call_id=event.call_id,
+        tool=event.tool,
+        path=activity.path if activity and extraction else "",
+        failed=activity.failed if activity else None,
+        item=_extract_item(event, call, rules, drop_ratio) if call and extraction else None,
+        task=text if event.kind is EventKind.PROMPT and extraction and not event.agent else None,
+        context_used=event.context_used,
+    )
+
+
+def make_answers(event: Event, texts: Sequence[str]) -> list[Observation]:
+    """What the agent said, each text once however often a transcript is read."""
+    return [
+        Observation(
+            session=event.session,
+            kind=EventKind.ANSWER,
+            text=_clip(text),
+            client=event.client,
+            call_id=hash_text(text),
+        )
+        for text in texts
+    ]
+
+
+def redacted_classes(observation: Observation) -> tuple[str, ...]:
+    """The classes of what the redaction gate removed from an observation, sorted."""
+    item = observation.item.text.text if observation.item else ""
+    return tuple(sorted(set(re.findall(r"\[REDACTED:([a-z0-9-]+)\]", f"{observation.text.text} {item}"))))
+
+
+def redact_call(event: Event) -> ToolCall:
+    """The tool call of an event as rules see it: redacted, long output cut to its ends, paths below its `cwd` relative.
+
+    Records travel to other machines, where the folder has another name.
+    """
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return redact(_make_relative(_cut_middle(value), event.cwd)).text
+        if isinstance(value, Mapping):
+            return {str(key): clean(each) for key, each in value.items()}
+        if isinstance(value, list | tuple):
+            return [clean(each) for each in value]
+        return value
+
+    return ToolCall(
+        tool=event.tool,
+        arguments=clean(event.arguments),
+        output=clean(event.output),
+        failed=event.failed,
+        call_id=event.call_id,
+    )
+
+
+def _extract_item(event: Event, call: ToolCall, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:
+    found = extract(call, rules)
+    if found is None or not found.text.strip():
+        return None
+    before = redact(_cut_middle(event.output))
+    if is_mostly_removed(before, drop_ratio):
+        return None
+    return NewItem(
+        text=redact(found.text),
+        kind=ItemKind(found.kind),
+        attention=found.attention,
+        path=redact(found.path).text,
+        source=ItemSource(
+            source_tool=event.tool_name or event.tool,
+            source_call_id=event.call_id,
+            extraction_rule_id=found.rule_id,
+            redaction_applied=bool(before.spans) or "[REDACTED:" in found.text,
+            trust=Trust.WEB if event.tool == "Web" else Trust.TOOL,
+        ),
+    )
+
+
+def _clip(text: str) -> Redacted:
+    """The start of a text, redacted before it is cut: half a secret looks like none."""
+    return redact(redact(_cut_middle(text)).text[:RECORDED_CHARACTERS])
+
+
+def _make_relative(text: str, folder: str) -> str:
+    folder = folder.rstrip("/\\")
+    if folder.count("/") + folder.count("\\") < _LEAST_DEPTH or folder not in text:
+        return text
+    below = re.sub(rf"{re.escape(folder)}[/\\](?=[\w.~-])", "", text)
+    return re.sub(rf"{re.escape(folder)}(?![\w.-])", ".", below)
+
+
+def _cut_middle(text: str) -> str:
+    """The head and the tail of a long text, cut at line ends so that no secret is cut in two."""
+    if len(text) <= READ_CHARACTERS:
+        return text
+    half = READ_CHARACTERS // 2
+    head, tail = text[:half], text[-half:]
+    return f"{head[: head.rfind(chr(10)) + 1] or head}\n[...]\n{tail[tail.find(chr(10)) + 1 :]}"

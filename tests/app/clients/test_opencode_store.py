@@ -1,0 +1,120 @@
+"""OpenCode's sessions, read out of its database and out of the tree of JSON files it had before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+
+from scrimshaw.app.clients import all_clients
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest.transcripts import StoredSession
+
+SESSIONS = [("ses_2", "ses_1", "/p", 3000), ("ses_1", None, "/p", 1500)]
+MESSAGES = [
+    ("ses_1", "msg_1", {"id": "msg_1", "role": "user"}),
+    ("ses_1", "msg_2", {"id": "msg_2", "role": "assistant"}),
+]
+PARTS = [
+    ("ses_1", "msg_1", "prt_1", {"type": "text", "text": "why?"}),
+    ("ses_1", "msg_2", "prt_2", {"type": "text", "text": "because"}),
+    ("ses_1", "msg_2", "prt_3", {"type": "text", "text": "so"}),
+]
+TABLES = """
+CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER);
+CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT);
+"""
+
+
+def in_database(folder: Path) -> None:
+    connection = apsw.Connection(str(folder / "opencode.db"))
+    connection.execute(TABLES)
+    connection.executemany("INSERT INTO session VALUES (?, ?, ?, ?)", SESSIONS)
+    for number, (session, message, about) in enumerate(MESSAGES):
+        row = (message, session, number, json.dumps(about))
+        connection.execute("INSERT INTO message VALUES (?, ?, ?, ?)", row)
+    for session, message, part, about in PARTS:
+        connection.execute("INSERT INTO part VALUES (?, ?, ?, ?)", (part, message, session, json.dumps(about)))
+    connection.close()
+
+
+def put(path: Path, value: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value))
+
+
+def in_tree(folder: Path) -> None:
+    tree = folder / "storage"
+    for name, parent, directory, created in SESSIONS:
+        about = {"id": name, "parentID": parent, "directory": directory, "time": {"created": created}}
+        put(tree / f"session/project/{name}.json", about)
+    for session, message, told in MESSAGES:
+        put(tree / f"message/{session}/{message}.json", told)
+    for _, message, part, told in PARTS:
+        put(tree / f"part/{message}/{part}.json", told)
+
+
+@pytest.fixture(params=[in_database, in_tree])
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """OpenCode's data folder, in both ways of keeping it."""
+    fill: Callable[[Path], None] = request.param
+    fill(tmp_path)
+    return tmp_path
+
+
+def sessions_in(folder: Path) -> list[StoredSession]:
+    return all_clients()["opencode"].sessions_at(folder)
+
+
+def exported(stored: StoredSession) -> list[dict[str, Any]]:
+    return [json.loads(text) for text in stored.read_texts()]
+
+
+def test_a_session_comes_with_those_that_it_started(folder: Path) -> None:
+    (stored,) = sessions_in(folder)
+    assert (stored.session, stored.place, stored.began) == ("ses_1", f"{folder}#ses_1", 1.5)
+    own, started = exported(stored)
+    assert started == {"info": {"id": "ses_2", "parentID": "ses_1", "directory": "/p"}, "messages": []}
+    assert own["info"] == {"id": "ses_1", "parentID": "", "directory": "/p"}
+    assert [message["info"]["role"] for message in own["messages"]] == ["user", "assistant"]
+    assert [[part["text"] for part in message["parts"]] for message in own["messages"]] == [
+        ["why?"],
+        ["because", "so"],
+    ]
+
+
+def test_a_folder_that_holds_none_has_none(tmp_path: Path) -> None:
+    assert sessions_in(tmp_path) == []
+
+
+def test_files_that_are_no_sessions_are_left_out(tmp_path: Path) -> None:
+    tree = tmp_path / "storage/session/project"
+    put(tree / "a.json", {"id": "ses_9", "time": "soon"})
+    put(tree / "b.json", ["no object"])
+    put(tree / "c.json", {"id": 7})
+    (tree / "d.json").write_bytes(b"{half")
+    (tree / "e.json").mkdir()
+    assert [(stored.session, stored.began) for stored in sessions_in(tmp_path)] == [("ses_9", 0.0)]
+
+
+@pytest.mark.parametrize("data", ["{half", "[1]", '"text"'])
+def test_a_message_that_is_no_object_is_exported_as_an_empty_one(tmp_path: Path, data: str) -> None:
+    in_database(tmp_path)
+    connection = apsw.Connection(str(tmp_path / "opencode.db"))
+    connection.execute("UPDATE message SET data = ?", (data,))
+    connection.close()
+    own, _ = exported(sessions_in(tmp_path)[0])
+    assert [message["info"] for message in own["messages"]] == [{}, {}]
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but long enough to be one" * 99, b""])
+def test_a_database_that_cannot_be_read_says_what_to_do(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "opencode.db").write_bytes(content)
+    with pytest.raises(UnreadableFile, match=r"opencode\.db cannot be read: ") as caught:
+        sessions_in(tmp_path)
+    assert "opencode export" in caught.value.hint

@@ -1,0 +1,501 @@
+"""`scrimshaw setup` on a home and a project of its own: what each client's files hold before, between and after."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.command_line import Cli, command_line
+
+from scrimshaw.app.clients import CLIENT_NAMES, all_clients
+from scrimshaw.app.clients.client import Programs, Scope
+from scrimshaw.app.setup import plan
+from scrimshaw.errors import ConfigError, Conflict
+
+OURS = Programs(server="/opt/my tools/scrimshaw", hook="/opt/my tools/scrimshaw-hook")
+
+# Client -> its files below a project (p) or a home (h), the usual scope first.
+FILES = {
+    "claude": (
+        ["p/.mcp.json", "p/.claude/settings.json"],
+        ["h/.claude.json", "h/.claude/settings.json"],
+    ),
+    "codex": (["p/.codex/config.toml", "p/.codex/hooks.json"], ["h/.codex/config.toml", "h/.codex/hooks.json"]),
+    "opencode": (
+        ["p/opencode.json", "p/.opencode/plugin/scrimshaw.js"],
+        ["h/.config/opencode/opencode.json", "h/.config/opencode/plugin/scrimshaw.js"],
+    ),
+    "gemini": (["p/.gemini/settings.json"], ["h/.gemini/settings.json"]),
+    "qwen": (["p/.qwen/settings.json"], ["h/.qwen/settings.json"]),
+    "copilot": (["h/.copilot/mcp-config.json", "h/.copilot/hooks/scrimshaw.json"],),
+    "cline": (
+        [
+            "h/.cline/data/settings/cline_mcp_settings.json",
+            "h/.cline/hooks/PostToolUse",
+            "h/.cline/hooks/PreCompact",
+            "h/.cline/hooks/TaskCancel",
+            "h/.cline/hooks/TaskComplete",
+            "h/.cline/hooks/TaskResume",
+            "h/.cline/hooks/TaskStart",
+            "h/.cline/hooks/UserPromptSubmit",
+        ],
+    ),
+    "cursor": (["p/.cursor/mcp.json", "p/.cursor/hooks.json"], ["h/.cursor/mcp.json", "h/.cursor/hooks.json"]),
+}
+PLACES = [(client, Scope(scope)) for client in FILES for scope in all_clients()[client].scopes]
+SHARED = [
+    (client, scope, file)
+    for client, scope in PLACES
+    for file in FILES[client][all_clients()[client].scopes.index(scope)]
+    if file.endswith((".json", ".toml"))
+]
+
+FOREIGN = {
+    ".json": b'{"theme":"dark",\r\n\r\n "mcpServers":{"other":{"command":"x", "args":["a","b"]}},'
+    b' "mcp":{"o":{"type":"remote"}},'
+    b'\r\n "hooks":{"Stop":[{"hooks":[{"type":"command","command":"say done"}]}], "Mine":[]},"n":1.50}',
+    ".toml": b'# mine\nmodel = "x"   # why\n\n[mcp_servers.other]\ncommand = "y"\n\n\n[tools]\nweb = true\n',
+}
+BROKEN = {".json": b'{\n  "a": 1,,\n}', ".toml": b"a = 1\nb = = 2\n"}
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a home `h` and a project with a memory `p`, on a machine without clients."""
+    (tmp_path / "h").mkdir()
+    (tmp_path / "p/.scrimshaw/memories").mkdir(parents=True)
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("HOME", str(tmp_path / "h"))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path / "h"))
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    monkeypatch.chdir(tmp_path / "p")
+    monkeypatch.setattr(plan, "find_programs", lambda: OURS)
+    return tmp_path
+
+
+@pytest.fixture
+def cli(root: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return command_line(capsys)
+
+
+def tree(root: Path) -> dict[str, bytes]:
+    """All files below the home and the project but those of the memory itself."""
+    found = (path for path in root.rglob("*") if path.is_file() and ".scrimshaw" not in path.parts)
+    return {path.relative_to(root).as_posix(): path.read_bytes() for path in found}
+
+
+def put(root: Path, file: str, content: bytes) -> None:
+    (root / file).parent.mkdir(parents=True, exist_ok=True)
+    (root / file).write_bytes(content)
+
+
+def test_the_table_names_every_client() -> None:
+    assert set(FILES) == set(CLIENT_NAMES)
+    assert [len(FILES[name]) for name in CLIENT_NAMES] == [len(client.scopes) for client in all_clients().values()]
+
+
+@pytest.mark.parametrize(("client", "scope"), PLACES)
+def test_fresh_files_come_once_and_go(cli: Cli, root: Path, client: str, scope: Scope) -> None:
+    files = FILES[client][all_clients()[client].scopes.index(scope)]
+    arguments = ("setup", client, "--scope", scope, "--yes", "--json")
+    first, made, again = cli(*arguments), tree(root), cli(*arguments)
+    assert (first.code, sorted(made)) == (0, sorted(files))
+    assert {file["action"] for file in first.json["files"]} == {"create"}
+    assert again.json["files"] == []
+    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert tree(root) == {}
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_the_usual_scope_is_the_first(cli: Cli, root: Path, client: str) -> None:
+    cli("setup", client, "--yes")
+    assert sorted(tree(root)) == sorted(FILES[client][0])
+
+
+@pytest.mark.parametrize(("client", "scope", "file"), SHARED)
+def test_what_others_wrote_stays_and_comes_back_to_the_byte(
+    cli: Cli, root: Path, client: str, scope: Scope, file: str
+) -> None:
+    content = FOREIGN[Path(file).suffix]
+    put(root, file, content)
+    assert cli("setup", client, "--scope", scope, "--yes").code == 0
+    changed = (root / file).read_bytes()
+    assert changed != content
+    assert (root / f"{file}.before-scrimshaw").read_bytes() == content
+    if file.endswith(".json"):
+        assert set(json.loads(changed)) - {"version", "$schema"} == set(json.loads(content))
+        assert list(json.loads(changed))[:5] == list(json.loads(content))
+    assert b"say done" in changed or b"# why" in changed
+    assert cli("setup", client, "--scope", scope, "--yes", "--json").json["files"] == []
+    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert tree(root) == {file: content}
+
+
+@pytest.mark.parametrize(("client", "scope", "file"), SHARED)
+def test_what_changed_since_stays_when_ours_goes(cli: Cli, root: Path, client: str, scope: Scope, file: str) -> None:
+    put(root, file, FOREIGN[Path(file).suffix])
+    cli("setup", client, "--scope", scope, "--yes")
+    text = (root / file).read_text()
+    newer = text.replace('"dark"', '"light"').replace("web = true", "web = false")
+    (root / file).write_text(newer, newline="")
+    assert cli("setup", client, "--remove", "--yes").code == 0
+    rest = (root / file).read_text()
+    assert "light" in rest or "web = false" in rest
+    assert "other" in rest
+    assert "scrimshaw" not in rest
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_dry_run_and_a_missing_answer_write_nothing(cli: Cli, root: Path, client: str) -> None:
+    shown = cli("setup", client, "--dry-run")
+    assert (shown.code, "Nothing was written" in shown.out) == (0, True)
+    assert "+" in shown.out
+    refused = cli("setup", client)
+    assert (refused.code, "--yes" in refused.err) == (1, True)
+    assert tree(root) == {}
+
+
+@pytest.mark.parametrize(("client", "scope", "file"), SHARED)
+@pytest.mark.parametrize("removal", [(), ("--remove",)])
+def test_a_broken_file_is_named_and_nothing_is_written(
+    cli: Cli, root: Path, client: str, scope: Scope, file: str, removal: tuple[str, ...]
+) -> None:
+    put(root, file, BROKEN[Path(file).suffix])
+    done = cli("setup", client, "--scope", scope, "--yes", *removal)
+    assert done.code == 2
+    assert str(root / file) in done.err.replace("\n", "")
+    assert ":2:" in done.err or "line 2" in done.err
+    assert tree(root) == {file: BROKEN[Path(file).suffix]}
+
+
+def hooks_of(client: str, root: Path) -> dict[str, Any]:
+    """The handler of each event, as the client's file holds it."""
+    for file in FILES[client][0]:
+        if file.endswith(".json") and (hooks := json.loads((root / file).read_bytes()).get("hooks")):
+            return {event: handler(elements) for event, elements in hooks.items()}
+    return {}
+
+
+def handler(elements: list[Any]) -> Any:
+    (element,) = elements
+    return element["hooks"][0] if "hooks" in element else element
+
+
+@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "qwen", "copilot", "cursor"])
+def test_every_event_that_is_asked_for_is_understood(cli: Cli, root: Path, client: str) -> None:
+    cli("setup", client, "--yes")
+    hooks = hooks_of(client, root)
+    assert len(hooks) >= 6
+    for event, found in hooks.items():
+        command = found.get("bash") or found["command"]
+        hint = event if client == "copilot" else ""
+        assert command == f"'/opt/my tools/scrimshaw-hook' {client}{f' {hint}' if hint else ''}"
+        payload = {"hook_event_name": event, "prompt": "p", "tool_name": "Read", "toolName": "view"}
+        payload |= {"session_id": "s", "sessionId": "s", "conversation_id": "s"}
+        assert all_clients()[client].parse_payload(payload, hint), event
+
+
+def test_every_cline_hook_is_understood_and_can_be_run(cli: Cli, root: Path) -> None:
+    cli("setup", "cline", "--yes")
+    for file in FILES["cline"][0][1:]:
+        path = root / file
+        section = path.name[0].lower() + path.name[1:]
+        payload = {"taskId": "t", section: {"prompt": "p", "toolName": "read_file"}}
+        assert all_clients()["cline"].parse_payload(payload, path.name), path.name
+        assert os.access(path, os.X_OK)
+        assert path.read_text().endswith(f"exec '/opt/my tools/scrimshaw-hook' cline {path.name}\n")
+
+
+@pytest.mark.parametrize(
+    ("client", "key", "patience"),
+    [
+        ("claude", "timeout", 5),
+        ("codex", "timeout", 5),
+        ("gemini", "timeout", 5000),
+        ("qwen", "timeout", 5000),
+        ("copilot", "timeoutSec", 5),
+        ("cursor", "timeout", 5),
+    ],
+)
+def test_timeouts_are_in_the_clients_own_unit(cli: Cli, root: Path, client: str, key: str, patience: int) -> None:
+    cli("setup", client, "--yes")
+    found = {event: each[key] for event, each in hooks_of(client, root).items()}
+    if client == "codex":
+        assert found.pop("SessionEnd") == 3
+    assert set(found.values()) == {patience}
+
+
+def test_only_claude_may_go_on_without_an_answer_and_only_where_there_is_none(cli: Cli, root: Path) -> None:
+    for client in ("claude", "codex", "gemini", "qwen"):
+        cli("setup", client, "--yes")
+        beside = {event for event, each in hooks_of(client, root).items() if each.get("async")}
+        assert beside == ({"PostToolUse", "PostToolUseFailure", "SubagentStop"} if client == "claude" else set())
+
+
+SERVER = {"command": OURS.server, "args": ["serve"]}
+
+
+@pytest.mark.parametrize(
+    ("client", "file", "key", "entry"),
+    [
+        ("claude", "p/.mcp.json", "mcpServers", SERVER),
+        ("opencode", "p/opencode.json", "mcp", {"type": "local", "command": [OURS.server, "serve"], "enabled": True}),
+        ("gemini", "p/.gemini/settings.json", "mcpServers", {**SERVER, "trust": True}),
+        ("qwen", "p/.qwen/settings.json", "mcpServers", {**SERVER, "trust": True}),
+        ("copilot", "h/.copilot/mcp-config.json", "mcpServers", {"type": "local", **SERVER, "tools": ["*"]}),
+        ("cline", "h/.cline/data/settings/cline_mcp_settings.json", "mcpServers", {**SERVER, "timeout": 60}),
+        ("cursor", "p/.cursor/mcp.json", "mcpServers", SERVER),
+    ],
+)
+def test_the_server_entry(cli: Cli, root: Path, client: str, file: str, key: str, entry: dict[str, Any]) -> None:
+    cli("setup", client, "--yes")
+    assert json.loads((root / file).read_bytes())[key] == {"scrimshaw": entry}
+
+
+def test_codex_requires_the_server_in_a_project_but_not_everywhere(cli: Cli, root: Path) -> None:
+    for scope in Scope:
+        cli("setup", "codex", "--yes", "--scope", scope)
+    entries = [tomllib.loads((root / file).read_text())["mcp_servers"] for file, _ in FILES["codex"]]
+    assert entries == [{"scrimshaw": {**SERVER, "required": True}}, {"scrimshaw": SERVER}]
+
+
+def test_opencode_gets_the_plugin_with_the_full_path(cli: Cli, root: Path) -> None:
+    cli("setup", "opencode", "--yes")
+    plugin = (root / "p/.opencode/plugin/scrimshaw.js").read_text()
+    assert 'const COMMAND = ["/opt/my tools/scrimshaw-hook", "opencode"]' in plugin
+
+
+def test_a_foreign_server_of_our_name_is_not_touched(cli: Cli, root: Path) -> None:
+    content = b'{"mcpServers": {"scrimshaw": {"command": "node", "args": ["x.js"]}}}'
+    put(root, "p/.mcp.json", content)
+    assert cli("setup", "claude", "--yes").code == 1
+    assert cli("setup", "claude", "--yes", "--remove").code == 0
+    assert tree(root) == {"p/.mcp.json": content}
+
+
+def test_a_foreign_hook_of_cline_is_left_alone(cli: Cli, root: Path) -> None:
+    file = "h/.cline/hooks/PostToolUse"
+    put(root, file, b"#!/bin/sh\nlint\n")
+    refused = cli("setup", "cline", "--yes")
+    assert (refused.code, "scrimshaw-hook cline" in refused.err.replace("\n", " ")) == (1, True)
+    assert list(tree(root)) == [file]
+    shared = b"#!/bin/sh\ntee >(lint) | scrimshaw-hook cline PostToolUse\n"
+    put(root, file, shared)
+    assert cli("setup", "cline", "--yes").code == 0
+    assert cli("setup", "cline", "--yes", "--remove").code == 0
+    assert tree(root) == {file: shared}
+
+
+def test_an_entry_that_was_there_before_setup_goes_too(cli: Cli, root: Path) -> None:
+    put(root, "p/.mcp.json", b'{"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}, "a": 1}')
+    cli("setup", "claude", "--yes")
+    cli("setup", "claude", "--yes", "--remove")
+    assert json.loads((root / "p/.mcp.json").read_bytes()) == {"a": 1}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
+def test_a_link_stays_a_link_and_a_private_file_private(cli: Cli, root: Path) -> None:
+    put(root, "dotfiles/claude.json", b'{"key": "private"}')
+    (root / "dotfiles/claude.json").chmod(0o600)
+    (root / "h/.claude.json").symlink_to(root / "dotfiles/claude.json")
+    cli("setup", "claude", "--scope", "user", "--yes")
+    assert (root / "h/.claude.json").is_symlink()
+    assert b"scrimshaw" in (root / "dotfiles/claude.json").read_bytes()
+    for file in ("dotfiles/claude.json", "h/.claude.json.before-scrimshaw"):
+        assert stat.S_IMODE((root / file).stat().st_mode) == 0o600
+
+
+def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path) -> None:
+    edits = all_clients()["claude"].setup_files(root / "p", Scope.PROJECT, OURS)
+    change = next(plan.plan_additions(edits, root / "p"))
+    put(root, "p/.mcp.json", b"{}")
+    with pytest.raises(Conflict, match="meanwhile"):
+        plan.apply_change(change)
+    assert (root / "p/.mcp.json").read_bytes() == b"{}"
+
+
+def test_the_copy_is_of_the_file_before_ours_came(cli: Cli, root: Path) -> None:
+    copy = root / "p/.mcp.json.before-scrimshaw"
+    put(root, "p/.mcp.json", b'{"a": 1}')
+    cli("setup", "claude", "--yes")
+    (root / "p/.mcp.json").write_bytes((root / "p/.mcp.json").read_bytes().replace(b"/opt/my tools", b"/older"))
+    cli("setup", "claude", "--yes")
+    assert copy.read_bytes() == b'{"a": 1}'
+    put(root, "p/.mcp.json", b'{"a": 2}')
+    cli("setup", "claude", "--yes")
+    assert copy.read_bytes() == b'{"a": 2}'
+
+
+def test_all_means_what_is_installed(cli: Cli, root: Path) -> None:
+    none = cli("setup", "all", "--yes")
+    assert (none.code, tree(root)) == (1, {})
+    (root / "h/.cursor").mkdir()
+    (root / "bin/codex").write_text("#!/bin/sh\n")
+    (root / "bin/codex").chmod(0o755)
+    done = cli("setup", "all", "--yes", "--json")
+    assert done.json["clients"] == ["codex", "cursor"]
+    assert any("/hooks" in advice for advice in done.json["advice"])
+    assert sorted(tree(root)) == sorted(["bin/codex", *FILES["codex"][0], *FILES["cursor"][0]])
+    assert cli("setup", "all", "--remove", "--yes").code == 0
+    assert list(tree(root)) == ["bin/codex"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ((), 2),
+        (("emacs",), 2),
+        (("claude", "--export-plugin", "x"), 2),
+        (("--export-plugin", "x", "--remove"), 2),
+        (("claude", "--scope", "world"), 2),
+        (("copilot", "--scope", "project"), 1),
+    ],
+)
+def test_what_makes_no_sense_is_refused(cli: Cli, root: Path, arguments: tuple[str, ...], code: int) -> None:
+    assert cli("setup", *arguments, "--yes").code == code
+    assert tree(root) == {}
+
+
+class TestPrograms:
+    @pytest.fixture
+    def scripts(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Path]:
+        def make(name: str) -> Path:
+            folder = tmp_path / name
+            folder.mkdir()
+            for program in ("scrimshaw", "scrimshaw-hook"):
+                (folder / program).write_text("#!/bin/sh\n")
+                (folder / program).chmod(0o755)
+            return folder
+
+        monkeypatch.setattr(sys, "argv", [str(tmp_path / "elsewhere/scrimshaw")])
+        return make
+
+    def test_are_those_beside_the_interpreter(
+        self, scripts: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        folder = scripts("bin")
+        monkeypatch.setattr("sysconfig.get_path", lambda name: str(folder))
+        found = plan.find_programs()
+        assert (found.server, found.hook) == (str(folder / "scrimshaw"), str(folder / "scrimshaw-hook"))
+
+    def test_or_beside_the_program_that_runs(
+        self, scripts: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    ) -> None:
+        monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / "none"))
+        folder = scripts("elsewhere")
+        assert plan.find_programs().server == str(folder / "scrimshaw")
+
+    def test_but_never_shims(self, scripts: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
+        folder = scripts("shims")
+        monkeypatch.setattr("sysconfig.get_path", lambda name: str(folder))
+        with pytest.raises(ConfigError, match="There is no scrimshaw"):
+            plan.find_programs()
+
+
+class TestDoctor:
+    @pytest.fixture(autouse=True)
+    def memory(self, cli: Cli) -> None:
+        assert cli("init").code == 0
+
+    @staticmethod
+    def finding(cli: Cli, name: str) -> dict[str, str] | None:
+        found = [each for each in cli("doctor", "--json").json["findings"] if each["name"] == name]
+        return found[0] if found else None
+
+    def test_says_nothing_of_clients_that_are_not_there(self, cli: Cli) -> None:
+        assert not any(self.finding(cli, name) for name in CLIENT_NAMES)
+
+    def test_tells_of_a_client_that_is_not_connected(self, cli: Cli, root: Path) -> None:
+        (root / "h/.gemini").mkdir()
+        found = self.finding(cli, "gemini")
+        assert found
+        assert (found["verdict"], found["fix"]) == ("note", "Run `scrimshaw setup gemini`.")
+
+    @pytest.fixture
+    def server(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """A server program that is there."""
+        program = root / "bin/scrimshaw"
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+        monkeypatch.setattr(plan, "find_programs", lambda: Programs(server=str(program), hook=OURS.hook))
+        return program
+
+    def test_tells_a_sound_connection_from_one_whose_program_is_gone(self, cli: Cli, server: Path) -> None:
+        cli("setup", "claude", "--yes")
+        sound = self.finding(cli, "claude")
+        assert sound
+        assert sound["verdict"] == "ok"
+        server.unlink()
+        lost = self.finding(cli, "claude")
+        assert lost
+        assert (lost["verdict"], lost["fix"]) == ("problem", "Run `scrimshaw setup claude --scope project`.")
+        assert cli("doctor").code == 1
+
+    def test_tells_of_missing_parts_and_of_broken_files(self, cli: Cli, root: Path, server: Path) -> None:
+        cli("setup", "cursor", "--yes")
+        (root / "p/.cursor/mcp.json").write_bytes(b"{")
+        broken = self.finding(cli, "cursor")
+        assert broken
+        assert (broken["verdict"], "mcp.json:1" in broken["detail"]) == ("problem", True)
+        (root / "p/.cursor/mcp.json").unlink()
+        partial = self.finding(cli, "cursor")
+        assert partial
+        assert (partial["verdict"], "mcp.json" in partial["detail"]) == ("note", True)
+
+    def test_tells_whether_codex_trusts_the_hooks(self, cli: Cli, root: Path, server: Path) -> None:
+        cli("setup", "codex", "--yes")
+        untrusted = self.finding(cli, "codex")
+        assert untrusted
+        assert (untrusted["verdict"], "/hooks" in untrusted["detail"]) == ("note", True)
+        key = f"{(root / 'p/.codex/hooks.json').resolve()}:stop:0:0"
+        put(root, "h/.codex/config.toml", f"[hooks.state.{json.dumps(key)}]\ntrusted_hash = 'x'\n".encode())
+        trusted = self.finding(cli, "codex")
+        assert trusted
+        assert trusted["verdict"] == "ok"
+
+    def test_goes_on_without_knowing_its_own_programs(self, cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail() -> Programs:
+            raise ConfigError("no programs", "install")
+
+        monkeypatch.setattr(plan, "find_programs", fail)
+        found = self.finding(cli, "clients")
+        assert found
+        assert found["verdict"] == "note"
+
+
+class TestExport:
+    FILES = (
+        ".claude-plugin/plugin.json",
+        ".claude-plugin/marketplace.json",
+        "hooks/hooks.json",
+        ".mcp.json",
+        "gemini/gemini-extension.json",
+        "gemini/hooks/hooks.json",
+    )
+
+    def test_writes_a_plugin_and_an_extension_for_any_machine(self, cli: Cli, root: Path) -> None:
+        first = cli("setup", "--export-plugin", str(root / "out"), "--yes")
+        again = cli("setup", "--export-plugin", str(root / "out"), "--yes", "--json")
+        assert (first.code, again.json["files"]) == (0, [])
+        assert sorted(tree(root)) == sorted(f"out/{name}" for name in self.FILES)
+        files = {name: json.loads((root / "out" / name).read_bytes()) for name in self.FILES}
+        assert not any(str(root) in json.dumps(each) or "/opt" in json.dumps(each) for each in files.values())
+        claude, gemini = files["hooks/hooks.json"]["hooks"], files["gemini/hooks/hooks.json"]["hooks"]
+        assert handler(claude["SessionStart"])["command"] == "scrimshaw-hook claude"
+        assert handler(gemini["SessionStart"])["timeout"] == 5000
+        assert files[".mcp.json"]["mcpServers"] == files["gemini/gemini-extension.json"]["mcpServers"]
+        assert files[".claude-plugin/marketplace.json"]["plugins"][0]["name"] == "scrimshaw"
+
+    def test_has_the_hooks_that_setup_writes(self, cli: Cli, root: Path) -> None:
+        cli("setup", "--export-plugin", str(root / "out"), "--yes")
+        cli("setup", "claude", "--yes")
+        exported = json.loads((root / "out/hooks/hooks.json").read_bytes())["hooks"]
+        assert set(exported) == set(json.loads((root / "p/.claude/settings.json").read_bytes())["hooks"])

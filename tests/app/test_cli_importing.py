@@ -1,0 +1,212 @@
+"""`init --import`, `import` and `export` on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.app.command_line import Cli, command_line
+from tests.app.test_cli_process import on_a_terminal
+from tests.app.test_importing_sessions import SECRET, put_session
+
+from scrimshaw.app.cli import importing
+from scrimshaw.app.importing import ImportPlan, source_names
+from scrimshaw.engine.importers import ImportResult
+
+STYLE = "# Shop\n\n## Style\n\n- Always use tabs in Makefiles and spaces everywhere else; lines end at 120 letters.\n"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    return tmp_path / "user"
+
+
+@pytest.fixture
+def project(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with a guidance file and one earlier session; the working folder."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "CLAUDE.md").write_text(STYLE, encoding="utf-8")
+    put_session(home, folder, "s-1")
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(Path, "home", lambda: home)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(home / ".scrimshaw"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    return folder
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return command_line(capsys)
+
+
+@pytest.fixture
+def memory(cli: Cli) -> Cli:
+    """The same with a memory that holds what there was."""
+    assert cli("init", "--import").code == 0
+    return cli
+
+
+def test_init_takes_in_what_exists_when_told_to(cli: Cli) -> None:
+    done = cli("init", "--import", "--json")
+    assert (done.code, done.err) == (0, "")
+    assert (done.json["imported"]["counts"], done.json["imported"]["memories"]) == ({"taken": 2}, 2)
+    assert cli("search", "gettext catalogues", "--json").json["hits"][0]["memory"]["type"] == "session"
+
+
+@pytest.mark.parametrize("arguments", [("--no-import",), ()])
+def test_init_without_a_terminal_takes_nothing_and_asks_nothing(cli: Cli, arguments: tuple[str, ...]) -> None:
+    done = cli("init", *arguments, "--json")
+    assert (done.code, done.json["imported"]) == (0, None)
+    assert done.json["sources"][0]["memories"] == 0
+
+
+@pytest.mark.parametrize(("answer", "memories"), [(b"y\n", 2), (b"n\n", 0)])
+def test_init_asks_a_person(project: Path, answer: bytes, memories: int, cli: Cli) -> None:
+    code, seen = on_a_terminal(["init"], answer)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen)
+    assert code == 0
+    assert "claude  1" in plain
+    assert "instructions  1" in plain
+    assert cli("stats", "--json").json["total"] == memories
+
+
+def test_init_asks_nothing_where_nothing_is_found(project: Path, home: Path) -> None:
+    (project / "CLAUDE.md").unlink()
+    for file in home.rglob("*.jsonl"):
+        file.unlink()
+    code, seen = on_a_terminal(["init"])
+    assert code == 0
+    assert "Start with" not in seen
+
+
+def test_import_tells_what_it_took_and_why_it_left_something(cli: Cli) -> None:
+    cli("init")
+    done = cli("import", "all")
+    assert done.code == 0
+    assert "taken  claude" in done.out
+    assert "guidance/claude-style" in done.out
+    assert done.out.splitlines()[-1] == "2 taken; 11 events, 2 memories"
+    again = cli("import", "all", "--json").json
+    assert (again["counts"], again["events"], again["interrupted"]) == ({"unchanged": 2}, 0, False)
+
+
+def test_a_dry_run_says_what_would_be_taken(cli: Cli) -> None:
+    cli("init")
+    done = cli("import", "all", "--dry-run", "--json").json
+    assert (done["counts"], done["vectors"]) == ({"found": 2}, None)
+    assert cli("stats", "--json").json["total"] == 0
+
+
+def test_a_client_and_a_file(cli: Cli, home: Path, tmp_path: Path) -> None:
+    cli("init")
+    elsewhere = put_session(home, tmp_path / "elsewhere", "s-2")
+    done = cli("import", "claude", str(elsewhere), "--json").json
+    assert [Path(each["place"]) for each in done["taken"]] == [elsewhere]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        (("nonsense",), 1, "basic-memory"),
+        (("serena",), 1, "scan"),
+        (("claude", "not-there"), 1, "not-there"),
+        ((), 2, "source"),
+    ],
+)
+def test_what_cannot_be_imported_is_said(cli: Cli, arguments: tuple[str, ...], code: int, told: str) -> None:
+    cli("init")
+    done = cli("import", *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert told in done.err
+
+
+def test_without_a_memory_there_is_nothing_to_import_into(cli: Cli) -> None:
+    assert cli("import", "all").code == 2
+
+
+def test_ctrl_c_tells_what_was_done_and_how_to_go_on(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def cut_short() -> Iterator[ImportResult]:
+        yield ImportResult(source="claude", place="one", status="taken", events=5)
+        raise KeyboardInterrupt
+
+    cli("init")
+    monkeypatch.setattr(importing, "plan_import", lambda engine, request: ImportPlan(total=2, work=cut_short()))
+    done = cli("import", "all")
+    assert done.code == 1
+    assert "1 taken; 5 events" in done.out
+    assert "again" in done.err
+
+
+def test_help_names_every_source_and_an_example(cli: Cli) -> None:
+    text = " ".join(cli("import", "--help").out.replace("│", " ").split())
+    assert all(name in text for name in source_names())
+    assert "scrimshaw import transcripts" in text
+
+
+# Export
+
+
+def test_export_as_markdown(memory: Cli, tmp_path: Path, project: Path) -> None:
+    target = tmp_path / "out"
+    done = memory("export", "--output", str(target), "--json").json
+    assert done == {"memories": 2, "format": "markdown", "place": str(target)}
+    for file in target.rglob("*.md"):
+        assert file.read_bytes() == (project / ".scrimshaw/memories" / file.relative_to(target)).read_bytes()
+    assert (target / "guidance/claude-style.md").is_file()
+
+
+def test_export_redacts_what_was_written_by_hand(memory: Cli, tmp_path: Path, project: Path) -> None:
+    (project / ".scrimshaw/memories/hand.md").write_text(f"# Hand\n\nThe token is {SECRET}.\n", encoding="utf-8")
+    for format_, name in (("markdown", "out"), ("jsonl", "out.jsonl")):
+        assert memory("export", "--format", format_, "--output", str(tmp_path / name)).code == 0
+    exported = [file.read_text(encoding="utf-8") for file in tmp_path.glob("out*/*.md")]
+    exported.append((tmp_path / "out.jsonl").read_text(encoding="utf-8"))
+    assert len(exported) == 2
+    assert all(SECRET not in text and "[REDACTED:" in text for text in exported)
+
+
+def test_export_as_lines_has_every_field(memory: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "out.jsonl"
+    assert memory("export", "--format", "jsonl", "--output", str(target)).code == 0
+    lines = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert [line["id"] for line in lines] == sorted(line["id"] for line in lines)
+    style = lines[0]
+    assert (style["id"], style["type"], style["provenance"]["trust"]) == (
+        "guidance/claude-style",
+        "preference",
+        "human",
+    )
+    assert "Always use tabs" in style["body"]
+    assert style["edges"] == []
+
+
+def test_export_refuses_to_replace_without_being_told(memory: Cli, tmp_path: Path) -> None:
+    target = tmp_path / "out"
+    (target / "guidance").mkdir(parents=True)
+    (target / "guidance/claude-style.md").write_text("mine", encoding="utf-8")
+    refused = memory("export", "--output", str(target))
+    assert (refused.code, (target / "guidance/claude-style.md").read_text(encoding="utf-8")) == (1, "mine")
+    assert "--force" in refused.err
+    assert memory("export", "--output", str(target), "--force").code == 0
+    assert "Always use tabs" in (target / "guidance/claude-style.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 1)])
+def test_export_asks_a_person(memory: Cli, tmp_path: Path, answer: bytes, code: int) -> None:
+    target = tmp_path / "out.jsonl"
+    target.write_text("mine", encoding="utf-8")
+    ended, seen = on_a_terminal(["export", "--format", "jsonl", "--output", str(target)], answer)
+    assert (ended, "holds something" in seen) == (code, True)
+    assert (target.read_text(encoding="utf-8") == "mine") == (code == 1)
+
+
+def test_markdown_needs_a_folder(memory: Cli) -> None:
+    done = memory("export")
+    assert (done.code, done.out) == (1, "")
+    assert "--output" in done.err

@@ -1,0 +1,222 @@
+"""Memories that other tools keep, taken in from real files in a home of their own."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from tests.app.test_importing_sessions import SECRET, put_session, statuses, take, write_rows
+
+from scrimshaw.app.importing import FoundSource, find_sources
+from scrimshaw.engine import Engine, write
+from scrimshaw.errors import InvalidRequest, NotFound
+from scrimshaw.models import Trust
+from scrimshaw.storage.git import Deleted
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The user's home, with nothing in it."""
+    folder = tmp_path / "user"
+    folder.mkdir()
+    return folder
+
+
+def test_notes_of_basic_memory_with_their_relations(engine: Engine, home: Path) -> None:
+    folder = home / "basic-memory"
+    _note(folder / "queue.md", "Foo queue", "- [decision] Orders go through the foo queue, since it keeps them.", "bar")
+    _note(folder / "sub/bar.md", "Bar queue", "- [fact] The bar queue lost messages whenever it was restarted.", "none")
+    (folder / "broken.md").write_text("---\ntitle: [\n---\n", encoding="utf-8")
+    taken = take(engine, home, "basic-memory")
+    assert sorted((each.status, each.memories) for each in taken) == [
+        ("left", ()),
+        ("taken", ("notes/queue",)),
+        ("taken", ("notes/sub/bar",)),
+    ]
+    assert engine.memory("notes/queue").provenance.trust is Trust.AGENT
+    assert [
+        (edge.relation, target) for edge, target in engine.index.edges("notes/queue") if edge.kind == "relation"
+    ] == [("supersedes", "notes/sub/bar")]
+    assert set(statuses(take(engine, home, "basic-memory"))) == {"left", "unchanged"}
+
+
+def _note(file: Path, title: str, observation: str, target: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    relation = "- supersedes [[Bar queue]]\n" if target == "bar" else ""
+    text = f"---\ntitle: {title}\ntags: [orders]\ncreated: 2024-01-02\n---\n# {title}\n\n{observation}\n{relation}"
+    file.write_text(text, encoding="utf-8")
+
+
+GUIDANCE = (
+    "# Shop\n\n## Style\n\n- Always use tabs in Makefiles and spaces everywhere else; lines end at 120 characters.\n"
+)
+
+
+def test_guidance_is_taken_once_and_brought_up_to_date_until_somebody_changes_it(engine: Engine, home: Path) -> None:
+    file = engine.settings.project / "CLAUDE.md"
+    file.write_text(GUIDANCE, encoding="utf-8")
+    file.with_name("AGENTS.md").symlink_to(file)
+    (taken,) = take(engine, home, "instructions")
+    assert (taken.status, taken.memories) == ("taken", ("guidance/claude-style",))
+    memory = engine.memory("guidance/claude-style")
+    assert (memory.type.value, memory.provenance.trust) == ("preference", Trust.HUMAN)
+    assert statuses(take(engine, home, "instructions")) == ["unchanged"]
+    file.write_text(GUIDANCE.replace("120", "100"), encoding="utf-8")
+    assert statuses(take(engine, home, "instructions", dry_run=True)) == ["found"]
+    assert statuses(take(engine, home, "instructions")) == ["taken"]
+    assert "100 characters" in engine.index.bodies([memory.id])[memory.id]
+    write.update(engine, memory.id, {}, content="Changed here, and longer than before: no tabs at all.")
+    file.write_text(GUIDANCE.replace("120", "80"), encoding="utf-8")
+    (last,) = take(engine, home, "instructions")
+    assert (last.status, last.reasons) == ("left", (f"{memory.id} was changed here since",))
+
+
+def test_the_graph_of_a_memory_server_named_in_the_project(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    servers = {"mcpServers": {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": "data/graph.jsonl"}}}}
+    (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
+    entity = {
+        "type": "entity",
+        "name": "Foo queue",
+        "entityType": "component",
+        "observations": ["Keeps orders until the till has printed them.", f"Its token is {SECRET}."],
+    }
+    write_rows(project / "data/graph.jsonl", [entity])
+    (taken,) = take(engine, home, "memory-json")
+    assert taken.memories == ("entities/foo-queue",)
+    assert SECRET not in engine.index.bodies(["entities/foo-queue"])["entities/foo-queue"]
+
+
+def test_names_that_differ_in_signs_alone_do_not_overwrite_each_other(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    servers = {"mcpServers": {"memory": {"command": "npx", "env": {"MEMORY_FILE_PATH": "graph.jsonl"}}}}
+    (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
+    names = ("C", "C++", "C#", "Go")
+    rows = [{"type": "entity", "name": name, "observations": [f"{name} is what the printer speaks."]} for name in names]
+    write_rows(project / "graph.jsonl", rows)
+    taken = take(engine, home, "memory-json")
+    assert statuses(taken) == ["taken"] * 4
+    bodies = [engine.index.bodies(each.memories)[each.memories[0]] for each in taken]
+    assert [f"{name} is what" in body for name, body in zip(names, bodies, strict=True)] == [True] * 4
+    assert taken[3].memories == ("entities/go",)
+    assert statuses(take(engine, home, "memory-json")) == ["unchanged"] * 4
+
+
+def git(project: Path, *arguments: str) -> None:
+    identity = ("-c", "user.name=Ann", "-c", "user.email=ann@example.org", "-c", "commit.gpgsign=false")
+    subprocess.run(["git", *identity, *arguments], cwd=project, check=True, capture_output=True)
+
+
+def test_decision_records_that_only_history_knows(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    records = project / "docs/adr"
+    records.mkdir(parents=True)
+    for number, name in enumerate(("foo", "gone", "renamed")):
+        text = f"# Use the {name} queue\n\nThe {name} queue keeps orders when the broker restarts; others lose them.\n"
+        (records / f"000{number}-{name}.md").write_text(text, encoding="utf-8")
+    (project / "notes.md").write_text("# Notes\n\nno decision\n", encoding="utf-8")
+    git(project, "init", "-q")
+    git(project, "config", "diff.renames", "false")
+    git(project, "add", "docs", "notes.md")
+    git(project, "commit", "-qm", "all")
+    git(project, "rm", "-q", "docs/adr/0001-gone.md", "notes.md")
+    git(project, "mv", "docs/adr/0002-renamed.md", "docs/adr/0009-renamed.md")
+    git(project, "commit", "-qm", "less")
+    (taken,) = take(engine, home, "decisions")
+    assert (taken.status, taken.memories) == ("taken", ("decisions/0001-gone",))
+    body = engine.index.bodies(["decisions/0001-gone"])["decisions/0001-gone"]
+    assert body.startswith("> Deleted from the project on ")
+    assert "docs/adr/0001-gone.md" in body.splitlines()[0]
+    assert engine.memory("decisions/0001-gone").type.value == "decision"
+    assert statuses(take(engine, home, "decisions")) == ["unchanged"]
+
+
+def test_decision_records_of_a_project_below_the_top_of_its_repository(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    (project / "docs/adr").mkdir(parents=True)
+    text = "# Use the heron queue\n\nThe heron queue keeps orders when the broker restarts; others lose them.\n"
+    (project / "docs/adr/0001-gone.md").write_text(text, encoding="utf-8")
+    git(project.parent, "init", "-q")
+    git(project.parent, "add", "project/docs")
+    git(project.parent, "commit", "-qm", "all")
+    git(project.parent, "rm", "-q", "project/docs/adr/0001-gone.md")
+    git(project.parent, "commit", "-qm", "less")
+    (taken,) = take(engine, home, "decisions")
+    assert (taken.status, taken.memories) == ("taken", ("decisions/0001-gone",))
+
+
+def test_a_deleted_record_whose_text_cannot_be_had_is_told(
+    engine: Engine, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = Deleted(path="docs/adr/0001-gone.md", commit="0" * 40, at="2026-01-01T00:00:00Z")
+    git(engine.settings.project, "init", "-q")
+    monkeypatch.setattr("scrimshaw.engine.importers.deleted_files", lambda project, suffix: [gone])
+    (taken,) = take(engine, home, "decisions")
+    assert (taken.status, taken.place) == ("left", "000000000000:docs/adr/0001-gone.md")
+    assert "git could not be asked" in taken.reasons[0]
+
+
+def test_without_a_repository_nothing_is_taken_and_it_says_why(engine: Engine, home: Path) -> None:
+    (taken,) = take(engine, home, "decisions")
+    assert taken.status == "left"
+    assert "git" in taken.reasons[0]
+
+
+def test_a_folder_of_markdown(engine: Engine, home: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "old notes"
+    folder.mkdir()
+    (folder / "till.md").write_text(
+        "# Till\n\nThe till prints receipts in two languages, by gettext.\n", encoding="utf-8"
+    )
+    (folder / "bad.md").write_bytes(b"\xff\xfe\x00")
+    assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "taken"]
+    assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "unchanged"]
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "error"),
+    [
+        ("serena", {}, InvalidRequest),
+        ("nonsense", {}, InvalidRequest),
+        ("transcripts", {"path": Path("x")}, InvalidRequest),
+        ("claude", {"path": Path("not there")}, NotFound),
+        ("instructions", {}, NotFound),
+        ("memory-json", {}, NotFound),
+        ("basic-memory", {}, NotFound),
+    ],
+)
+def test_what_cannot_be_imported_is_said(
+    engine: Engine, home: Path, source: str, more: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        take(engine, home, source, **more)
+
+
+def test_everything_there_is(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    assert find_sources(project, home) == []
+    put_session(home, project, "s-1")
+    (project / "GEMINI.md").write_text(GUIDANCE, encoding="utf-8")
+    (project / ".serena/memories").mkdir(parents=True)
+    (project / ".serena/memories/style.md").write_text("# Style\n", encoding="utf-8")
+    notes = project / "notes"
+    _note(notes / "queue.md", "Foo queue", "- [decision] Orders go through the foo queue, since it keeps them.", "")
+    config = home / ".basic-memory/config.json"
+    config.parent.mkdir()
+    config.write_bytes(msgspec.json.encode({"projects": {"shop": {"path": str(notes)}, "main": "/elsewhere"}}))
+    found = find_sources(project, home)
+    assert [(each.kind, each.count, each.live) for each in found] == [
+        ("claude", 1, False),
+        ("serena", 1, True),
+        ("basic-memory", 1, False),
+        ("instructions", 1, False),
+    ]
+    assert all(isinstance(each, FoundSource) for each in found)
+    assert [(each.source, each.status) for each in take(engine, home, "all")] == [
+        ("claude", "taken"),
+        ("instructions", "taken"),
+        ("basic-memory", "taken"),
+    ]

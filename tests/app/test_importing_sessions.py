@@ -1,0 +1,423 @@
+"""Starting with what exists, on real files in a home of their own."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import apsw
+import msgspec
+import pytest
+from tests.conftest import OpenMemory
+
+from scrimshaw.app.clients import all_clients
+from scrimshaw.app.importing import ImportRequest, find_sources, plan_import
+from scrimshaw.engine import Engine, index, read
+from scrimshaw.engine.importers import ImportResult, import_sessions, read_session
+from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.rules import default_rules
+from scrimshaw.ingest.transcripts import StoredSession
+from scrimshaw.models import EventKind, Observation, SessionState
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.ports import Admission
+
+SECRET = "ghp_" + "a1B2" * 9
+START = 1_772_366_400.0  # 2026-03-01T12:00:00Z
+DAY = 86_400.0
+
+Row = dict[str, Any]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """The user's home, with nothing in it."""
+    folder = tmp_path / "user"
+    folder.mkdir()
+    return folder
+
+
+def _iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
+
+
+def session_rows(name: str, cwd: Path, at: float, topic: str = "till") -> list[Row]:
+    """A session of Claude Code that asks, decides, fails, edits and commits; a row a second."""
+    steps: list[tuple[str, Any, Row]] = [
+        ("user", f"Make the receipt printer of the {topic} speak two languages, with gettext catalogues.", {}),
+        (
+            "assistant",
+            f"I decided to use gettext catalogues for the receipt printer of the {topic}: people edit them by hand.",
+            {},
+        ),
+    ]
+    calls = [
+        ("Read", {"file_path": f"src/{topic}.py"}, "def receipt(order):\n    return render(order)\n", False),
+        (
+            "Bash",
+            {"command": f"make test-{topic}"},
+            f"Exit code 2\nFAILED {topic}_test.py::test_receipt - KeyError",
+            True,
+        ),
+        (
+            "Edit",
+            {"file_path": f"src/receipt_printer_{topic}.py", "old_string": "render(order)", "new_string": "_(order)"},
+            "ok",
+            False,
+        ),
+        ("Bash", {"command": f"make test-{topic}"}, "12 passed in 0.3s", False),
+        (
+            "Bash",
+            {"command": f"git commit -m 'Print {topic} receipts in two languages'"},
+            "[main 1a2b3c4] Print",
+            False,
+        ),
+        ("Bash", {"command": "cat .env"}, f"GITHUB_TOKEN={SECRET}\n", False),
+    ]
+    for number, (tool, arguments, output, failed) in enumerate(calls):
+        call_id = f"{name}-{number}"
+        part = {"type": "tool_use", "id": call_id, "name": tool, "input": arguments}
+        result = {"type": "tool_result", "tool_use_id": call_id, "content": output, "is_error": failed}
+        steps += [("assistant", [part], {}), ("user", [result], {})]
+    steps.append(
+        (
+            "assistant",
+            f"The receipt printer of the {topic} reads gettext catalogues. Next: translate the refund slip.",
+            {},
+        )
+    )
+    about = {"sessionId": name, "cwd": str(cwd), "isSidechain": False}
+    return [
+        {**about, "type": kind, "timestamp": _iso(at + number), "message": {"role": kind, "content": content}, **more}
+        for number, (kind, content, more) in enumerate(steps)
+    ]
+
+
+def put_session(home: Path, cwd: Path, name: str, at: float = START, rows: list[Row] | None = None) -> Path:
+    """A session where Claude Code keeps it."""
+    encoded = "".join(char if char.isalnum() else "-" for char in str(cwd))
+    file = home / ".claude/projects" / encoded / f"{name}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    written = session_rows(name, cwd, at) if rows is None else rows
+    file.write_text("".join(msgspec.json.encode(row).decode() + "\n" for row in written), encoding="utf-8")
+    return file
+
+
+def stored_sessions(project: Path, home: Path) -> list[StoredSession]:
+    """The sessions of a project that all clients keep, oldest first."""
+    found = [each for client in all_clients().values() for each in client.find_sessions(project, home)]
+    return sorted(found, key=lambda stored: (stored.began, stored.place))
+
+
+def take(engine: Engine, home: Path, source: str = "transcripts", **more: Any) -> list[ImportResult]:
+    return list(plan_import(engine, ImportRequest(source=source, home=home, **more)).work)
+
+
+def statuses(taken: list[ImportResult]) -> list[str]:
+    return [each.status for each in taken]
+
+
+# Sessions
+
+
+def test_a_session_is_recorded_as_hooks_would_have_and_becomes_a_memory(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1")
+    (taken,) = take(engine, home)
+    assert (taken.source, taken.status, taken.skipped, len(taken.memories)) == ("claude", "taken", 0, 1)
+    events = engine.sessions.events("s-1")
+    assert taken.events == len(events)
+    assert [event.kind for event in events] == [
+        EventKind.START,
+        EventKind.PROMPT,
+        EventKind.ANSWER,
+        *[EventKind.TOOL] * 6,
+        EventKind.ANSWER,
+        EventKind.END,
+    ]
+    assert [event.failed for event in events if event.kind is EventKind.TOOL][:2] == [False, True]
+    assert events[3].path == "src/till.py"
+    assert [event.at - START for event in events] == [0, 0, 1, 3, 5, 7, 9, 11, 13, 14, 14]
+    session = engine.sessions.get("s-1")
+    assert session is not None
+    assert (session.client, session.state, session.counter) == ("claude", SessionState.COMPLETED, 7)
+    assert session.task.startswith("Make the receipt printer")
+    assert (session.started, session.last_event) == (START, START + 14)
+    assert {item.kind.value for item in engine.sessions.items("s-1")} >= {"error", "commit"}
+    memory = engine.memory(taken.memories[0])
+    assert (memory.provenance.session, memory.created[:10]) == ("s-1", "2026-03-01")
+
+
+def test_an_old_session_is_found_by_a_search(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1", at=START - 300 * DAY)
+    (taken,) = take(engine, home)
+    assert len(taken.memories) == 1
+    found = read.search(engine, SearchRequest(query="gettext catalogues"))
+    assert [hit.memory.id for hit in found.hits] == list(taken.memories)
+
+
+def test_nothing_unredacted_reaches_the_disk(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1")
+    take(engine, home)
+    engine.close()
+    for file in engine.settings.folder.rglob("*"):
+        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
+
+
+def test_a_second_import_changes_nothing(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1")
+    first = take(engine, home)
+    before = (engine.sessions.events("s-1"), engine.sessions.items("s-1"), engine.sessions.get("s-1"))
+    assert statuses(take(engine, home)) == ["unchanged"]
+    assert (engine.sessions.events("s-1"), engine.sessions.items("s-1"), engine.sessions.get("s-1")) == before
+    assert statuses(first) == ["taken"]
+
+
+def test_a_session_that_went_on_is_continued(engine: Engine, home: Path) -> None:
+    rows = session_rows("s-1", engine.settings.project, START)
+    put_session(home, engine.settings.project, "s-1", rows=rows[:8])
+    take(engine, home)
+    count = len(engine.sessions.events("s-1"))
+    put_session(home, engine.settings.project, "s-1", rows=rows)
+    (taken,) = take(engine, home)
+    kept = engine.sessions.events("s-1")
+    ids = [(event.kind, event.call_id) for event in kept]
+    assert (taken.status, taken.events, len(ids)) == ("taken", len(kept) - count, len(set(ids)))
+    assert sum(kind is EventKind.TOOL for kind, _ in ids) == 6
+
+
+class Interrupted(Exception):
+    """Stands for Ctrl-C or a kill."""
+
+
+@pytest.mark.parametrize("after", range(1, 22, 3))
+def test_an_interrupted_import_goes_on_and_ends_like_one_that_was_not(
+    open_memory: OpenMemory, home: Path, after: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = open_memory("[features]\ndrafts = false\n")
+    for number in range(2):
+        put_session(home, engine.settings.project, f"s-{number}", START + number * DAY)
+    observe, calls = type(engine.sessions).observe, iter(range(1000))
+
+    def cut(*arguments: Any, **named: Any) -> bool:
+        if next(calls) == after:
+            raise Interrupted
+        return observe(*arguments, **named)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(engine.sessions), "observe", cut)
+        with pytest.raises(Interrupted):
+            take(engine, home)
+    assert sum(len(engine.sessions.events(f"s-{number}")) for number in range(2)) == after
+    take(engine, home)
+    for number in range(2):
+        name = f"s-{number}"
+        assert len(engine.sessions.events(name)) == 11
+        session = engine.sessions.get(name)
+        assert session is not None
+        assert (session.state, session.counter) == (SessionState.COMPLETED, 7)
+    assert set(statuses(take(engine, home))) == {"unchanged"}
+
+
+def test_sessions_go_on_from_the_one_before_and_never_from_a_later_one(engine: Engine, home: Path) -> None:
+    now = START + 30 * DAY
+    engine.sessions.open("live", client="claude", process=7, now=now)
+    for name, at in (("a", START + DAY), ("b", START)):
+        put_session(home, engine.settings.project, name, at)
+    take(engine, home)
+    found = {name: engine.sessions.get(name) for name in ("b", "a", "live")}
+    assert [each.continues if each else None for each in found.values()] == ["", "b", ""]
+    assert [each.id for each in engine.sessions.latest(limit=3)] == ["live", "a", "b"]
+    assert engine.sessions.open("next", now=now + 1)[0].continues == "live"
+
+
+def test_what_hooks_recorded_is_left_alone(engine: Engine, home: Path) -> None:
+    begun = Observation(session="s-1", kind=EventKind.START, text=redact(""), client="claude", call_id="of a hook")
+    engine.sessions.observe(begun, lambda held, new, counter: Admission(admitted=True), now=START, modulus=100)
+    put_session(home, engine.settings.project, "s-1")
+    (taken,) = take(engine, home)
+    assert (taken.status, taken.events) == ("left", 0)
+    assert "hooks" in taken.reasons[0]
+    assert len(engine.sessions.events("s-1")) == 1
+
+
+def test_a_session_without_calls_is_left(engine: Engine, home: Path) -> None:
+    rows = session_rows("s-1", engine.settings.project, START)[:2]
+    put_session(home, engine.settings.project, "s-1", rows=rows)
+    (taken,) = take(engine, home)
+    assert (taken.status, taken.reasons) == ("left", ("it holds no tool call",))
+    assert engine.sessions.get("s-1") is None
+
+
+def test_a_dry_run_writes_nothing(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1")
+    assert statuses(take(engine, home, dry_run=True)) == ["found"]
+    assert engine.sessions.latest(limit=9) == []
+
+
+def test_the_calls_of_sub_agents_count_to_their_session(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    rows = session_rows("s-1", project, START)
+    main = put_session(home, project, "s-1", rows=rows)
+    below = main.with_suffix("") / "subagents" / "agent-a1.jsonl"
+    below.parent.mkdir(parents=True)
+    side = [{**row, "isSidechain": True, "agentId": "a1"} for row in session_rows("s-1", project, START + 2.5, "safe")]
+    text = "".join(msgspec.json.encode(row).decode() + "\n" for row in side).replace("s-1-", "a1-")
+    below.write_text(text, encoding="utf-8")
+    (stored,) = stored_sessions(project, home)
+    assert (stored.place, len(stored.read_texts())) == (str(main), 2)
+    transcript, _ = read_session(stored)
+    assert [event.at for event in transcript.events] == sorted(event.at for event in transcript.events)
+    take(engine, home)
+    events = engine.sessions.events("s-1")
+    assert sum(event.kind is EventKind.TOOL for event in events) == 12
+    assert sum(event.kind is EventKind.PROMPT for event in events) == 1
+
+
+def test_an_import_is_done_piece_by_piece(engine: Engine, home: Path) -> None:
+    """Whoever stops asking stops the work."""
+    for number in range(3):
+        put_session(home, engine.settings.project, f"s-{number}", START + number * DAY)
+    work: Iterator[ImportResult] = import_sessions(
+        engine, stored_sessions(engine.settings.project, home), default_rules()
+    )
+    assert len(list(islice(work, 1))) == 1
+    assert [each.id for each in engine.sessions.latest(limit=9)] == ["s-0"]
+
+
+def test_the_index_needs_no_scan_afterwards(engine: Engine, home: Path) -> None:
+    put_session(home, engine.settings.project, "s-1")
+    take(engine, home)
+    report = index.scan(engine)
+    assert (report.added, report.updated, report.removed) == (0, 0, 0)
+
+
+# Which transcripts belong to a project
+
+
+def test_only_sessions_of_this_project_and_its_folders_are_taken(engine: Engine, home: Path) -> None:
+    project = engine.settings.project
+    (project / "web").mkdir()
+    for number, cwd in enumerate((project, project / "web", project.parent / "project-2", project.parent)):
+        put_session(home, cwd, f"s-{number}", START + number)
+    assert [each.session for each in stored_sessions(project, home)] == ["s-0", "s-1"]
+
+
+def _codex(home: Path, project: Path) -> None:
+    file = home / ".codex/sessions/2026/03/01/rollout-2026-03-01T12-00-00-c-1.jsonl"
+    call = {"type": "function_call", "call_id": "k", "name": "shell", "arguments": '{"command": "make"}'}
+    rows: list[Row] = [
+        {"type": "session_meta", "payload": {"id": "c-1", "cwd": str(project), "instructions": "x" * 100_000}},
+        {"type": "response_item", "payload": call},
+        {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "k", "output": "ok"}},
+    ]
+    write_rows(file, rows)
+
+
+def _gemini(home: Path, project: Path) -> None:
+    chats = home / ".gemini/tmp/shop/chats"
+    call = {"id": "k", "name": "run_shell_command", "args": {}, "status": "success", "timestamp": _iso(START)}
+    message = {"id": "m", "type": "gemini", "timestamp": _iso(START), "content": "", "toolCalls": [call]}
+    about = {"sessionId": "12345678-g", "projectHash": hashlib.sha256(str(project).encode()).hexdigest()}
+    write_rows(chats / "session-2026-03-01T12-00-12345678.jsonl", [about, message])
+    whole = {"sessionId": "old-file", "projectHash": about["projectHash"], "messages": [message]}
+    (chats / "session-2026-02-01T12-00-old-file.json").write_bytes(msgspec.json.format(msgspec.json.encode(whole)))
+    write_rows(chats / "session-other.jsonl", [{"sessionId": "other", "projectHash": "0" * 64}, message])
+
+
+def _copilot(home: Path, project: Path) -> None:
+    call = {"toolCallId": "k", "toolName": "bash", "arguments": {"command": "make"}}
+    rows: list[Row] = [
+        {"type": "session.start", "data": {"sessionId": "p-1", "context": {"cwd": str(project)}}},
+        {"type": "tool.execution_start", "data": call},
+        {"type": "tool.execution_complete", "data": {"toolCallId": "k", "success": True, "result": {"content": "ok"}}},
+    ]
+    write_rows(home / ".copilot/session-state/p-1/events.jsonl", rows)
+
+
+_OPENCODE_PART = {
+    "type": "tool",
+    "callID": "k",
+    "tool": "bash",
+    "state": {"status": "completed", "input": {"command": "make"}, "output": "ok"},
+}
+
+
+def _opencode_tree(home: Path, project: Path) -> None:
+    tree = home / ".local/share/opencode/storage"
+    for path, value in (
+        ("session/p/ses_1.json", {"id": "ses_1", "directory": str(project), "time": {"created": START * 1000}}),
+        ("message/ses_1/m.json", {"id": "m", "role": "assistant", "time": {"created": START * 1000}}),
+        ("part/m/1.json", _OPENCODE_PART),
+        ("session/p/ses_2.json", {"id": "ses_2", "directory": "/elsewhere"}),
+    ):
+        (tree / path).parent.mkdir(parents=True, exist_ok=True)
+        (tree / path).write_bytes(msgspec.json.encode(value))
+
+
+def _opencode_database(home: Path, project: Path) -> None:
+    folder = home / ".local/share/opencode"
+    folder.mkdir(parents=True)
+    database = apsw.Connection(str(folder / "opencode.db"))
+    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER)")
+    database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
+    database.execute("CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT)")
+    about = msgspec.json.encode({"role": "assistant", "time": {"created": START * 1000}}).decode()
+    part = msgspec.json.encode(_OPENCODE_PART).decode()
+    for name, parent in (("ses_1", None), ("ses_2", "ses_1")):
+        database.execute("INSERT INTO session VALUES (?,?,?,?)", (name, parent, str(project), int(START * 1000)))
+        database.execute("INSERT INTO message VALUES (?,?,?,?)", (f"m-{name}", name, 1, about))
+        part_of = part.replace('"k"', f'"k-{name}"')
+        database.execute("INSERT INTO part VALUES (?,?,?,?)", ("x", f"m-{name}", name, part_of))
+    database.execute("INSERT INTO session VALUES ('ses_3', NULL, '/elsewhere', 5)")
+    database.close()
+
+
+def write_rows(file: Path, rows: list[Row]) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("".join(msgspec.json.encode(row).decode() + "\n" for row in rows), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("client", "lay_out", "sessions", "calls"),
+    [
+        ("codex", _codex, ["c-1"], 1),
+        ("gemini", _gemini, ["12345678-g", "old-file"], 2),
+        ("copilot", _copilot, ["p-1"], 1),
+        ("opencode", _opencode_tree, ["ses_1"], 1),
+        ("opencode", _opencode_database, ["ses_1"], 2),
+    ],
+)
+def test_every_client_is_read_where_it_keeps_its_sessions(
+    engine: Engine,
+    home: Path,
+    client: str,
+    lay_out: Callable[[Path, Path], None],
+    sessions: list[str],
+    calls: int,
+) -> None:
+    lay_out(home, engine.settings.project)
+    taken = take(engine, home)
+    assert {(each.source, each.status) for each in taken} == {(client, "taken")}
+    assert sorted(each.id for each in engine.sessions.latest(limit=9)) == sessions
+    events = [event for name in sessions for event in engine.sessions.events(name)]
+    assert sum(event.kind is EventKind.TOOL for event in events) == calls
+    assert set(statuses(take(engine, home, client))) == {"unchanged"}
+
+
+def test_a_damaged_database_of_a_client_is_told_and_hides_no_other(engine: Engine, home: Path) -> None:
+    database = home / ".local/share/opencode/opencode.db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"no database at all" * 300)
+    put_session(home, engine.settings.project, "s-1")
+    taken = take(engine, home)
+    assert sorted((each.source, each.status) for each in taken) == [("claude", "taken"), ("opencode", "left")]
+    assert [each.kind for each in find_sources(engine.settings.project, home)] == ["claude"]
+
+
+def test_a_file_by_name_is_taken_wherever_it_ran(engine: Engine, home: Path, tmp_path: Path) -> None:
+    file = put_session(home, tmp_path / "elsewhere", "s-1")
+    assert take(engine, home) == []
+    assert statuses(take(engine, home, "claude", path=file)) == ["taken"]

@@ -1,0 +1,55 @@
+"""What is kept goes to other machines: paths below the project are told from there, others stay as they are."""
+
+from __future__ import annotations
+
+import pytest
+
+from scrimshaw.ingest.events import Event, make_observation, redact_call
+from scrimshaw.ingest.rules import default_rules
+from scrimshaw.models import EventKind
+
+HOME = "/home/ann/shop"
+
+
+def event(output: str = "", folder: str = HOME, tool: str = "Bash", **arguments: object) -> Event:
+    return Event(
+        client="claude", kind=EventKind.TOOL, session="s", cwd=folder, tool=tool, arguments=arguments, output=output
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (f"cd {HOME} && make", "cd . && make"),
+        (f"cat {HOME}/src/app.py", "cat src/app.py"),
+        (f"cat {HOME}/.env.example", "cat .env.example"),
+        (f"cat {HOME}-old/app.py", f"cat {HOME}-old/app.py"),
+        ("cat /home/ann/other/app.py", "cat /home/ann/other/app.py"),
+    ],
+)
+def test_commands_and_outputs(text: str, kept: str) -> None:
+    call = redact_call(event(output=text, command=text))
+    assert (call.arguments["command"], call.output) == (kept, kept)
+
+
+def test_a_windows_folder() -> None:
+    call = redact_call(event(folder="C:\\Users\\ann\\shop", command="type C:\\Users\\ann\\shop\\src\\app.py"))
+    assert call.arguments["command"] == "type src\\app.py"
+
+
+@pytest.mark.parametrize("folder", ["", "/", "/home"])
+def test_a_folder_near_the_root_is_left(folder: str) -> None:
+    assert redact_call(event(folder=folder, command="ls /home/x")).arguments["command"] == "ls /home/x"
+
+
+def test_the_path_of_an_event_and_its_item() -> None:
+    read = event(tool="Read", output="# Plan\n\nShip it.", file_path=f"{HOME}/docs/plan.md")
+    seen = make_observation(read, default_rules(), process=0, extraction=True)
+    assert seen.item
+    assert (seen.path, seen.item.path) == ("docs/plan.md", "docs/plan.md")
+    assert HOME not in seen.text.text + seen.item.text.text
+
+
+def test_without_extraction_nothing_is_kept() -> None:
+    seen = make_observation(event(output="words", command="ls"), default_rules(), process=0, extraction=False)
+    assert (seen.text.text, seen.path, seen.item) == ("", "", None)
