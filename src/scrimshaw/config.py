@@ -18,7 +18,7 @@ import msgspec.inspect
 import msgspec.structs
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import ConfigError, said
+from scrimshaw.errors import ConfigError, describe_os_error
 from scrimshaw.models import ArtifactClass
 from scrimshaw.toml_text import parse_toml
 
@@ -351,7 +351,9 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
-        raise ConfigError(f"{path} cannot be read: {said(error)}.", "Correct the file or remove it.") from error
+        raise ConfigError(
+            f"{path} cannot be read: {describe_os_error(error)}.", "Correct the file or remove it."
+        ) from error
 
 
 def _merge(

@@ -41,7 +41,7 @@ class ScrimshawError(Exception):
         return f"{self.message} {self.hint}".strip()
 
 
-def said(error: Exception) -> str:
+def describe_os_error(error: Exception) -> str:
     """What an error of the system or of a decoder says, without Python's own words for it."""
     if isinstance(error, OSError):
         return error.strerror or str(error)

@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 import msgspec
 from msgspec import Struct
 
-from scrimshaw.errors import InvalidRequest, said
+from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw_lab.extraction import LabelledCall
 from scrimshaw_lab.redaction import Case
@@ -63,7 +63,9 @@ def lines_of(path: Path, kind: type[_Line]) -> Iterator[_Line]:
                 if line.strip():
                     yield _decoded(decoder, line, f"{path.name}:{number}")
     except (OSError, EOFError, zlib.error) as error:
-        raise InvalidRequest(f"{path} cannot be read: {said(error)}.", "Name a .jsonl or .jsonl.gz file.") from error
+        raise InvalidRequest(
+            f"{path} cannot be read: {describe_os_error(error)}.", "Name a .jsonl or .jsonl.gz file."
+        ) from error
 
 
 def redaction_cases(labelled: Iterable[Path], benign: Iterable[Path]) -> list[Case]:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from scrimshaw.engine.lint import BANDS, band
-from scrimshaw.errors import InvalidRequest, said
+from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.quality import Verdict
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import share
@@ -125,4 +125,6 @@ def _text(folder: Path, name: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidRequest(f"{path} cannot be read: {said(error)}.", "Name a folder of UTF-8 text files.") from error
+        raise InvalidRequest(
+            f"{path} cannot be read: {describe_os_error(error)}.", "Name a folder of UTF-8 text files."
+        ) from error

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.errors import UnreadableFile, said
+from scrimshaw.errors import UnreadableFile, describe_os_error
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters, Memory
 from scrimshaw.storage.durable import replace_file, storage_errors
@@ -73,5 +73,5 @@ def _text(memory: Memory) -> str:
         return Path(memory.path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UnreadableFile(
-            f"{memory.path} cannot be read: {said(error)}.", "Run `scrimshaw scan`, then try again."
+            f"{memory.path} cannot be read: {describe_os_error(error)}.", "Run `scrimshaw scan`, then try again."
         ) from error

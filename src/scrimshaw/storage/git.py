@@ -16,7 +16,7 @@ from typing import IO
 
 from msgspec import Struct
 
-from scrimshaw.errors import StorageFailure, said
+from scrimshaw.errors import StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.ports import Traces
@@ -44,7 +44,7 @@ def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), time
     except subprocess.TimeoutExpired as error:
         raise _failure(f"it timed out after {error.timeout:g} s") from error
     except OSError as error:
-        raise _failure(said(error)) from error
+        raise _failure(describe_os_error(error)) from error
     if done.returncode not in answers:
         raise _failure(done.stderr.decode(errors="replace").strip().partition("\n")[0])
     return done.stdout.decode(errors="replace")

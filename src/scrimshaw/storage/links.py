@@ -11,7 +11,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import UnreadableFile, said
+from scrimshaw.errors import UnreadableFile, describe_os_error
 from scrimshaw.models import Edge, EdgeKind, Relation
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.toml_text import parse_toml
@@ -48,7 +48,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
         except FileNotFoundError:
             return ()
         except (ValueError, msgspec.ValidationError) as error:
-            told = f"{path}: {said(error)}{_line(text, str(error))}."
+            told = f"{path}: {describe_os_error(error)}{_line(text, str(error))}."
             raise UnreadableFile(told, "Correct the file.", path=str(path)) from error
     return tuple(_edge(link, clean) for link in found)
 

@@ -16,7 +16,7 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import line, show
 from scrimshaw.app.hooks import fencing
-from scrimshaw.errors import InvalidRequest, said
+from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
 from scrimshaw_lab.injection import InjectionReport, Sample, evaluate_injection
@@ -84,7 +84,7 @@ def _texts(file: Path) -> Iterator[tuple[bool, str]]:
             yield False, raw.decode(errors="replace")
     except (OSError, EOFError, zlib.error, msgspec.DecodeError) as error:
         raise InvalidRequest(
-            f"{file} cannot be read: {said(error)}.", "Name .jsonl, .json, .md or .txt files."
+            f"{file} cannot be read: {describe_os_error(error)}.", "Name .jsonl, .json, .md or .txt files."
         ) from error
 
 

@@ -20,7 +20,7 @@ from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.app.rules import check_rules
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine
-from scrimshaw.errors import Conflict, InvalidRequest, NotFound, said
+from scrimshaw.errors import Conflict, InvalidRequest, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, make_observation, redact_call, redacted_classes
 from scrimshaw.ingest.extract import winner
 from scrimshaw.ingest.rules import Rule
@@ -150,7 +150,9 @@ def try_rules(
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:
-        raise InvalidRequest(f"{event} is no hook payload: {said(error)}.", "Give one JSON object.") from error
+        raise InvalidRequest(
+            f"{event} is no hook payload: {describe_os_error(error)}.", "Give one JSON object."
+        ) from error
     found = sender.parse_payload(payload, name)
     explanation = EventExplanation(event="", reason="Nothing is stored: the event is not used.")
     if found:

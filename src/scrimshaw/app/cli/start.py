@@ -20,7 +20,7 @@ from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.importing import EVERYTHING, FoundSource, ImportRequest, find_sources, plan_import
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.errors import ConfigError, StorageFailure, said
+from scrimshaw.errors import ConfigError, StorageFailure, describe_os_error
 from scrimshaw.models import Filters, Skip
 
 app = typer.Typer()
@@ -130,7 +130,7 @@ def _create_folder(settings: Settings) -> tuple[list[str], list[str]]:
         return project_files.create(settings.folder)
     except OSError as error:
         raise StorageFailure(
-            f"{settings.folder} cannot be made: {said(error)}.", "Check permissions and space."
+            f"{settings.folder} cannot be made: {describe_os_error(error)}.", "Check permissions and space."
         ) from error
 
 

@@ -23,7 +23,7 @@ from scrimshaw.engine import drafts as drafting
 from scrimshaw.engine.consolidation import Consolidation, ConsolidationOutcome
 from scrimshaw.engine.drafts import DraftOutcome, RejectedDraft
 from scrimshaw.engine.write import Saved
-from scrimshaw.errors import InvalidRequest, ReadOnly, said
+from scrimshaw.errors import InvalidRequest, ReadOnly, describe_os_error
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Memory, MemoryType, Tier, Trust
 
@@ -306,7 +306,7 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     try:
         code = subprocess.run([*shlex.split(editor), memory.path], check=False).returncode
     except (OSError, ValueError) as error:
-        raise InvalidRequest(f"The editor {editor!r} failed: {said(error)}.", hint) from error
+        raise InvalidRequest(f"The editor {editor!r} failed: {describe_os_error(error)}.", hint) from error
     if code:
         raise InvalidRequest(f"The editor {editor!r} failed: it ended with exit code {code}.", hint)
     index.scan(engine)

@@ -1,4 +1,4 @@
-"""Memories and what is known of them: the vocabulary of files, index, search, ledger and jobs."""
+"""Frozen values and enums: the vocabulary every room shares. No behaviour beyond reading oneself."""
 
 from __future__ import annotations
 
@@ -180,16 +180,12 @@ PURGED = "[REDACTED:purged]"
 
 
 class Redacted(Struct, frozen=True, kw_only=True):
-    """Text that has passed the redaction gate: the only text that storage accepts.
-
-    Only `scrimshaw.ingest.redact` builds it. `spans` index the original text; `removed_ratio` is the share of
-    its characters that were removed (0..1).
-    """
+    """Text that has passed the redaction gate, the only text that storage accepts; only `ingest.redact` builds it."""
 
     text: str
     classes: tuple[str, ...] = ()
-    spans: tuple[Span, ...] = ()
-    removed_ratio: float = 0.0
+    spans: tuple[Span, ...] = ()  #: offsets into the original text
+    removed_ratio: float = 0.0  #: share of the original's characters, 0..1
 
 
 class Provenance(Struct, frozen=True, kw_only=True):
@@ -217,17 +213,14 @@ class Heading(Struct, frozen=True, kw_only=True):
 
 
 class Chunk(Struct, frozen=True, kw_only=True):
-    """A piece of a memory small enough to embed; `start` and `end` are character offsets into the body.
-
-    `context` is the title and the heading path above the piece.
-    """
+    """A piece of a memory small enough to embed; `start` and `end` are character offsets into the body."""
 
     ordinal: int
     anchor: str
     heading: str
     start: int
     end: int
-    context: str
+    context: str  #: the title and the heading path above the piece
 
     def embedded_text(self, body: str) -> str:
         """What is embedded for this piece of `body`: its context, a line break, the piece without outer blanks."""
@@ -254,19 +247,16 @@ class Edge(Struct, frozen=True, kw_only=True):
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
-    """A file of a source as the scan found it; `memory_id` is its path under the source without `.md`.
-
-    `trust` is who vouches for it where it does not say so itself.
-    """
+    """A file of a source as the scan found it."""
 
     source: str
-    memory_id: str
+    memory_id: str  #: its path under the source without `.md`
     path: str
     size: int
     mtime_ns: int
     writable: bool = False
     artifact: ArtifactClass = ArtifactClass.UNKNOWN
-    trust: Trust = Trust.HUMAN
+    trust: Trust = Trust.HUMAN  #: who vouches for it where it does not say so itself
 
 
 class Skip(Struct, frozen=True, kw_only=True):
@@ -277,16 +267,11 @@ class Skip(Struct, frozen=True, kw_only=True):
 
 
 class Document(Struct, frozen=True, kw_only=True):
-    """One memory as the index stores it: parsed and redacted.
-
-    `content_hash` is the SHA-256 of the file's bytes; `text_hash` that of the normalised body (case, white space),
-    used to tell exact duplicates. `quality` is None where no gate has judged the file. `tokens` counts the body,
-    `label_tokens` id and title; `phrases` are those that bring the memory up, `sketch` tells texts that are much alike.
-    """
+    """One memory as the index stores it: parsed and redacted."""
 
     file: SourceFile
     content_hash: str
-    text_hash: str
+    text_hash: str  #: SHA-256 of the body without regard to case and white space; equal for exact duplicates
     title: str
     body: Redacted
     type: MemoryType = MemoryType.GENERAL
@@ -297,13 +282,13 @@ class Document(Struct, frozen=True, kw_only=True):
     chunks: tuple[Chunk, ...] = ()
     edges: tuple[Edge, ...] = ()
     provenance: Provenance = Provenance()
-    quality: Quality | None = None
+    quality: Quality | None = None  #: None where no gate has judged the file
     created: str = ""
     updated: str = ""
-    tokens: int = 0
-    label_tokens: int = 0
-    phrases: tuple[Phrase, ...] = ()
-    sketch: tuple[int, ...] = ()
+    tokens: int = 0  #: of the body
+    label_tokens: int = 0  #: of id and title
+    phrases: tuple[Phrase, ...] = ()  #: those that bring the memory up
+    sketch: tuple[int, ...] = ()  #: a MinHash that tells texts which are much alike
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -330,21 +315,18 @@ class Memory(Struct, frozen=True, kw_only=True):
 
 
 class Filters(Struct, frozen=True, kw_only=True):
-    """Exact conditions on memories; an empty field does not restrict.
-
-    `folder` is an id prefix, `only` names the ids allowed. `since` and `until` are ISO dates compared with `updated`,
-    in UTC where they name no zone: a date alone is the begin of its day for `since`, the end of it for `until`.
-    """
+    """Exact conditions on memories; an empty field does not restrict."""
 
     tiers: tuple[Tier, ...] = ()
     types: tuple[MemoryType, ...] = ()
     artifacts: tuple[ArtifactClass, ...] = ()
     topics: tuple[str, ...] = ()
-    folder: str = ""
+    folder: str = ""  #: a prefix of the id
     source: str = ""
+    #: ISO dates compared with `updated`, in UTC without a zone; a date alone means the begin or the end of its day.
     since: str = ""
     until: str = ""
-    only: tuple[str, ...] | None = None
+    only: tuple[str, ...] | None = None  #: the ids allowed
     exclude: tuple[str, ...] = ()
     include_deprecated: bool = False
     min_quality_score: float | None = None
@@ -388,14 +370,172 @@ class Status(StrEnum):
 
 
 class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One part as it was just measured: `detail` says what was found.
-
-    `was` is its status before the last change and `since` the ISO time when that was seen; empty while it never
-    changed.
-    """
+    """One part as it was just measured."""
 
     name: str
     status: Status
     detail: str
-    was: str = ""
-    since: str = ""
+    was: str = ""  #: its status before the last change, empty while it never changed
+    since: str = ""  #: ISO time when that change was seen
+
+
+# Sessions and what happens in them
+
+# The kind of job that makes a memory of a session; its key is the session's id.
+DRAFT_JOB = "draft"
+
+
+class Mode(StrEnum):
+    """How much context an answer may bring."""
+
+    AUTO = "auto"
+    QUICK = "quick"
+    FOCUSED = "focused"
+    DEEP = "deep"
+    RESUME = "resume"
+
+
+class SessionState(StrEnum):
+    """The life of a session; an active one that falls silent is interrupted."""
+
+    ACTIVE = "active"
+    COMPLETED = "completed"
+    INTERRUPTED = "interrupted"
+
+
+class ItemKind(StrEnum):
+    """What an entry of working memory is about."""
+
+    DECISION = "decision"
+    ERROR = "error"
+    FILE = "file"
+    COMMIT = "commit"
+    RESULT = "result"
+
+
+class Pressure(StrEnum):
+    """How full the client's context is; unknown where nobody says."""
+
+    UNKNOWN = "unknown"
+    NORMAL = "normal"
+    ELEVATED = "elevated"
+    HIGH = "high"
+
+
+class ItemSource(Struct, frozen=True, kw_only=True):
+    """Provenance of an item: the tool call it came from and the rule that kept it."""
+
+    source_tool: str = ""
+    source_call_id: str = ""
+    extraction_rule_id: str = ""
+    redaction_applied: bool = False
+    trust: Trust = Trust.TOOL
+
+
+class NewItem(Struct, frozen=True, kw_only=True):
+    """What is to be remembered in a session; `attention` is 0..1 and is clamped."""
+
+    text: Redacted
+    kind: ItemKind
+    attention: float
+    source: ItemSource = ItemSource()
+    memory_id: str = ""
+    path: str = ""
+    pinned: bool = False
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    """An entry of a session's record, and of its working memory while `held`."""
+
+    session: str
+    number: int  #: counts from 1 within the session
+    text: str
+    kind: ItemKind
+    attention: float  #: base score 0..1 at `event`; what it is worth now is computed when read
+    event: int  #: the session's counter
+    at: float  #: seconds since 1970
+    source: ItemSource
+    mentions: int = 0
+    memory_id: str = ""
+    path: str = ""
+    pinned: bool = False
+    held: bool = True
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A run of one client on one project; times are seconds since 1970."""
+
+    id: str
+    client: str = ""
+    process: int = 0
+    state: SessionState = SessionState.ACTIVE
+    counter: int = 0  #: events so far, modulo `session.counter_modulus`
+    task: str = ""
+    started: float = 0.0
+    last_event: float = 0.0
+    context_used: float | None = None  #: share of the client's context in use, as it last reported
+    continues: str = ""  #: the session this one goes on from
+
+
+class EventKind(StrEnum):
+    """What a client reports."""
+
+    START = "start"
+    PROMPT = "prompt"
+    TOOL = "tool"
+    ANSWER = "answer"
+    COMPACT = "compact"
+    STOP = "stop"
+    END = "end"
+
+
+class Injected(Struct, frozen=True, kw_only=True):
+    """Text that a session's model was handed."""
+
+    session: str
+    occasion: str  #: the hook's event, or the tool that answered
+    tokens: int
+    hits: int  #: memories and items in the texts
+    at: float  #: time of the last text, in seconds since 1970
+    times: int = 1  #: number of texts
+
+
+class Observation(Struct, frozen=True, kw_only=True):
+    """One event as a client reported it, redacted."""
+
+    session: str
+    kind: EventKind
+    text: Redacted  #: what later drafts may read
+    client: str = ""
+    process: int = 0  #: the client's process id, 0 where unknown
+    call_id: str = ""  #: equal in repeated reports of one event
+    tool: str = ""
+    path: str = ""  #: the file that a call is about
+    failed: bool | None = None  #: None where nothing tells
+    item: NewItem | None = None  #: what of the event is worth remembering
+    task: Redacted | None = None  #: stored with the session where given, like `context_used`
+    context_used: float | None = None
+    injected: Injected | None = None  #: what the model was handed with the event
+
+
+class RecordedEvent(Struct, frozen=True, kw_only=True):
+    """An event as stored."""
+
+    session: str
+    number: int  #: counts from 1 within the session
+    kind: EventKind
+    tool: str
+    call_id: str
+    text: str  #: the first line of a tool call's is what it was asked: the path, the command or the search
+    at: float  #: seconds since 1970
+    path: str = ""
+    failed: bool | None = None
+
+
+class Drafted(Struct, frozen=True, kw_only=True):
+    """The last draft made of a session: of its first `events` events, kept as memory `memory_id`, "" if rejected."""
+
+    session: str
+    events: int
+    memory_id: str
+    at: float
