@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 from scrimshaw.config import ContextSettings, SessionSettings
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Mode, Pressure
-from scrimshaw.session.pressure import Usage, budget, level, narrowed, usage, warning
+from scrimshaw.session.pressure import (
+    Usage,
+    describe_pressure,
+    find_usage,
+    narrow_mode,
+    pressure_level,
+    token_budget,
+)
 
 THRESHOLDS = SessionSettings().pressure_thresholds
 CONTEXT = ContextSettings()
@@ -21,7 +28,7 @@ CHOSEN = [Mode.QUICK, Mode.FOCUSED, Mode.DEEP, Mode.RESUME]
 
 def allowed(mode: Mode, pressure: Pressure, share: float = 0.8) -> int:
     """The budget with the default thresholds."""
-    return budget(mode, pressure, CONTEXT, share=share, high=THRESHOLDS[1])
+    return token_budget(mode, pressure, CONTEXT, share=share, high=THRESHOLDS[1])
 
 
 @pytest.mark.parametrize(
@@ -47,8 +54,8 @@ def allowed(mode: Mode, pressure: Pressure, share: float = 0.8) -> int:
     ],
 )
 def test_levels_at_their_boundaries(share: float | None, pressure: Pressure, deep_becomes: Mode) -> None:
-    assert level(share, THRESHOLDS) is pressure
-    assert narrowed(Mode.DEEP, pressure) is deep_becomes
+    assert pressure_level(share, THRESHOLDS) is pressure
+    assert narrow_mode(Mode.DEEP, pressure) is deep_becomes
 
 
 @pytest.mark.parametrize(
@@ -62,9 +69,9 @@ def test_levels_at_their_boundaries(share: float | None, pressure: Pressure, dee
     ],
 )
 def test_a_mode_is_narrowed_and_never_raised(mode: Mode, elevated: Mode, high: Mode) -> None:
-    assert narrowed(mode, Pressure.ELEVATED) is elevated
-    assert narrowed(mode, Pressure.HIGH) is high
-    assert narrowed(mode, Pressure.NORMAL) is narrowed(mode, Pressure.UNKNOWN) is mode
+    assert narrow_mode(mode, Pressure.ELEVATED) is elevated
+    assert narrow_mode(mode, Pressure.HIGH) is high
+    assert narrow_mode(mode, Pressure.NORMAL) is narrow_mode(mode, Pressure.UNKNOWN) is mode
 
 
 @pytest.mark.parametrize(
@@ -85,7 +92,7 @@ def test_budgets_under_pressure(mode: Mode, normal: int, elevated: int, high: in
 @given(st.sampled_from(CHOSEN), SHARES, SHARES)
 def test_a_fuller_context_never_brings_more(mode: Mode, one: float | None, two: float | None) -> None:
     emptier, fuller = sorted((one or 0.0, two or 0.0))
-    more, less = (allowed(mode, level(share, THRESHOLDS), share) for share in (emptier, fuller))
+    more, less = (allowed(mode, pressure_level(share, THRESHOLDS), share) for share in (emptier, fuller))
     assert more >= less
 
 
@@ -101,24 +108,24 @@ def test_a_fuller_context_never_brings_more(mode: Mode, one: float | None, two: 
     ],
 )
 def test_the_argument_wins_then_the_client(argument: float | None, reported: float | None, expected: Usage) -> None:
-    assert usage(argument, reported) == expected
+    assert find_usage(argument, reported) == expected
 
 
 @pytest.mark.parametrize("argument", [-0.01, 1.01, 85.0, math.nan, math.inf])
 def test_an_argument_that_is_no_share_is_refused(argument: float) -> None:
     with pytest.raises(InvalidRequest, match="token_usage") as caught:
-        usage(argument, 0.5)
+        find_usage(argument, 0.5)
     assert caught.value.details["parameter"] == "token_usage"
 
 
 @given(SHARES)
 def test_whoever_is_narrowed_is_told(share: float | None) -> None:
-    pressure = level(share, THRESHOLDS)
-    assert bool(warning(share, pressure)) is (pressure is not Pressure.NORMAL)
+    pressure = pressure_level(share, THRESHOLDS)
+    assert bool(describe_pressure(share, pressure)) is (pressure is not Pressure.NORMAL)
 
 
 def test_a_warning_says_how_full_and_what_follows() -> None:
-    assert warning(0.65, Pressure.ELEVATED) == "The context is 65% full: answers are focused at most."
-    assert warning(0.85, Pressure.HIGH) == "The context is 85% full: answers are quick at most."
-    assert "unknown" in warning(None, Pressure.UNKNOWN)
-    assert warning(0.1, Pressure.NORMAL) == ""
+    assert describe_pressure(0.65, Pressure.ELEVATED) == "The context is 65% full: answers are focused at most."
+    assert describe_pressure(0.85, Pressure.HIGH) == "The context is 85% full: answers are quick at most."
+    assert "unknown" in describe_pressure(None, Pressure.UNKNOWN)
+    assert describe_pressure(0.1, Pressure.NORMAL) == ""

@@ -17,8 +17,7 @@ from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.routing import detect_intent
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session import pressure
-from scrimshaw.session.recall import RECALL
-from scrimshaw.session.resume import Occasion, StateLine, fitted, state_lines
+from scrimshaw.session.resume import RECALL, Occasion, StateLine, fit_lines, state_lines
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50
@@ -85,8 +84,8 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
     mode = asked.mode
     if mode == Mode.AUTO:
         resumable = session is not None and engine.settings.features.auto_resume
-        mode = pressure.narrowed(_choose_mode(asked, resumable=resumable), view.level)
-    budget = pressure.budget(
+        mode = pressure.narrow_mode(_choose_mode(asked, resumable=resumable), view.level)
+    budget = pressure.token_budget(
         mode,
         view.level,
         engine.settings.context,
@@ -121,7 +120,7 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
     about = _subject(engine, session, occasion)
     attention = [item for item, _ in sessions.rank_working_memory(engine, about)]
     lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
-    return fitted(lines, budget, count_tokens)
+    return fit_lines(lines, budget, count_tokens)
 
 
 def _subject(engine: Engine, session: Session, occasion: Occasion) -> Session:
@@ -145,12 +144,14 @@ def _state(
 def _pressure(engine: Engine, asked: ContextRequest, session: Session | None) -> PressureView:
     if not engine.settings.features.pressure_policy:
         return PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
-    used = pressure.usage(asked.token_usage, session.context_used if session else None)
+    used = pressure.find_usage(asked.token_usage, session.context_used if session else None)
     if used.share is None and not _Warned.done:
         _Warned.done = True
         _log.warning(_NO_USAGE)
-    level = pressure.level(used.share, engine.settings.session.pressure_thresholds)
-    return PressureView(level=level, ratio=used.share, source=used.source, warning=pressure.warning(used.share, level))
+    level = pressure.pressure_level(used.share, engine.settings.session.pressure_thresholds)
+    return PressureView(
+        level=level, ratio=used.share, source=used.source, warning=pressure.describe_pressure(used.share, level)
+    )
 
 
 def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:

@@ -26,7 +26,7 @@ from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
-from scrimshaw.session.recall import Recalled, recall
+from scrimshaw.session.resume import RecalledItem, recall_items
 from scrimshaw.storage.ports import Admit
 
 ITEM_PREFIX = "session:"
@@ -204,10 +204,10 @@ def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -
     items += engine.sessions.items(before.id) if before else []
     settings = engine.settings.session
     weight = min(settings.attention_boost, settings.boost_limit)
-    return tuple(_recalled_hit(found) for found in recall(query, items, limit, weight))
+    return tuple(_recalled_hit(found) for found in recall_items(query, items, limit, weight))
 
 
-def _recalled_hit(found: Recalled) -> Hit:
+def _recalled_hit(found: RecalledItem) -> Hit:
     memory = item_as_memory(found.item)
     explanation = Explanation(
         ranks={"session": found.item.number},

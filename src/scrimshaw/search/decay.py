@@ -1,7 +1,7 @@
 """How attention fades within a session and memories over days. Pure; nothing here is ever written back.
 
-Attention (000 ADR-003): `base * rate ** elapsed + mention_boost * mentions`, from a stored base and a stored clock.
-Retrievability (FSRS v4, 004 ADR-004): `(1 + FACTOR * days / stability) ** POWER`.
+Attention: `base * rate ** elapsed + mention_boost * mentions`, from a stored base and a stored clock.
+Retrievability (FSRS v4): `(1 + FACTOR * days / stability) ** POWER`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scrimshaw.models import Grade, MemoryType, Retention, Tier
 
 FACTOR, POWER = 19 / 81, -0.5  # FSRS v4: R(S) = 0.9
 
-# Spec Kit's scheduler: an unreviewed memory has difficulty 5 on a scale of 1 to 10; stability in days.
+# An unreviewed memory has difficulty 5 on a scale of 1 to 10; stability is in days.
 INITIAL_DIFFICULTY, EASIEST, HARDEST = 5.0, 1.0, 10.0
 LOWEST_STABILITY = 0.1
 LAPSE = 0.2
@@ -25,8 +25,8 @@ DIFFICULTY_STEPS: Mapping[Grade, float] = MappingProxyType(
     {Grade.AGAIN: 1.0, Grade.HARD: 0.5, Grade.GOOD: 0.0, Grade.EASY: -0.5}
 )
 
-# Days until half is gone, after Spec Kit's kinds of memory: episodic 7, declarative 60, procedural 90, semantic 180,
-# autobiographical 365; decisions never fade. A type that is not named takes the configured half-life.
+# Days until half is gone, by kind of memory: episodic 7, declarative 60, procedural 90, semantic 180,
+# autobiographical 365; decisions never fade. A type that is not listed has the configured half-life.
 HALF_LIVES: Mapping[MemoryType, float] = MappingProxyType(
     {
         MemoryType.DECISION: math.inf,
@@ -51,14 +51,15 @@ TIER_FACTORS: Mapping[Tier, float] = MappingProxyType(
 
 
 class Fading(Struct, frozen=True, kw_only=True):
-    """How attention fades: `rate` is kept per step, a mention adds `mention_boost`.
+    """How attention fades."""
 
-    What is read is at least `floor`; what is below `spent_below` before that leaves working memory.
-    """
-
+    #: Share that stays per step.
     rate: float
+    #: What a mention adds.
     mention_boost: float
+    #: Attention is read as at least this.
     floor: float
+    #: What is less than this before the floor leaves working memory.
     spent_below: float
 
 
@@ -74,14 +75,12 @@ def minutes_between(at: float, now: float) -> float:
 
 def raw_attention(base: float, elapsed: float, mentions: int, fading: Fading) -> float:
     """Attention before clamp and floor; `elapsed` counts events, or minutes where events do not count."""
-    decayed: float = base * fading.rate**elapsed
-    return decayed + fading.mention_boost * mentions
+    return float(base * fading.rate**elapsed + fading.mention_boost * mentions)
 
 
 def attention(base: float, elapsed: float, mentions: int, fading: Fading) -> float:
     """Attention as it is read: within [0, 1], and never below the floor."""
-    raw = raw_attention(base, elapsed, mentions, fading)
-    return max(fading.floor, min(1.0, max(0.0, raw)))
+    return max(fading.floor, min(1.0, max(0.0, raw_attention(base, elapsed, mentions, fading))))
 
 
 def is_spent(base: float, elapsed: float, mentions: int, fading: Fading) -> bool:
@@ -101,8 +100,7 @@ def stability_of(half_life_days: float) -> float:
 
 def retrievability(days: float, stability: float) -> float:
     """The chance 0..1 that a memory is still present `days` after its last review; `stability` is positive, in days."""
-    recalled: float = (1 + FACTOR * max(0.0, days) / stability) ** POWER
-    return recalled
+    return float((1 + FACTOR * max(0.0, days) / stability) ** POWER)
 
 
 def review(stability: float, difficulty: float, retrievability: float, grade: Grade) -> tuple[float, float]:

@@ -99,7 +99,13 @@ def excerpt(text: str, terms: Sequence[str], limit: int, cut: CutText) -> tuple[
 
 def count_tokens(text: str) -> int:
     """How many tokens `text` has; 0 for white space only."""
-    return sum(_cost(encoding) for _, encoding in _encoded(text))
+    total = 0
+    for _, encoding in _encode_parts(text):
+        total += len(encoding.ids)
+        if UNKNOWN in encoding.ids:
+            places = zip(encoding.ids, encoding.offsets, strict=True)
+            total += sum(end - start - 1 for piece, (start, end) in places if piece == UNKNOWN)
+    return total
 
 
 def clip(text: str, limit: int) -> str:
@@ -108,11 +114,12 @@ def clip(text: str, limit: int) -> str:
     A text that fits comes back as it is; one that was cut loses the white space at its end.
     """
     for size in (max(limit, 0) * HEAD_CHARACTERS, len(text)):
-        head = text[:size]
-        fit = _fit(head, limit)
-        if fit < len(head):
-            return head[:fit].rstrip()
-        if len(head) == len(text):
+        used = 0
+        for cost, place in _costs(text[:size]):
+            used += cost
+            if used > limit:
+                return text[:place].rstrip()
+        if size >= len(text):
             break
     return text
 
@@ -133,7 +140,7 @@ def head(text: str, limit: int) -> tuple[str, int]:
 
 def piece_ids(text: str, limit: int) -> list[int]:
     """Vocabulary ids of `text` as the model reads it: start, at most `limit` - 2 pieces, end."""
-    pieces = [piece for _, encoding in _encoded(text) for piece in encoding.ids]
+    pieces = [piece for _, encoding in _encode_parts(text) for piece in encoding.ids]
     return [START, *pieces[: limit - 2], END]
 
 
@@ -151,48 +158,23 @@ def load_tokenizer() -> Tokenizer:
     return tokenizer
 
 
-def _encoded(text: str) -> Iterator[tuple[int, Encoding]]:
+def _encode_parts(text: str) -> Iterator[tuple[int, Encoding]]:
     """The text in parts that WordPiece does not give up on: where each begins, and its pieces.
 
     One text at a time: a batch call would start a thread pool.
     """
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
+    words = _LONG_WORD.finditer(text)
+    cuts = [cut for word in words for cut in range(word.start() + LONGEST_WORD, word.end(), LONGEST_WORD)]
     start = 0
-    for end in (*_cuts(text), len(text)):
+    for end in (*cuts, len(text)):
         yield start, load_tokenizer().encode(text[start:end], add_special_tokens=False)
         start = end
 
 
-def _cuts(text: str) -> Iterator[int]:
-    """Where to part the words that are too long."""
-    for word in _LONG_WORD.finditer(text):
-        yield from range(word.start() + LONGEST_WORD, word.end(), LONGEST_WORD)
-
-
-def _cost(encoding: Encoding) -> int:
-    if UNKNOWN not in encoding.ids:
-        return len(encoding.ids)
-    return sum(cost for cost, _ in _pieces(encoding))
-
-
 def _costs(text: str) -> Iterator[tuple[int, int]]:
     """Cost and start, as a character offset, of each piece of a text."""
-    for start, encoding in _encoded(text):
-        yield from ((cost, start + place) for cost, place in _pieces(encoding))
-
-
-def _pieces(encoding: Encoding) -> Iterator[tuple[int, int]]:
-    pieces: Sequence[tuple[int, tuple[int, int]]] = list(zip(encoding.ids, encoding.offsets, strict=True))
-    for piece, (start, end) in pieces:
-        yield (end - start if piece == UNKNOWN else 1), start
-
-
-def _fit(text: str, limit: int) -> int:
-    """How many characters of `text` fit into `limit` tokens."""
-    left = limit
-    for cost, start in _costs(text):
-        left -= cost
-        if left < 0:
-            return start
-    return len(text)
+    for begin, encoding in _encode_parts(text):
+        for piece, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+            yield (end - start if piece == UNKNOWN else 1), begin + start

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
-from scrimshaw.toml_text import parse_toml
+from scrimshaw.ingest.tables import load_table
 
-_TABLES = parse_toml(Path(__file__).with_name("cues.toml").read_text(encoding="utf-8"))
-
+_TABLES = load_table(__file__, "cues", dict[str, dict[str, str]])
+WORDS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _TABLES.pop("words").items()}
+# File extension -> language.
+LANGUAGES: Mapping[str, str] = _TABLES.pop("languages")
 # Section -> name -> pattern; a pattern may go over several lines.
 PATTERNS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
     section: {name: re.compile("".join(map(str.strip, text.split("\n")))) for name, text in patterns.items()}
-    for section, patterns in _TABLES["patterns"].items()
+    for section, patterns in _TABLES.items()
 }
-WORDS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _TABLES["words"].items()}
-# File extension -> language.
-LANGUAGES: Mapping[str, str] = _TABLES["languages"]

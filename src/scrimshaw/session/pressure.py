@@ -18,16 +18,14 @@ SMALLEST_ANSWER = 300
 
 
 class Usage(NamedTuple):
-    """The share 0..1 of the context in use, None where nobody says, and who says so.
-
-    `source` is `argument`, `client` or `unknown` (001 REQ-015).
-    """
+    """The share 0..1 of the context in use, None where nobody says, and who says so."""
 
     share: float | None
+    #: `argument`, `client` or `unknown`.
     source: str
 
 
-def usage(argument: float | None, reported: float | None) -> Usage:
+def find_usage(argument: float | None, reported: float | None) -> Usage:
     """What the caller passed, else what the client last reported; raises InvalidRequest for no share of 0..1."""
     if argument is not None:
         if not 0.0 <= argument <= 1.0:
@@ -38,8 +36,8 @@ def usage(argument: float | None, reported: float | None) -> Usage:
     return Usage(reported, "unknown" if reported is None else "client")
 
 
-def level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
-    """The pressure of a share; the first threshold belongs to elevated, and so does the second (001 REQ-002)."""
+def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
+    """The pressure of a share; the first threshold belongs to elevated, and so does the second."""
     if share is None:
         return Pressure.UNKNOWN
     elevated, high = thresholds
@@ -48,15 +46,15 @@ def level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
     return Pressure.ELEVATED if share >= elevated else Pressure.NORMAL
 
 
-def narrowed(mode: Mode, pressure: Pressure) -> Mode:
-    """The mode under pressure, never a wider one. Resume keeps its way of answering: see `budget`."""
+def narrow_mode(mode: Mode, pressure: Pressure) -> Mode:
+    """The mode under pressure, never a wider one. Resume keeps its way of answering: see `token_budget`."""
     widest = _WIDEST.get(pressure, mode)
     if mode is Mode.RESUME or _WIDTHS[mode] <= _WIDTHS[widest]:
         return mode
     return widest
 
 
-def budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
+def token_budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
     """The tokens that an answer in a chosen mode (not auto) may have under pressure; `share` of the context is in use.
 
     Above the threshold `high` it shrinks with the room that is left, so that an answer never is what fills the context.
@@ -72,7 +70,7 @@ def budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: 
     return min(least, max(SMALLEST_ANSWER, shrunk))
 
 
-def warning(share: float | None, pressure: Pressure) -> str:
+def describe_pressure(share: float | None, pressure: Pressure) -> str:
     """What the reader should know about the pressure; empty when it is normal."""
     if share is None:
         return "Context use is unknown: no token_usage was passed and the client reports none, so nothing is narrowed."

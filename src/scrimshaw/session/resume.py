@@ -1,7 +1,8 @@
-"""What a returning agent should know first: the state of its session, in order of use, within a budget. Pure."""
+"""What a session's record tells: its state for an agent that returns, and the entries that answer a query. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
@@ -10,6 +11,8 @@ from msgspec import Struct
 
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.models import Item, ItemKind, Session, Trust
+from scrimshaw.search.boosts import session_boost
+from scrimshaw.search.tokens import STOP_WORDS, query_terms
 
 # Stands for what a tool or the web said to the agent; the entry can still be read by its id.
 WITHHELD = "a tool output held instruction-like text"
@@ -54,54 +57,94 @@ _KINDS: Mapping[str, ItemKind] = MappingProxyType(
 _MOST_PER_PART: Mapping[Occasion, int] = MappingProxyType(
     {Occasion.START: 3, Occasion.RESUME: 5, Occasion.COMPACT: 8, Occasion.CLEAR: 1}
 )
+# Wording that asks for the session itself, whatever its subject.
+RECALL = re.compile(
+    r"\b(recent(?:ly)?|last|latest|previous(?:ly)?|earlier|so far|just (?:did|done|now)|"
+    r"where (?:were|was|did) (?:we|i)|left off|continue|resume|current (?:work|task|session)|this session|today|"
+    r"what (?:did|have) (?:we|i)|progress)\b",
+    re.IGNORECASE,
+)
+# What names no subject of its own: "recent work", "the last changes".
+_SUBJECTLESS = STOP_WORDS.union(
+    ["change", "changes", "context", "done", "session", "stuff", "task", "thing", "things", "work", "worked", "working"]
+)
+_STEM = 5
+# Half of the words that name a subject must occur in an entry that was not asked for by recall wording.
+_LEAST_SHARE = 0.5
+# An entry recalled as such counts at least this much, the rest comes from its first attention.
+_RECALLED = 0.5
 
 
 def state_lines(
     session: Session, items: Sequence[Item], attention: Sequence[Item], occasion: Occasion
 ) -> list[StateLine]:
-    """What there is to say about a session, most useful first.
+    """What there is to say about a session, most useful first, each item once.
 
     `items` are its whole record, ranked here by first attention and newness; `attention` its working memory, best
-    first. Nothing is said twice, and what has no evidence is not said.
+    first.
     """
-    most = _MOST_PER_PART[occasion]
     lines: list[StateLine] = []
-    said: set[int] = set()
+    used: set[int] = set()
     for part in PARTS[occasion]:
         if part == "task":
-            lines += [_task(session)] if session.task else []
+            if session.task:
+                lines.append(StateLine(part=part, text=session.task, origin=f"session:{session.id}", trust="human"))
             continue
-        chosen = [item for item in _of_part(part, items, attention) if item.number not in said][:most]
-        said |= {item.number for item in chosen}
-        lines += [_line(part, item) for item in chosen]
+        found = list(attention)
+        if part != "attention":
+            of_kind = [item for item in items if item.kind == _KINDS[part]]
+            found = sorted(of_kind, key=lambda item: (-item.attention, -item.number))
+        chosen = [item for item in found if item.number not in used][: _MOST_PER_PART[occasion]]
+        used |= {item.number for item in chosen}
+        lines += [_item_line(part, item) for item in chosen]
     return lines
 
 
-def fitted(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
+def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
     """The first lines that fit a budget in tokens, their tokens, and how many were left out."""
-    kept: list[StateLine] = []
+    fitting: list[StateLine] = []
     used = 0
     for line in lines:
         cost = count(f"{line.part} {line.text} {line.origin}")
         if used + cost <= budget:
-            kept.append(line)
+            fitting.append(line)
             used += cost
-    return kept, used, len(lines) - len(kept)
+    return fitting, used, len(lines) - len(fitting)
 
 
-def _of_part(part: str, items: Sequence[Item], attention: Sequence[Item]) -> list[Item]:
-    if part == "attention":
-        return list(attention)
-    of_kind = [item for item in items if item.kind == _KINDS[part]]
-    return sorted(of_kind, key=lambda item: (-item.attention, -item.number))
-
-
-def _task(session: Session) -> StateLine:
-    return StateLine(part="task", text=session.task, origin=f"session:{session.id}", trust="human")
-
-
-def _line(part: str, item: Item) -> StateLine:
+def _item_line(part: str, item: Item) -> StateLine:
     text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
     if item.source.trust in (Trust.TOOL, Trust.WEB) and is_suspicious(text):
         text = WITHHELD
     return StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=item.source.trust)
+
+
+class RecalledItem(Struct, frozen=True, kw_only=True):
+    """An item that answers a query; `score` is 0..1, `boost` the share that its attention adds."""
+
+    item: Item
+    score: float
+    boost: float = 0.0
+
+
+def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost: float) -> list[RecalledItem]:
+    """The items that answer the query, best first; newer ones first among equals.
+
+    A query for nothing but the session itself is answered by all of them, and they are boosted by their attention.
+    """
+    stems = {term[:_STEM] for term in query_terms(query)}
+    asks_for_session = bool(RECALL.search(query))
+    has_no_subject = asks_for_session and _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))
+    found = []
+    for item in items:
+        score, boost = 1.0, 0.0
+        if has_no_subject:
+            boost = session_boost(item.attention, attention_boost)
+        else:
+            text = f"{item.path} {item.text}".casefold()
+            share = sum(stem in text for stem in stems) / len(stems) if stems else 0.0
+            recalled = _RECALLED + (1 - _RECALLED) * item.attention if asks_for_session else 0.0
+            score = max(share if share >= _LEAST_SHARE else 0.0, recalled)
+        if score > 0:
+            found.append(RecalledItem(item=item, score=score, boost=boost))
+    return sorted(found, key=lambda each: (-each.score, -each.boost, -each.item.event, -each.item.number))[:limit]

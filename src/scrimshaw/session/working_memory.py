@@ -19,7 +19,7 @@ def score(item: Item, counter: int, now: float, settings: SessionSettings, *, ev
 
     With `event_decay` it fades by the session's events, so a pause costs nothing; without, by minutes.
     """
-    return decay.attention(*_terms(item, counter, now, settings, event_decay))
+    return decay.attention(*_decay_terms(item, counter, now, settings, event_decay))
 
 
 def rank_items(
@@ -38,13 +38,15 @@ def admit(
     What is spent leaves, whether there is room or not. Of equals the older leaves. A newcomer weaker than all that
     could make room for it is not admitted.
     """
-    arriving = _arriving(newcomer, counter, now)
+    # the newcomer as an item, younger than any held
+    values = asdict(newcomer) | {"text": newcomer.text.text}
+    arriving = Item(**values, session="", number=sys.maxsize, event=counter, at=now)
     staying = [item for item in held if item.pinned]
     contenders = [
         item
         for item, _ in rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
         if item not in staying
-        and (item.pinned or not decay.is_spent(*_terms(item, counter, now, settings, event_decay)))
+        and (item.pinned or not decay.is_spent(*_decay_terms(item, counter, now, settings, event_decay)))
     ]
     contenders.sort(key=lambda item: item.pinned, reverse=True)  # stable: only a pinned newcomer goes first
     staying += contenders[: max(0, settings.capacity - len(staying))]
@@ -52,13 +54,7 @@ def admit(
     return Admission(admitted=arriving in staying, leaving=leaving)
 
 
-def _arriving(newcomer: NewItem, counter: int, now: float) -> Item:
-    """The newcomer as an item, younger than any held."""
-    values = asdict(newcomer) | {"text": newcomer.text.text}
-    return Item(**values, session="", number=sys.maxsize, event=counter, at=now)
-
-
-def _terms(
+def _decay_terms(
     item: Item, counter: int, now: float, settings: SessionSettings, event_decay: bool
 ) -> tuple[float, float, int, Fading]:
     """What the formula of decay takes: base, steps, mentions, rates."""

@@ -19,7 +19,7 @@ from scrimshaw.models import EventKind, Filters, Injected, Memory, Session
 from scrimshaw.search import lineage
 from scrimshaw.search.tokens import excerpt, find_phrases, match_expression, query_terms
 from scrimshaw.session import working_memory
-from scrimshaw.session.resume import Occasion, fitted, state_lines
+from scrimshaw.session.resume import Occasion, fit_lines, state_lines
 from scrimshaw.storage.ports import Index, Sessions
 from scrimshaw.storage.sqlite_index import SqliteIndex
 
@@ -74,7 +74,7 @@ def _session_state(sessions: Sessions, event: Event, settings: Settings, now: fl
     )
     lines = state_lines(about, sessions.items(about.id), [item for item, _ in ranked], occasion)
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
-    return fence_state(fitted(lines, budget, bound_tokens)[0], occasion)
+    return fence_state(fit_lines(lines, budget, bound_tokens)[0], occasion)
 
 
 def _subject(sessions: Sessions, session: Session, occasion: Occasion) -> Session | None:

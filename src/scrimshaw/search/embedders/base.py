@@ -37,8 +37,7 @@ class Embedder(Protocol):
 class EmbedderUnavailable(ScrimshawError):
     """No vectors from this embedder now; `degradation` is what the answer should report.
 
-    `mode` is stable: embedder_off, embedder_missing, embedder_corrupt, embedder_failed, embedder_misconfigured,
-    embedder_unreachable, embedder_refused or embedder_bad_answer.
+    `mode` is stable: embedder_off, _missing, _corrupt, _failed, _misconfigured, _unreachable, _refused or _bad_answer.
     """
 
     code = "embedder_unavailable"
@@ -105,6 +104,11 @@ def runtime_errors() -> tuple[type[Exception], ...]:
     except ImportError:
         return ()
     return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+
+
+def model_errors() -> tuple[type[Exception], ...]:
+    """Every error with which loading or running a local model may fail."""
+    return (OSError, ValueError, RuntimeError, ImportError, *runtime_errors())
 
 
 def _bad_answer(what: str) -> EmbedderUnavailable:

@@ -7,7 +7,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.config import EmbeddingSettings, silence_runtime
-from scrimshaw.search.embedders.base import EmbedderUnavailable, in_batches, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedders.base import EmbedderUnavailable, in_batches, model_errors, require_package, unit_rows
 from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:
@@ -27,16 +27,16 @@ class FastembedEmbedder:
         require_package("fastembed", "'scrimshaw[fastembed]'")
         self._settings = settings
         self._name = settings.model or DEFAULT_MODEL
-        self._loaded: Any = None
+        self._model: Any = None
         self._lock = Lock()
         self.model = f"fastembed/{self._name}"
         self.dimension = settings.dimension
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
-        return in_batches(texts, self._settings.batch, self._rows, self.dimension)
+        return in_batches(texts, self._settings.batch, self._embed_batch, self.dimension)
 
-    def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
         clipped = [clip(text, self._settings.max_tokens) for text in texts]
         with self._lock:
             rows = self._infer(clipped)
@@ -46,24 +46,16 @@ class FastembedEmbedder:
 
     def _infer(self, texts: list[str]) -> list[Any]:
         try:
-            if self._loaded is None:
-                self._loaded = _load(self._name)
-            return list(self._loaded.embed(texts, batch_size=len(texts)))
-        except (OSError, ValueError, RuntimeError, ImportError) as error:
-            raise self._failed(error) from error
-        except runtime_errors() as error:
-            raise self._failed(error) from error
+            if self._model is None:
+                silence_runtime()
+                import fastembed  # noqa: PLC0415 - optional
 
-    def _failed(self, error: Exception) -> EmbedderUnavailable:
-        return EmbedderUnavailable(
-            "embedder_failed",
-            f"The model {self._name} cannot be used: {error}.",
-            f'Download it once while online: python -c "import fastembed; fastembed.TextEmbedding({self._name!r})".',
-        )
-
-
-def _load(name: str) -> Any:
-    silence_runtime()
-    import fastembed  # noqa: PLC0415 - optional
-
-    return fastembed.TextEmbedding(name, threads=1, local_files_only=True)
+                self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
+            return list(self._model.embed(texts, batch_size=len(texts)))
+        except model_errors() as error:
+            hint = "Download it once while online: python -c"
+            raise EmbedderUnavailable(
+                "embedder_failed",
+                f"The model {self._name} cannot be used: {error}.",
+                f'{hint} "import fastembed; fastembed.TextEmbedding({self._name!r})".',
+            ) from error

@@ -6,7 +6,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Sequence
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -54,7 +54,7 @@ class HttpEmbedder:
     """
 
     def __init__(self, settings: EmbeddingSettings) -> None:
-        self._host = _checked_host(settings)
+        self._host = _check_settings(settings)
         self._settings = settings
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._unreachable_until = 0.0
@@ -63,30 +63,46 @@ class HttpEmbedder:
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
-        return in_batches(texts, self._settings.batch, self._rows, self.dimension)
+        return in_batches(texts, self._settings.batch, self._embed_batch, self.dimension)
 
-    def _rows(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        rows = _in_order(self._post(texts), len(texts))
-        vectors = unit_rows(rows, len(texts), self.dimension)
+    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        try:
+            rows = msgspec.json.decode(self._post(texts), type=_Answer).data
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _bad_answer(f"not an embeddings answer ({error})") from error
+        by_index = {row.index: row.embedding for row in rows}
+        if sorted(by_index) != list(range(len(texts))):
+            raise _bad_answer(f"{len(rows)} vectors for {len(texts)} texts")
+        vectors = unit_rows([by_index[index] for index in range(len(texts))], len(texts), self.dimension)
         self.dimension = vectors.shape[1]
         return vectors
 
     def _post(self, texts: Sequence[str]) -> bytes:
-        """The body of the answer, read within the timeout."""
-        if time.monotonic() < self._unreachable_until:
+        """The body of the answer; a server that drips bytes or never ends is cut off at the timeout."""
+        now = time.monotonic()
+        if now < self._unreachable_until:
             raise self._unreachable("was not reachable a moment ago")
-        deadline = time.monotonic() + self._settings.timeout_s
+        body = bytearray()
         try:
-            with self._opener.open(self._request(texts), timeout=self._settings.timeout_s) as response:
-                return _read(response, deadline)
+            with self._opener.open(self._make_request(texts), timeout=self._settings.timeout_s) as response:
+                while block := response.read1(BLOCK):
+                    body += block
+                    if len(body) > LARGEST_ANSWER:
+                        raise OSError("the answer is too large")
+                    if time.monotonic() > now + self._settings.timeout_s:
+                        raise TimeoutError("timed out")
         except urllib.error.HTTPError as error:
             with error:
-                raise _refused(self._host, error.code) from error
+                status = error.code
+            hint = CHECK_KEY if status in {401, 403} else CHECK_SERVER if status >= 500 else CHECK_MODEL
+            problem = f"The embedding server {self._host} answered {status}."
+            raise EmbedderUnavailable("embedder_refused", problem, hint) from error
         except (OSError, HTTPException) as error:
             self._unreachable_until = time.monotonic() + COOL_DOWN
             raise self._unreachable(f"did not answer: {getattr(error, 'reason', error)}") from error
+        return bytes(body)
 
-    def _request(self, texts: Sequence[str]) -> urllib.request.Request:
+    def _make_request(self, texts: Sequence[str]) -> urllib.request.Request:
         settings = self._settings
         clipped = [_encodable(clip(text, settings.max_tokens)) for text in texts]
         body: dict[str, object] = {"model": settings.model, "input": clipped, "encoding_format": "float"}
@@ -102,18 +118,21 @@ class HttpEmbedder:
         return EmbedderUnavailable("embedder_unreachable", f"The embedding server {self._host} {what}.", CHECK_SERVER)
 
 
-def _checked_host(settings: EmbeddingSettings) -> str:
+def _check_settings(settings: EmbeddingSettings) -> str:
     """Host and port for messages, without the user and password a URL may hold."""
-    host = _host(settings.url)
+    url, key, hint = settings.url, settings.api_key, CHECK_MODEL
+    host = _host(url)
     if not host or not settings.model:
-        raise _misconfigured("needs an http(s) `url` and a `model`", CHECK_MODEL)
-    if not (settings.url.isascii() and settings.url.isprintable() and " " not in settings.url):
-        raise _misconfigured("needs a `url` in ASCII; write other letters percent-encoded", CHECK_MODEL)
-    if _encodable(settings.model) != settings.model:
-        raise _misconfigured("has a `model` whose name is not UTF-8", CHECK_MODEL)
-    if not (settings.api_key.isascii() and settings.api_key.isprintable()):
-        raise _misconfigured("has a key with characters no header can hold", CHECK_KEY)
-    return host
+        problem = "needs an http(s) `url` and a `model`"
+    elif not (url.isascii() and url.isprintable() and " " not in url):
+        problem = "needs a `url` in ASCII; write other letters percent-encoded"
+    elif _encodable(settings.model) != settings.model:
+        problem = "has a `model` whose name is not UTF-8"
+    elif not (key.isascii() and key.isprintable()):
+        problem, hint = "has a key with characters no header can hold", CHECK_KEY
+    else:
+        return host
+    raise EmbedderUnavailable("embedder_misconfigured", f"The http embedder {problem}.", hint)
 
 
 def _host(url: str) -> str:
@@ -127,42 +146,10 @@ def _host(url: str) -> str:
     return parts.netloc.rpartition("@")[2] if is_usable else ""
 
 
-def _misconfigured(what: str, hint: str) -> EmbedderUnavailable:
-    return EmbedderUnavailable("embedder_misconfigured", f"The http embedder {what}.", hint)
-
-
 def _encodable(text: str) -> str:
     """The text without halves of characters, which JSON cannot hold; a query from a command line may have some."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def _read(response: HTTPResponse, deadline: float) -> bytes:
-    """The whole body; a server that drips bytes or never ends is cut off with an OSError."""
-    blocks = bytearray()
-    while block := response.read1(BLOCK):
-        blocks += block
-        if len(blocks) > LARGEST_ANSWER:
-            raise OSError("the answer is too large")
-        if time.monotonic() > deadline:
-            raise TimeoutError("timed out")
-    return bytes(blocks)
-
-
-def _in_order(body: bytes, count: int) -> list[list[float]]:
-    try:
-        rows = msgspec.json.decode(body, type=_Answer).data
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _bad_answer(f"not an embeddings answer ({error})") from error
-    by_index = {row.index: row.embedding for row in rows}
-    if sorted(by_index) != list(range(count)):
-        raise _bad_answer(f"{len(rows)} vectors for {count} texts")
-    return [by_index[index] for index in range(count)]
-
-
 def _bad_answer(what: str) -> EmbedderUnavailable:
     return EmbedderUnavailable("embedder_bad_answer", f"The embedding server returned {what}.", CHECK_MODEL)
-
-
-def _refused(host: str, status: int) -> EmbedderUnavailable:
-    hint = CHECK_KEY if status in {401, 403} else CHECK_SERVER if status >= 500 else CHECK_MODEL
-    return EmbedderUnavailable("embedder_refused", f"The embedding server {host} answered {status}.", hint)

@@ -12,7 +12,13 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from scrimshaw.config import silence_runtime
-from scrimshaw.search.embedders.base import EmbedderUnavailable, require_package, runtime_errors, unit_rows
+from scrimshaw.search.embedders.base import (
+    EmbedderUnavailable,
+    model_errors,
+    require_package,
+    runtime_errors,
+    unit_rows,
+)
 from scrimshaw.search.tokens import load_tokenizer, piece_ids
 from scrimshaw.storage.native_memory import give_pages_back
 
@@ -46,7 +52,7 @@ class MiniLMEmbedder:
 
     def __init__(self, *, batch: int, max_tokens: int, path: Path | None = None) -> None:
         require_package("onnxruntime", "onnxruntime")
-        self._path = path or _installed_model()
+        self._path = path or _find_model()
         self._batch = batch
         self._max_tokens = min(max_tokens, LONGEST)
         self._session: Any = None
@@ -57,33 +63,36 @@ class MiniLMEmbedder:
         """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-        session = self._loaded()
+        with self._loading:
+            if self._session is None:
+                self._session = _load_session(self._path)
         rows = [piece_ids(text, self._max_tokens) for text in texts]
         groups = batches([len(row) for row in rows], self._batch, BATCH_TOKENS)
         vectors = np.empty((len(rows), DIMENSION), np.float32)
         for group in groups:
-            vectors[group] = self._infer(session, [rows[index] for index in group])
+            vectors[group] = self._infer([rows[index] for index in group])
         if len(groups) > 1:
             give_pages_back()
         return vectors
 
-    def _loaded(self) -> Any:
-        with self._loading:
-            if self._session is None:
-                self._session = _load(self._path)
-            return self._session
+    def _infer(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-    def _infer(self, session: Any, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
-        ids, mask = _padded(rows)
+        ids = np.zeros((len(rows), max(map(len, rows))), np.int64)  # id 0 is padding
+        mask = np.zeros_like(ids)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = row
+            mask[index, : len(row)] = 1
         feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
         try:
             with self._inference:
-                (hidden,) = session.run(["last_hidden_state"], feed)
+                (hidden,) = self._session.run(["last_hidden_state"], feed)
         except runtime_errors() as error:
             raise EmbedderUnavailable(
                 "embedder_failed", f"The embedding model stopped: {error}.", "Run `scrimshaw doctor`."
             ) from error
-        return unit_rows(_pooled(hidden, mask), len(rows), DIMENSION)
+        # the sum over the tokens that are no padding: the mean but for its length, which becomes 1
+        return unit_rows((hidden * mask[:, :, None].astype(hidden.dtype)).sum(axis=1), len(rows), DIMENSION)
 
 
 def batches(lengths: Sequence[int], texts: int, tokens: int) -> list[list[int]]:
@@ -102,65 +111,36 @@ def batches(lengths: Sequence[int], texts: int, tokens: int) -> list[list[int]]:
     return groups
 
 
-def _padded(rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Ids and attention mask, both of shape (rows, longest row); id 0 is padding."""
-    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
-
-    ids = np.zeros((len(rows), max(map(len, rows))), np.int64)
-    mask = np.zeros_like(ids)
-    for index, row in enumerate(rows):
-        ids[index, : len(row)] = row
-        mask[index, : len(row)] = 1
-    return ids, mask
-
-
-def _pooled(hidden: NDArray[np.float32], mask: NDArray[np.int64]) -> NDArray[np.float32]:
-    """Sum over the tokens that are no padding, (rows, tokens, 384) -> (rows, 384); the mean, but for its length."""
-    pooled: NDArray[np.float32] = (hidden * mask[:, :, None].astype(hidden.dtype)).sum(axis=1)
-    return pooled
-
-
-def _installed_model() -> Path:
+def _find_model() -> Path:
     path = Path(require_package(PACKAGE, REQUIREMENT).origin or PACKAGE).with_name("model.onnx")
     if not path.is_file():
         raise _corrupt(f"The embedding model {path.name} is missing from the package {PACKAGE}.")
     return path
 
 
-def _load(path: Path) -> Any:
-    """A checked session on `path`; raises EmbedderUnavailable."""
+def _load_session(path: Path) -> Any:
+    """A session on the model at `path`, whose SHA-256 is checked; raises EmbedderUnavailable."""
     try:
-        _check(path)
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != SHA256:
+            raise _corrupt(f"The embedding model {path.name} has the SHA-256 {digest[:12]}..., not {SHA256[:12]}....")
         load_tokenizer()
-        session = _session(path)
-    except (OSError, ValueError, ImportError) as error:
+        silence_runtime()
+        import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except model_errors() as error:
         raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
     give_pages_back()
     return session
-
-
-def _check(path: Path) -> None:
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    if found != SHA256:
-        raise _corrupt(f"The embedding model {path.name} has the SHA-256 {found[:12]}..., not {SHA256[:12]}....")
-
-
-def _session(path: Path) -> Any:
-    silence_runtime()
-    import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.inter_op_num_threads = 1
-    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-    options.enable_cpu_mem_arena = False
-    options.enable_mem_pattern = False
-    options.log_severity_level = 3
-    try:
-        return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-    except runtime_errors() as error:
-        raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
 
 
 def _corrupt(message: str) -> EmbedderUnavailable:
