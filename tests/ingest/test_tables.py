@@ -8,7 +8,7 @@ import pytest
 import scrimshaw
 from scrimshaw.ingest.tables import parse_table
 
-ROOMS = ("ingest",)
+ROOMS = ("ingest", "search", "session")
 TABLES = [path for room in ROOMS for path in sorted((Path(scrimshaw.__file__).parent / room).glob("*.toml"))]
 
 

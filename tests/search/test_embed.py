@@ -208,7 +208,7 @@ class SlowSession:
 
 def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SlowSession()
-    monkeypatch.setattr(minilm, "_load", lambda _: session)
+    monkeypatch.setattr(minilm, "_load_session", lambda _: session)
     embedder = MiniLMEmbedder(batch=4, max_tokens=256)
     background = threading.Thread(target=embedder.embed, args=(["a document chunk"] * 800,))
     background.start()
@@ -272,7 +272,7 @@ def test_a_failing_inference_is_an_embedder_error(monkeypatch: pytest.MonkeyPatc
         def run(self, *_: Any) -> None:
             raise RuntimeException("out of memory")
 
-    monkeypatch.setattr(minilm, "_load", lambda _: Broken())
+    monkeypatch.setattr(minilm, "_load_session", lambda _: Broken())
     assert "out of memory" in refusal(MiniLMEmbedder(batch=8, max_tokens=256)).failure_mode
 
 
