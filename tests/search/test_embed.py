@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -246,7 +247,7 @@ def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_the_runtime_cannot_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"not the model")
-    monkeypatch.setattr(minilm, "_check", lambda _: None)
+    monkeypatch.setattr(minilm, "SHA256", hashlib.sha256(b"not the model").hexdigest())
     assert refusal(MiniLMEmbedder(batch=8, max_tokens=256, path=path)).failure_mode.startswith("embedder_corrupt")
 
 
@@ -480,14 +481,14 @@ def test_fastembed_without_a_model_gives_up_at_once(tmp_path: Path, monkeypatch:
 
 def test_fastembed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("fastembed")
-    from scrimshaw.search.embedders import fastembed as fastembed_embedder
+    import fastembed
 
     class Loaded:
         def embed(self, texts: list[str], batch_size: int) -> Iterator[Any]:
             assert len(texts) <= batch_size
             return iter([np.array([len(text), 0.0]) for text in texts])
 
-    monkeypatch.setattr(fastembed_embedder, "_load", lambda _: Loaded())
+    monkeypatch.setattr(fastembed, "TextEmbedding", lambda _name, **_options: Loaded())
     embedder = opened(provider="fastembed", batch=2)
     assert embedder.embed(["a", "bb", "ccc"]).tolist() == [[1, 0]] * 3
     assert (embedder.model, embedder.dimension) == ("fastembed/BAAI/bge-small-en-v1.5", 2)
