@@ -12,7 +12,7 @@ from tests.app.command_line import Cli, command_line
 from tests.app.test_cli_process import on_a_terminal
 from tests.app.test_importing_sessions import SECRET, put_session
 
-from scrimshaw.app.cli import importing
+from scrimshaw.app.cli import start
 from scrimshaw.app.importing import ImportPlan, source_names
 from scrimshaw.engine.importers import ImportResult
 
@@ -136,7 +136,7 @@ def test_ctrl_c_tells_what_was_done_and_how_to_go_on(cli: Cli, monkeypatch: pyte
         raise KeyboardInterrupt
 
     cli("init")
-    monkeypatch.setattr(importing, "plan_import", lambda engine, request: ImportPlan(total=2, work=cut_short()))
+    monkeypatch.setattr(start, "plan_import", lambda engine, request: ImportPlan(total=2, work=cut_short()))
     done = cli("import", "all")
     assert done.code == 1
     assert "1 taken; 5 events" in done.out

@@ -17,7 +17,6 @@ from scrimshaw import __version__
 from scrimshaw.app.cli import (
     health,
     history,
-    importing,
     lint,
     operate,
     options,
@@ -25,7 +24,6 @@ from scrimshaw.app.cli import (
     read,
     setup,
     start,
-    upkeep,
     write,
 )
 from scrimshaw.app.cli.output import complain
@@ -73,7 +71,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, importing, read, write, history, operate, upkeep, lint, health, purge):
+for part in (start, setup, read, write, history, operate, lint, health, purge):
     app.add_typer(part.app)
 for name, group in (
     ("drafts", write.drafts),

@@ -1,11 +1,11 @@
-"""The commands that run and explain work beside the memories: jobs, worker, rules."""
+"""The commands that run and explain work beside the memories: scan, rebuild, jobs, rules."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -13,32 +13,33 @@ from msgspec import Struct
 from rich.console import Console
 
 from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import settings_of
+from scrimshaw.app.cli.memory import (
+    fill_vectors,
+    open_memory,
+    render_coverage,
+    settings_of,
+    settings_of_memory,
+    vectors_of,
+)
 from scrimshaw.app.cli.options import command, command_group, example
-from scrimshaw.app.cli.output import line, note, show
+from scrimshaw.app.cli.output import confirm, line, note, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.app.rules import check_rules
 from scrimshaw.app.worker import Worker
-from scrimshaw.engine import Engine
-from scrimshaw.errors import Conflict, InvalidRequest, NotFound, describe_os_error
+from scrimshaw.engine import Engine, index, open_engine
+from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, make_observation, redact_call, redacted_classes
 from scrimshaw.ingest.extract import winner
 from scrimshaw.ingest.rules import Rule
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState, NewItem
+from scrimshaw.storage.sync import SyncReport
 
 app = typer.Typer()
 jobs = command_group("Work that outlives the process that asked for it.", "scrimshaw jobs list")
 rules = command_group("What is kept of tool calls.", "scrimshaw rules list")
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
-
-
-class ListedRule(Struct, frozen=True, kw_only=True):
-    """A rule in the order of trial; `own` when it stands in the configuration."""
-
-    own: bool
-    rule: Rule
 
 
 class EventExplanation(Struct, frozen=True, kw_only=True):
@@ -76,6 +77,61 @@ def _render_state(console: Console, found: Sequence[Job]) -> None:
 
 def _render_run(console: Console, counts: Mapping[str, int]) -> None:
     console.print(f"{counts['jobs']} jobs run, {counts['waiting']} wait or run elsewhere.")
+
+
+@app.command(epilog=example("scrimshaw scan"))
+def scan(
+    force: Annotated[bool, typer.Option("--force", help="Read every file again.")] = False,
+    no_vectors: options.NoVectors = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Bring the index up to date with the files."""
+    with open_memory(project, fresh=False, with_rules=True) as engine:
+        with progress("Reading files", as_json) as advance:
+            report = index.scan(engine, force=force, progress=advance)
+        if report.mended and not force:
+            note(f"The index had lost {report.mended} memories; their files were read again.")
+        _show_scanned(engine, report, no_vectors, as_json)
+
+
+@app.command(epilog=example("scrimshaw rebuild --yes"))
+def rebuild(
+    no_vectors: options.NoVectors = False,
+    yes: options.Yes = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Make the index anew from the files; the journal stays."""
+    settings = settings_of_memory(project)
+    confirm("Read every file again and make all vectors anew?", yes)
+    try:
+        with open_engine(settings) as engine:
+            is_unusable = bool(engine.index.check())
+    except (DamagedDatabase, NewerDatabase) as error:
+        if Path(error.details["path"]) != settings.folder / "index.db":
+            raise
+        is_unusable = True
+    if is_unusable:
+        for file in settings.folder.glob("index.db*"):
+            file.unlink()
+        note("The index was damaged or of a newer version; it is made from nothing.")
+    with open_engine(settings) as engine:
+        with progress("Reading files", as_json) as advance:
+            report = index.rebuild(engine, progress=advance)
+        _show_scanned(engine, report, no_vectors, as_json)
+
+
+def _show_scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json: bool) -> None:
+    vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+    names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
+    show({name: getattr(report, name) for name in names} | {"vectors": vectors}, as_json, _render_scanned)
+
+
+def _render_scanned(console: Console, result: Mapping[str, Any]) -> None:
+    changes = "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged"
+    console.print(changes.format_map(result))
+    render_coverage(console, result["skipped"], result["vectors"])
 
 
 @command(jobs, "list", "scrimshaw jobs list --state failed", render=_render_jobs, fresh=False)
@@ -130,8 +186,7 @@ def list_rules(project: options.Project = None, as_json: options.AsJson = False)
     """All extraction rules in the order they are tried, your own among them."""
     settings = settings_of(project)
     own = {table.get("id") for table in settings.rules}
-    listed = [ListedRule(own=rule.id in own, rule=rule) for rule in check_rules(settings)[0]]
-    show(listed, as_json, _render_rules)
+    show([{"own": rule.id in own, "rule": rule} for rule in check_rules(settings)[0]], as_json, _render_rules)
 
 
 @rules.command("test", epilog=example("scrimshaw rules test event.json --client claude"))
@@ -196,10 +251,10 @@ def _explain_rule(rule: Rule | None, item: NewItem | None, extraction: bool) -> 
     return f"Rule {rule.id!r} matches: the item enters working memory with attention {item.attention:g}."
 
 
-def _render_rules(console: Console, listed: Sequence[ListedRule]) -> None:
+def _render_rules(console: Console, listed: Sequence[Mapping[str, Any]]) -> None:
     for entry in listed:
-        rule = entry.rule
-        origin = f", priority {rule.priority}{', your own' if entry.own else ''}"
+        rule = entry["rule"]
+        origin = f", priority {rule.priority}{', your own' if entry['own'] else ''}"
         console.print(line((rule.id, "cyan"), f"  {rule.kind}, attention {rule.attention:g}", origin))
         for name in ("tool", "argument", "content"):
             if pattern := getattr(rule, name):

@@ -1,54 +1,68 @@
-"""The commands that begin: init, serve."""
+"""The commands that begin, take in and give out: init, serve, import, export."""
 
 from __future__ import annotations
 
 import gc
+import sys
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 from msgspec import Struct
+from msgspec.structs import replace
 from rich.console import Console
 
-from scrimshaw.app.cli import importing, options, project_files
-from scrimshaw.app.cli.importing import ImportSummary, run_import, stop_if_interrupted
-from scrimshaw.app.cli.memory import Vectors, fill_vectors, render_coverage, settings_of, settings_of_memory, vectors_of
+from scrimshaw.app.cli import options, project_files
+from scrimshaw.app.cli.memory import (
+    Vectors,
+    fill_vectors,
+    open_memory,
+    render_coverage,
+    settings_of,
+    settings_of_memory,
+    vectors_of,
+)
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import console, is_interactive, line, progress, show
+from scrimshaw.app.cli.output import console, is_interactive, line, note, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
-from scrimshaw.app.importing import EVERYTHING, FoundSource, ImportRequest, find_sources, plan_import
+from scrimshaw.app.importing import (
+    EVERYTHING,
+    FoundSource,
+    ImportPlan,
+    ImportRequest,
+    find_sources,
+    plan_import,
+    source_names,
+)
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.errors import ConfigError, StorageFailure, describe_os_error
-from scrimshaw.models import Filters, Skip
+from scrimshaw.engine.exporting import Exported, export_jsonl, export_lines, export_markdown
+from scrimshaw.engine.importers import ImportResult
+from scrimshaw.errors import ConfigError, InvalidRequest, StorageFailure, describe_os_error
+from scrimshaw.models import Filters
 
 app = typer.Typer()
 
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
+INTERRUPTED = 1
+MOST_LINES = 30
+_STYLES = {"taken": "green", "left": "yellow", "found": "cyan"}
+_MEGABYTE = 1_000_000
 
 
-class SourceCount(Struct, frozen=True, kw_only=True):
-    """A source that is read, and how many memories it gave."""
+class ImportSummary(Struct, frozen=True, kw_only=True):
+    """What an import came to; one that was interrupted goes on where it was when run again."""
 
-    name: str
-    root: str
-    include: tuple[str, ...]
-    writable: bool
+    #: By status.
+    counts: dict[str, int]
+    events: int
     memories: int
-
-
-class Initialized(Struct, frozen=True, kw_only=True):
-    """What init made and found. `made` and `kept` are names in the project's Scrimshaw folder."""
-
-    project: str
-    made: tuple[str, ...]
-    kept: tuple[str, ...]
-    sources: tuple[SourceCount, ...]
-    skipped: tuple[Skip, ...]
-    vectors: Vectors
-    client_config: dict[str, object]
-    imported: ImportSummary | None = None
+    taken: tuple[ImportResult, ...]
+    interrupted: bool
+    vectors: Vectors | None = None
 
 
 @app.command(epilog=example("cd my-project && scrimshaw init", "scrimshaw init --import"))
@@ -73,19 +87,20 @@ def init(
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported.interrupted)
         vectors = vectors_of(engine) if in_haste else fill_vectors(engine, as_json)
-        result = Initialized(
-            project=str(settings.project),
-            made=tuple(made),
-            kept=tuple(kept),
-            sources=_count_sources(engine),
-            skipped=report.skipped,
-            vectors=vectors,
-            client_config=dict(CLIENT_CONFIG),
-            imported=imported,
-        )
+        # `made` and `kept` are names in the project's Scrimshaw folder.
+        result = {
+            "project": str(settings.project),
+            "made": made,
+            "kept": kept,
+            "sources": _count_sources(engine),
+            "skipped": report.skipped,
+            "vectors": vectors,
+            "client_config": CLIENT_CONFIG,
+            "imported": imported,
+        }
     show(result, as_json, _render_initialized)
     if imported:
-        stop_if_interrupted(imported)
+        _stop_if_interrupted(imported)
 
 
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
@@ -101,6 +116,121 @@ def serve(
     run_server(settings_of_memory(project).project, toolsets)
 
 
+@app.command("import", epilog=example("scrimshaw import transcripts --dry-run", "scrimshaw import memory-json m.jsonl"))
+def import_(
+    source: Annotated[
+        str, typer.Argument(help=f"One of {', '.join(source_names())}; or a file or folder of Markdown.")
+    ],
+    path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
+    no_vectors: options.NoVectors = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Take in earlier sessions or other memories.
+
+    They are redacted, judged, and taken once. Safe to interrupt and to repeat.
+    """
+    with open_memory(project) as engine:
+        request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
+        summary = _run_import(engine, plan_import(engine, request), as_json)
+        if not (dry_run or summary.interrupted):
+            vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+            summary = replace(summary, vectors=vectors)
+    show(summary, as_json, _render_summary)
+    _stop_if_interrupted(summary)
+
+
+@app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --format jsonl > memories.jsonl"))
+def export(
+    format_: Annotated[
+        Literal["markdown", "jsonl"], typer.Option("--format", help="Markdown files, or JSON lines with all fields.")
+    ] = "markdown",
+    output: Annotated[
+        Path | None, typer.Option(help="A folder or file; JSON lines go to standard output else.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there, without asking.")] = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Write the memories somewhere else, redacted once more."""
+    with open_memory(project) as engine:
+        if output is None:
+            if format_ == "markdown":
+                raise InvalidRequest("Markdown files need a folder.", "Name one with --output.", parameter="output")
+            for each in export_lines(engine):
+                sys.stdout.buffer.write(each)
+            return
+        _demand_free(output, force)
+        write = export_markdown if format_ == "markdown" else export_jsonl
+        exported = write(engine, output.absolute())
+    show(exported, as_json, _render_export)
+
+
+def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> ImportSummary:
+    """Do the work of a plan with a progress bar; Ctrl-C ends it with what was done until then."""
+    results: list[ImportResult] = []
+    interrupted = False
+    with progress("Taking in", as_json) as advance:
+        try:
+            for result in plan.work:
+                results.append(result)
+                advance(len(results), max(plan.total, len(results)))
+        except KeyboardInterrupt:
+            interrupted = True
+    return ImportSummary(
+        counts=dict(Counter(each.status for each in results)),
+        events=sum(each.events for each in results),
+        memories=len({name for each in results if each.status == "taken" for name in each.memories}),
+        taken=tuple(results),
+        interrupted=interrupted,
+    )
+
+
+def _stop_if_interrupted(summary: ImportSummary) -> None:
+    """End the command with a failure where Ctrl-C cut the import short."""
+    if summary.interrupted:
+        note("Interrupted. Run the same command again to go on.")
+        raise typer.Exit(INTERRUPTED)
+
+
+def _render_summary(console: Console, summary: ImportSummary) -> None:
+    """A line for everything that was not there already, then the sums."""
+    new = [each for each in summary.taken if each.status != "unchanged"]
+    for each in new[:MOST_LINES]:
+        details = [f"{each.events} events"] * bool(each.events) + [*each.memories, *each.reasons]
+        status = (f"{each.status:<6}", _STYLES.get(each.status, ""))
+        console.print(line(status, f" {each.source}  ", (each.place, "dim")))
+        if details:
+            console.print(line((f"       {'; '.join(details)}", "dim")))
+    if len(new) > MOST_LINES:
+        console.print(line((f"and {len(new) - MOST_LINES} more; --json tells them all", "dim")))
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary.counts.items())) or "nothing found"
+    console.print(f"{counts}; {summary.events} events, {summary.memories} memories")
+
+
+def _render_sources(console: Console, sources: Sequence[FoundSource]) -> None:
+    """What there is to start from, a line each."""
+    for each in sources:
+        size = f", {each.size / _MEGABYTE:.1f} MB" if each.size >= _MEGABYTE / 10 else ""
+        live = "  read in place, nothing to import" if each.live else ""
+        console.print(line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live))
+
+
+def _render_export(console: Console, result: Exported) -> None:
+    console.print(line(f"{result.memories} memories as {result.format} in ", (result.place, "cyan")))
+
+
+def _demand_free(output: Path, force: bool) -> None:
+    """Ask before something is replaced; raises InvalidRequest where nobody can answer, Abort on a no."""
+    is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
+    if force or not is_filled:
+        return
+    if not is_interactive():
+        raise InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
+    typer.confirm(f"{output} holds something. Replace what has the same name?", abort=True, err=True)
+
+
 def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> ImportSummary | None:
     """What was taken in, if the user wants it; only a person at a terminal is asked, and only if there is something."""
     if wanted is False or (wanted is None and (as_json or not is_interactive())):
@@ -108,17 +238,15 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> ImportS
     home = Path.home()
     if wanted is None:
         found = find_sources(engine.settings.project, home)
-        if all(each.live for each in found) or not _ask_for_import(found):
+        if all(each.live for each in found):
             return None
-    result = run_import(engine, plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
+        _render_sources(console(stderr=True), found)
+        if not typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True):
+            return None
+    result = _run_import(engine, plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
     if not as_json:
-        importing.render_summary(console(stderr=True), result)
+        _render_summary(console(stderr=True), result)
     return result
-
-
-def _ask_for_import(found: list[FoundSource]) -> bool:
-    importing.render_sources(console(stderr=True), found)
-    return typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True)
 
 
 def _create_folder(settings: Settings) -> tuple[list[str], list[str]]:
@@ -134,29 +262,30 @@ def _create_folder(settings: Settings) -> tuple[list[str], list[str]]:
         ) from error
 
 
-def _count_sources(engine: Engine) -> tuple[SourceCount, ...]:
+def _count_sources(engine: Engine) -> list[dict[str, Any]]:
     counts = engine.index.count(Filters(include_deprecated=True), by="source")
-    return tuple(
-        SourceCount(
-            name=source.name,
-            root=str(source.root),
-            include=source.include,
-            writable=source.writable,
-            memories=counts.get(source.name, 0),
-        )
+    return [
+        {
+            "name": source.name,
+            "root": str(source.root),
+            "include": source.include,
+            "writable": source.writable,
+            "memories": counts.get(source.name, 0),
+        }
         for source in engine.sources
-    )
+    ]
 
 
-def _render_initialized(console: Console, result: Initialized) -> None:
+def _render_initialized(console: Console, result: Mapping[str, Any]) -> None:
     """What was made, what was found, and how to connect a client."""
-    made = f"made {', '.join(result.made)}" if result.made else "everything was there already"
-    console.print(line(("Memory of ", "bold"), (result.project, "bold"), f": {made}"))
-    for source in result.sources:
-        access = "" if source.writable else "  read only"
-        where = source.root if source.writable else f"{source.root}: {', '.join(source.include)}"
-        console.print(line(f"{source.memories:>7}  ", (source.name, "cyan"), f"  {where}{access}"))
-    render_coverage(console, result.skipped, result.vectors)
+    made = f"made {', '.join(result['made'])}" if result["made"] else "everything was there already"
+    console.print(line(("Memory of ", "bold"), (result["project"], "bold"), f": {made}"))
+    for source in result["sources"]:
+        where = source["root"]
+        if not source["writable"]:
+            where = f"{where}: {', '.join(source['include'])}  read only"
+        console.print(line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {where}"))
+    render_coverage(console, result["skipped"], result["vectors"])
     first, *others = CLIENT_NAMES
     console.print(f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})")
-    console.print(f"Other clients:        {msgspec.json.encode(result.client_config).decode()}")
+    console.print(f"Other clients:        {msgspec.json.encode(result['client_config']).decode()}")
