@@ -13,7 +13,7 @@ from rich.console import Console
 from scrimshaw.app.checks import ALL_CHECKS, CLIENT, PROCESS, process_checks
 from scrimshaw.app.cli import options, project_files
 from scrimshaw.app.cli.memory import describe_skip, open_memory, settings_of_memory
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.options import command_group, example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.app.rules import check_rules
 from scrimshaw.app.setup import plan
@@ -28,7 +28,7 @@ from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.golden import GOLDEN_FILE, Golden
 
 app = typer.Typer()
-golden = typer.Typer(help="Questions whose answers are known.", no_args_is_help=True)
+golden = command_group("Questions whose answers are known.", "scrimshaw golden list")
 
 # Checks that the doctor makes in a way of its own.
 _OWN_CHECKS = frozenset({"vault", "git"})
@@ -244,11 +244,6 @@ def _render_lines(console: Console, health: Health) -> None:
 
 
 # Golden queries
-
-
-@golden.callback(epilog=example("scrimshaw golden list"))
-def group() -> None:
-    """Questions whose answers are known."""
 
 
 @golden.command("add", epilog=example('scrimshaw golden add "why not the standard sqlite3" storage/apsw'))

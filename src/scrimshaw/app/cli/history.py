@@ -5,14 +5,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
-from msgspec import Struct
 from rich.console import Console
 
 from scrimshaw.app.cli import options
@@ -52,19 +50,6 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, 
 Global = Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")]
 
 
-class ExportFormat(StrEnum):
-    """How an export is written."""
-
-    JSONL = "jsonl"
-
-
-class Verified(Struct, frozen=True, kw_only=True):
-    """How many rows were checked, and the number of the first that is wrong or missing; 0 when the ledger is sound."""
-
-    rows: int
-    broken: int
-
-
 def _one_line(text: str) -> str:
     """What an archive or a disk calls something, on one line and harmless."""
     return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
@@ -90,12 +75,14 @@ def _render_entries(console: Console, rows: Sequence[LedgerRow]) -> None:
         console.print("The ledger has no such entry.")
 
 
-def _render_verified(console: Console, verified: Verified) -> None:
-    if verified.broken:
-        console.print(line((f"Entry {verified.broken} of the ledger was changed, taken out or cut off.", "bold red")))
+def _render_verified(console: Console, verified: Mapping[str, int]) -> None:
+    if verified["broken"]:
+        console.print(
+            line((f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red"))
+        )
         console.print("What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies.")
     else:
-        console.print(f"All {verified.rows} entries of the ledger are as they were written.")
+        console.print(f"All {verified['rows']} entries of the ledger are as they were written.")
 
 
 def _render_undone(console: Console, undone: Undone) -> None:
@@ -202,17 +189,17 @@ def show_ledger(
     "scrimshaw ledger verify",
     render=_render_verified,
     fresh=False,
-    fails=lambda verified: verified.broken > 0,
+    fails=lambda verified: verified["broken"] > 0,
 )
-def verify_ledger(engine: Engine) -> Verified:
+def verify_ledger(engine: Engine) -> dict[str, int]:
     """Check that no entry was changed, taken out or cut off; exit code 1 if one was."""
-    rows, broken = engine.journal.verify()
-    return Verified(rows=rows, broken=broken)
+    # The second is the number of the first entry that is wrong or missing, 0 when the ledger is sound.
+    return dict(zip(("rows", "broken"), engine.journal.verify(), strict=True))
 
 
 @ledger.command("export", epilog=example("scrimshaw ledger export --output ledger.jsonl"))
 def export_ledger(
-    format_: Annotated[ExportFormat, typer.Option("--format", help="JSON lines.")] = ExportFormat.JSONL,
+    format_: Annotated[Literal["jsonl"], typer.Option("--format", help="JSON lines.")] = "jsonl",
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; else standard output.")] = None,
     project: options.Project = None,
 ) -> None:

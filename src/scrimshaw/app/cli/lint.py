@@ -5,9 +5,8 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
@@ -18,7 +17,7 @@ from rich.text import Text
 from scrimshaw import __version__
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory, settings_of, settings_of_memory
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.options import Texts, example
 from scrimshaw.app.cli.output import confirm, line, show, show_json
 from scrimshaw.config import Settings
 from scrimshaw.engine import lint as engine_lint
@@ -37,14 +36,6 @@ _STYLES = {
     LintState.SKIPPED: "dim",
     LintState.CLEAN: "green",
 }
-
-
-class LintFormat(StrEnum):
-    """How the verdicts are written; SARIF is what code hosts show beside the lines of a change."""
-
-    TEXT = "text"
-    JSON = "json"
-    SARIF = "sarif"
 
 
 class LintReport(Struct, frozen=True, kw_only=True):
@@ -70,16 +61,13 @@ def lint(
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; without, the project's memories.")
     ] = None,
-    format_: Annotated[LintFormat, typer.Option("--format", help="How to print.")] = LintFormat.TEXT,
+    format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="How to print.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings and skipped files too.")] = False,
     references: Annotated[bool, typer.Option("--references", help="Name references that lead nowhere.")] = False,
     fix_paths: Annotated[
-        list[str] | None,
-        typer.Option(metavar="OLD=NEW", help="Rewrite stale references below OLD to NEW (repeatable, in this order)."),
+        Texts, typer.Option(metavar="OLD=NEW", help="Rewrite references below OLD to NEW (repeatable, in order).")
     ] = None,
-    propose: Annotated[
-        bool, typer.Option("--propose", help="Print what --fix-paths could take from git's history, and do no more.")
-    ] = False,
+    propose: Annotated[bool, typer.Option("--propose", help="Print what --fix-paths could take from git.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --fix-paths would change.")] = False,
     yes: options.Yes = False,
     project: options.Project = None,
@@ -99,24 +87,21 @@ def lint(
         show(_repair(project, fix_paths, dry_run, yes), as_json, _render_repairs)
         return
     settings = settings_of(project) if paths else settings_of_memory(project)
-    report = _report(engine_lint.lint(settings, paths or (), follow=references))
-    if format_ == LintFormat.SARIF:
-        show_json(sarif_log(report.files))
-    else:
-        show(report, as_json or format_ == LintFormat.JSON, _render)
-    states = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
-    if any(one.state in states for one in report.files):
-        raise typer.Exit(1)
-
-
-def _report(found: list[Linted]) -> LintReport:
+    found = engine_lint.lint(settings, paths or (), follow=references)
     counts = Counter(one.state for one in found)
-    return LintReport(
+    report = LintReport(
         files=tuple(found),
         counts={str(state): counts[state] for state in LintState},
         references=sum(one.references for one in found),
         stale=sum(len(one.stale) for one in found),
     )
+    if format_ == "sarif":
+        show_json(sarif_log(report.files))
+    else:
+        show(report, as_json or format_ == "json", _render)
+    states = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
+    if any(one.state in states for one in report.files):
+        raise typer.Exit(1)
 
 
 def _repair(project: Path | None, renames: list[str], dry_run: bool, yes: bool) -> Repaired:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-from scrimshaw.config import CONFIG_FILE, KeyInfo, all_keys
+from scrimshaw.config import CONFIG_FILE, all_keys
 from scrimshaw.engine.core import MEMORIES
 
 GITIGNORE = """\
@@ -42,7 +41,12 @@ def create(folder: Path) -> tuple[list[str], list[str]]:
     made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
     vault.mkdir(parents=True, exist_ok=True)
     for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
-        (made if _write_new(folder / name, text) else kept).append(name)
+        try:
+            with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+            made.append(name)
+        except FileExistsError:
+            kept.append(name)
     return made, kept
 
 
@@ -50,25 +54,11 @@ def config_text() -> str:
     """A configuration that changes nothing: each key with its default, meaning and range, commented out."""
     parts = [_HEAD]
     for section in _SECTIONS:
-        rows = [_row(info) for info in all_keys() if info.section == section]
-        parts.append("\n".join([f"\n# [{section}]", *rows, ""]))
+        parts.append(f"\n# [{section}]\n")
+        # Strings, numbers, lists and booleans are written in TOML as they are in JSON.
+        parts += [
+            f"# {info.key} = {json.dumps(info.default)}  # {info.description} ({info.allowed})\n"
+            for info in all_keys()
+            if info.section == section
+        ]
     return "".join([*parts, _SOURCES])
-
-
-def _row(info: KeyInfo) -> str:
-    return f"# {info.key} = {_toml(info.default)}  # {info.description} ({info.allowed})"
-
-
-def _toml(value: Any) -> str:
-    """A default in TOML, whose strings, numbers, lists and booleans are written as those of JSON."""
-    return json.dumps(value)
-
-
-def _write_new(path: Path, text: str) -> bool:
-    """Write a file that is not there yet; False when it is."""
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        return False
-    return True

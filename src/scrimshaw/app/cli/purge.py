@@ -32,27 +32,14 @@ _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoin
     ),
 )
 def purge_traces(
-    secret: Annotated[
-        str, typer.Option(metavar="TEXT", help="The secret; - reads standard input. Without it you are asked, unseen.")
-    ] = "",
-    secret_file: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Take the secret from a file.")
-    ] = None,
-    pattern: Annotated[
-        bool, typer.Option("--pattern", help="The secret is described by a regular expression (RE2).")
-    ] = False,
+    secret: Annotated[str, typer.Option(metavar="TEXT", help="The secret; - reads it. Else asked, unseen.")] = "",
+    secret_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Take it from a file.")] = None,
+    pattern: Annotated[bool, typer.Option("--pattern", help="The secret is a regular expression (RE2).")] = False,
     memory: Annotated[str, typer.Option(metavar="ID", help="A memory instead, also one that was deleted.")] = "",
     include_global: Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it stands, and change nothing.")] = False,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", "-y", help="Do not ask; remove what holds it and cannot be cut, and checkpoints nobody can read."
-        ),
-    ] = False,
-    remove: Annotated[
-        bool, typer.Option("--remove", help="Remove what cannot be looked into as well, such as encrypted archives.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; remove what cannot be cut or read.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove what cannot be looked into as well.")] = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
 ) -> None:

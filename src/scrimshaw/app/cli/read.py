@@ -7,11 +7,10 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -29,22 +28,15 @@ from scrimshaw.engine.lint import DAYS
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import Filters, Intent, Memory, Session, Trust
+from scrimshaw.models import Filters, Intent, Memory, Trust
 from scrimshaw.search.results import Hit, SearchRequest, SearchResult
-from scrimshaw.session.resume import Occasion, StateLine
+from scrimshaw.session.resume import Occasion
 
 app = typer.Typer()
 
 SESSIONS_SHOWN = 20
 
-
-class Sort(StrEnum):
-    """The orders of a list; dates newest first."""
-
-    ID = "id"
-    TITLE = "title"
-    CREATED = "created"
-    UPDATED = "updated"
+Sort = Literal["id", "title", "created", "updated"]
 
 
 class Group(StrEnum):
@@ -55,15 +47,6 @@ class Group(StrEnum):
     ARTIFACT = "artifact"
     SOURCE = "source"
     FOLDER = "folder"
-
-
-class Resumed(Struct, frozen=True, kw_only=True):
-    """The state of a session: lines, their tokens, and how many did not fit."""
-
-    session: Session
-    lines: tuple[StateLine, ...]
-    tokens: int
-    omitted: int
 
 
 @app.command(epilog=example('scrimshaw search "why not the standard sqlite3" --tier important --limit 5'))
@@ -139,7 +122,7 @@ def _render_page(console: Console, result: Page) -> None:
 def list_memories(
     engine: Engine,
     filters: Filters,
-    sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = Sort.UPDATED,
+    sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = "updated",
     limit: Annotated[int, typer.Option(min=1, max=counts.LARGEST_PAGE, help="Most memories.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
     no_scan: options.NoScan = False,
@@ -191,14 +174,14 @@ def stats(
         note_degradations(counted.degradations)
 
 
-def _render_state(console: Console, resumed: Resumed) -> None:
+def _render_state(console: Console, resumed: Mapping[str, Any]) -> None:
     part = ""
-    for each in resumed.lines:
+    for each in resumed["lines"]:
         if each.part != part:
             part = each.part
             console.print(line((part, "bold")))
         console.print(line(f"  {each.text}", (f"  {each.origin}, trust {each.trust}", "dim")))
-    if not resumed.lines:
+    if not resumed["lines"]:
         console.print("The session recorded nothing.")
 
 
@@ -208,7 +191,7 @@ def resume(
     session: Annotated[str, typer.Option(help="A session; else the last one.")] = "",
     occasion: Annotated[Occasion, typer.Option(help="What it is for; each brings something else.")] = Occasion.RESUME,
     budget: Annotated[int | None, typer.Option(min=1, help="Most tokens; else context.resume_tokens.")] = None,
-) -> Resumed:
+) -> dict[str, Any]:
     """Where the last session was.
 
     Its task, decisions, failures, commits, files, and what it paid attention to.
@@ -218,7 +201,7 @@ def resume(
         raise NotFound("There is no session to resume.", "Sessions come from the hooks of an agent client.")
     lines, tokens, omitted = resume_state(engine, found, occasion, budget or engine.settings.context.resume_tokens)
     about = replace(found, task=neutralise(found.task))
-    return Resumed(session=about, lines=neutralise_state_lines(lines), tokens=tokens, omitted=omitted)
+    return {"session": about, "lines": neutralise_state_lines(lines), "tokens": tokens, "omitted": omitted}
 
 
 def _render_hits(console: Console, result: SearchResult, *, explain: bool, trace: bool) -> None:

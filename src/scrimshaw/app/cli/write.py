@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from msgspec import Struct
 from msgspec.structs import replace
 from rich.console import Console
 
@@ -40,14 +39,6 @@ _OUTCOMES = {
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as `drafts list` tells it.")]
 
 
-class Deleted(Struct, frozen=True, kw_only=True):
-    """What a deletion took, or would take."""
-
-    ids: tuple[str, ...]
-    purged: bool
-    dry_run: bool
-
-
 def _render_saved(console: Console, result: Saved) -> None:
     console.print(line((result.id, "cyan"), "  ", _OUTCOMES.get(result.status, result.status)))
     for reason in (*result.reasons, *result.notices):
@@ -58,10 +49,10 @@ def _render_saved(console: Console, result: Saved) -> None:
         note(f"{'Nearly the same' if other.kind == 'near_duplicate' else 'Related'}: {other.id} ({other.similarity:g})")
 
 
-def _render_deleted(console: Console, result: Deleted) -> None:
-    verb = "would be " if result.dry_run else ""
-    for memory_id in result.ids:
-        console.print(line((memory_id, "cyan"), f"  {verb}{'purged' if result.purged else 'deleted'}"))
+def _render_deleted(console: Console, gone: Mapping[str, Any]) -> None:
+    verb = f"{'would be ' if gone['dry_run'] else ''}{'purged' if gone['purged'] else 'deleted'}"
+    for memory_id in gone["ids"]:
+        console.print(line((memory_id, "cyan"), f"  {verb}"))
 
 
 def _render_drafts(console: Console, found: Sequence[RejectedDraft]) -> None:
@@ -185,7 +176,7 @@ def delete(
     purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo, in no checkpoint either.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
     yes: options.Yes = False,
-) -> Deleted:
+) -> dict[str, Any]:
     """Delete memories with their files.
 
     Their last content stays in the journal unless purged.
@@ -197,7 +188,7 @@ def delete(
     else:
         confirm(f"Delete {', '.join(ids)}{' without a trace' if purge else ''}?", yes)
         write.delete(engine, ids, purge=purge, reason="deleted from the command line", actor="human")
-    return Deleted(ids=ids, purged=purge, dry_run=dry_run)
+    return {"ids": ids, "purged": purge, "dry_run": dry_run}
 
 
 @command(drafts, "list", "scrimshaw drafts list", render=_render_drafts, fresh=False)
