@@ -16,8 +16,9 @@ from benchmarks.corpus import bodies, embedder_of
 from scrimshaw.config import SearchSettings
 from scrimshaw.engine import Engine
 from scrimshaw.models import Filters
-from scrimshaw.search.tokens import match_expression, query_terms
-from scrimshaw.storage.sqlite_index import FIELD_WEIGHTS, ROWS_PER_MEMORY
+from scrimshaw.search.tokens import query_terms
+from scrimshaw.storage.ports import Query
+from scrimshaw.storage.sqlite.index import FIELD_WEIGHTS, ROWS_PER_MEMORY, match_expression
 
 LIMIT = 10
 ROWS = SearchSettings().candidates * ROWS_PER_MEMORY
@@ -73,7 +74,7 @@ class BareText:
 
     def search(self, query: str) -> list[tuple[Any, ...]]:
         """The best memories by full text."""
-        return self._database.execute(self._sql, (match_expression(query_terms(query)),)).fetchall()
+        return self._database.execute(self._sql, (match_expression(Query((query_terms(query),))),)).fetchall()
 
 
 class SameText:
@@ -89,7 +90,7 @@ class SameText:
 
     def search(self, query: str) -> list[tuple[Any, ...]]:
         """The best rows by full text."""
-        return self._database.execute(self._sql, (match_expression(query_terms(query)),)).fetchall()
+        return self._database.execute(self._sql, (match_expression(Query((query_terms(query),))),)).fetchall()
 
 
 class BareVectors:

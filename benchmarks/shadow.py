@@ -22,8 +22,8 @@ from scrimshaw.engine.core import Engine, open_engine
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.models import Edge, Filters, Relation
-from scrimshaw.storage.links import render_links
 from scrimshaw.storage.scan import Source
+from scrimshaw.storage.toml_files import render_links
 from scrimshaw_lab.search_quality import read_queries
 from scrimshaw_lab.shadow import (
     DEPTH,

@@ -59,5 +59,5 @@ def embedding(engine: Engine) -> Iterator[None]:
 
 def database_size(engine: Engine, count: int, text_bytes: int) -> Figure:
     """Megabytes of the index, vectors included, beside the Markdown it was made from."""
-    ours, theirs = engine.index.size_bytes() / 1e6, text_bytes / 1e6
+    ours, theirs = engine.maintenance.size_bytes("index") / 1e6, text_bytes / 1e6
     return figure("index on disk", count, "MB", [ours], [theirs], note="the Markdown files")

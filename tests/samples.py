@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scrimshaw.ingest.documents import text_hash
 from scrimshaw.ingest.phrases import head
-from scrimshaw.models import Chunk, Document, Edge, Job, Phrase, Redacted, SourceFile
-from scrimshaw.storage.ports import Journal
+from scrimshaw.models import Chunk, Document, Edge, EventKind, Job, Observation, Phrase, Redacted, SourceFile
+from scrimshaw.storage.ports import Admission, Journal, Sessions
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
 
@@ -51,6 +51,18 @@ def document(memory_id: str, *pieces: str, file: SourceFile | None = None, **fie
     return Document(file=file or source_file(memory_id), **{**defaults, **fields})
 
 
+def report(sessions: Sessions, session: str, *, context_used: float | None = None, task: str = "") -> None:
+    """Have a client say how full the context of a session is, or what its task is."""
+    seen = Observation(
+        session=session,
+        kind=EventKind.STOP,
+        text=Redacted(text=""),
+        context_used=context_used,
+        task=Redacted(text=task) if task else None,
+    )
+    sessions.observe(seen, lambda *_: Admission(admitted=True), now=0.0, modulus=2**31)
+
+
 def phrase(text: str, *, is_title: bool = False) -> Phrase:
     """A phrase as the parser gives it."""
     return Phrase(text=text, head=head(text), is_title=is_title)
@@ -72,7 +84,7 @@ def write_memory(vault: Path, memory_id: str, body: str, front_matter: str = "")
 
 def keeping(journal: Journal, job: Job, lease_s: float = 60.0) -> Callable[[int, int], bool]:
     """What a worker passes to a job: report progress, and learn whether to go on."""
-    return lambda done, total: journal.heartbeat(job, done, total, lease_s)
+    return lambda done, total: journal.renew_lease(job, done, total, lease_s)
 
 
 class WordEmbedder:

@@ -16,27 +16,25 @@ import pytest
 import scrimshaw.storage
 
 FOLDER = Path(scrimshaw.storage.__file__).parent
-# Column lists of `sqlite_tables` are names that the schema itself states.
+# Column lists of `sqlite.rows` are names that the schema itself states.
 MAKERS = {"marks", "quoted"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
     "sqlite_erasing.py": {"condition", "setting", "names", "table", "where"},
-    "sqlite_graph.py": {"far", "join", "target", "walking", "meeting", "where"},
-    "sqlite_index.py": {"columns", "where", "joined", "pairs"},
-    "sqlite_journal.py": {"where", "columns", "names"},
-    "sqlite_ledger.py": {"name"},
-    "sqlite_salvage.py": {"table"},
-    "sqlite_sessions.py": {"where", "which", "change", "insert_into", "added", "values"},
-    "sqlite_tables.py": {"table"},
-    "sqlite_torn.py": {"table"},
+    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs", "values"},
+    "sqlite/journal.py": {"where", "columns", "name"},
+    "sqlite/rows.py": {"table"},
+    "sqlite/sessions.py": {"where", "which", "insert_into", "sums", "values", "table"},
+    "sqlite/maintenance.py": {"table"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")
 _CONSTANT = re.compile(r"_?[A-Z][A-Z_]*|[A-Z][A-Za-z]+")
 
 
 def test_statements_are_put_together_of_constants() -> None:
-    trees = {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(FOLDER.rglob("*.py"))}
+    names = {path.relative_to(FOLDER).as_posix(): path for path in sorted(FOLDER.rglob("*.py"))}
+    trees = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in names.items()}
     foreign = {name: list(_foreign(tree, WRITTEN_HERE.get(name, set()))) for name, tree in trees.items()}
     assert {name: found for name, found in foreign.items() if found} == {}
 

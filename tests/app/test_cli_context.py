@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests import samples
 from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
@@ -77,7 +78,7 @@ def test_a_client_that_takes_no_text_was_handed_none(engine: Engine, project: Pa
 def test_the_report_sums_up(
     engine: Engine, project: Path, handed: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    engine.sessions.describe("S2", context_used=0.25)
+    samples.report(engine.sessions, "S2", context_used=0.25)
     assert main(["stats", "--context", "--json"]) == 0
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["session"], told["client"], told["context_used"]) == ("S2", "claude", 0.25)

@@ -85,7 +85,7 @@ def test_a_worker_that_is_interrupted_gives_its_job_back(engine: Engine, monkeyp
 def test_one_long_step_does_not_lose_the_lease(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(worker, "BEAT_S", 0.05)
     beats = threading.Semaphore(0)
-    heartbeat = type(engine.journal).heartbeat
+    heartbeat = type(engine.journal).renew_lease
 
     def counted(*arguments: Any, **options: Any) -> bool:
         kept = heartbeat(*arguments, **options)
@@ -96,7 +96,7 @@ def test_one_long_step_does_not_lose_the_lease(engine: Engine, monkeypatch: pyte
         assert all(beats.acquire(timeout=60) for _ in range(3))
         return ""
 
-    monkeypatch.setattr(type(engine.journal), "heartbeat", counted)
+    monkeypatch.setattr(type(engine.journal), "renew_lease", counted)
     monkeypatch.setattr(worker, "HANDLERS", {"test": long})
     number = engine.journal.enqueue("test", "", {})
     assert worker.Worker(engine).run_once()
@@ -107,7 +107,7 @@ def test_a_retry_says_when_the_same_work_waits(
     engine: Engine, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     first = engine.journal.enqueue(DRAFT_JOB, "nobody", {})
-    assert engine.journal.cancel(first)
+    assert engine.journal.change_job(first, JobState.CANCELLED)
     engine.journal.enqueue(DRAFT_JOB, "nobody", {})
     assert run(project, "jobs", "retry", str(first)) == 1
     assert "waits already" in capsys.readouterr().err

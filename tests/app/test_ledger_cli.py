@@ -297,7 +297,7 @@ def test_checkpoints_by_name(three: Engine, vault: Path, cli: Cli) -> None:
 
 def test_a_damaged_journal_is_named_and_mended(three: Engine, project: Path, cli: Cli) -> None:
     cli("checkpoint", "create", "one")
-    three.journal.close()
+    three.storage.close()
     journal = project / ".scrimshaw/journal.db"
     journal.write_bytes(b"no database at all" * 1000)
     refused = cli("list")

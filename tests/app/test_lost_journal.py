@@ -20,9 +20,9 @@ from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine, restore
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, UnusableArchive
-from scrimshaw.storage import journal_file
 from scrimshaw.storage.files import lock
-from scrimshaw.storage.sqlite import Database, newest_migration
+from scrimshaw.storage.sqlite import journal_file
+from scrimshaw.storage.sqlite.database import Database, newest_migration
 
 LONG = "Ropes are coiled clockwise on every ship of the line, as the bosun has said since he came aboard"
 
@@ -201,9 +201,9 @@ def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> 
     database.close()
     journal.write_bytes(data)
     database = journal_file.open_journal(journal, busy_timeout_ms=1000)
-    journal_file.demand_sound(database, most_bytes=4096)
+    journal_file.check_pages(database, most_bytes=4096)
     with pytest.raises(DamagedDatabase):
-        journal_file.demand_sound(database)
+        journal_file.check_pages(database)
     database.close()
 
 

@@ -104,7 +104,7 @@ def test_a_text_that_is_stored_comes_back_exactly(engine: Engine) -> None:
         assert found.body == redact(content).text, text
         title = " ".join(redact(text[:300]).text.split())
         assert not title or " ".join(engine.memory(saved.id).title.split()) == title, text
-        assert saved.id in engine.index.same_text(text_hash(found.body)), text
+        assert saved.id in engine.index.find_ids(text_hash=text_hash(found.body)), text
 
 
 def test_labels_that_are_stored_come_back_exactly(engine: Engine) -> None:

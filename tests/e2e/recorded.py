@@ -15,8 +15,8 @@ from tests.e2e.workspace import Workspace
 
 from scrimshaw.app.hooks.fencing import FENCE
 from scrimshaw.models import Item, ItemKind, Session
-from scrimshaw.storage.sqlite import Database
-from scrimshaw.storage.sqlite_sessions import SqliteSessions
+from scrimshaw.storage.sqlite.database import Database
+from scrimshaw.storage.sqlite.sessions import SqliteSessions
 
 PLAN = "plan.md"
 COMPLAINT = "deploy: the gateway refused the connection"

@@ -22,7 +22,7 @@ from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.models import Degradation, Filters
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.golden import Golden, read_golden, with_query
+from scrimshaw.storage.toml_files import Golden, read_golden, with_query
 
 # Every row is there, and no word of it.
 OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
@@ -57,7 +57,7 @@ def test_an_empty_memory_has_nothing_to_lose(engine: Engine) -> None:
 def test_full_text_of_other_words_is_healthy_by_count_and_red_by_canary(library: Engine) -> None:
     tamper(library.folder / "index.db", OTHER_WORDS)
     assert stats(library, Filters()).total == 3
-    assert library.index.check() == []
+    assert library.maintenance.check("index") == []
     found = canary.check(library)
     assert sorted(lost.missing[0] for lost in found.lost) == ["beef", "ropes", "tides"]
     told = check_health(library)

@@ -63,7 +63,7 @@ def names(found: list[Checkpoint]) -> list[str]:
 
 def forged(engine: Engine, file: Path, *held: str, **head: object) -> Path:
     """An archive as somebody else may write it, with files of these names."""
-    manifest = Manifest(format=1, schema=engine.journal.schema(), name=file.stem, created=NOON, metadata={}, parts={})
+    manifest = Manifest(format=1, schema=engine.maintenance.schema, name=file.stem, created=NOON, metadata={}, parts={})
     manifest = msgspec.structs.replace(manifest, **head)
     write_archive(
         file, manifest, [ArchivedFile(name=name, text=Redacted(text="x"), content_hash="") for name in held], []

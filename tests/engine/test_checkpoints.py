@@ -42,7 +42,7 @@ from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Re
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import durable, transaction
 from scrimshaw.storage.archive import ArchivedFile, Manifest, write_archive
-from scrimshaw.storage.ports import Admission, Journal, Learning
+from scrimshaw.storage.ports import Admission, Learning, Maintenance
 
 
 def save(engine: Engine, memory_id: str, text: str) -> None:
@@ -77,7 +77,7 @@ def work(engine: Engine) -> None:
     session = sessions.bind_session(engine, "s1")
     assert session
     engine.sessions.remember("s1", item("the harbour is deep"), sessions_admit, now=1.0, modulus=100)
-    engine.sessions.show("s1", {"a": "hash"}, now=2.0)
+    engine.sessions.mark_shown("s1", {"a": "hash"}, now=2.0)
     engine.sessions.record_learning(
         Learning(folder="f", task="t", phase="pre", session="s1", knowledge=1, uncertainty=2, context=3, gaps=("x",))
     )
@@ -112,7 +112,7 @@ def wreck(engine: Engine) -> None:
     write.update(engine, "deep/b", {}, content="Wrong.")
     save(engine, "new/c", "Something else entirely.")
     link(engine, "docs/guide", "new/c", Relation.CAUSED)
-    engine.sessions.drop("s1", [1])
+    engine.sessions.remember("s1", item("x"), lambda *_: Admission(admitted=False, leaving=(1,)), now=3.0, modulus=100)
     sessions.bind_session(engine, "s2")
 
 
@@ -240,7 +240,7 @@ def test_what_was_purged_stays_away(notes: Engine, vault: Path, tmp_path: Path) 
     back = restore(notes, tmp_path / "one.scrim", clear_existing=True)
     assert back.purged == ("memories/deep/b.md",)
     assert not (vault / "deep/b.md").exists()
-    assert notes.journal.prior("deep/b", prior) is None
+    assert notes.journal.prior_text("deep/b", prior) is None
 
 
 def test_a_secret_written_by_hand_is_not_copied(notes: Engine, vault: Path) -> None:
@@ -344,14 +344,14 @@ def test_before_many_are_deleted_a_checkpoint_is_made(notes: Engine, count: int,
 
 
 def test_a_write_in_between_is_in_the_checkpoint(notes: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    dump = type(notes.journal).dump
+    dump = type(notes.maintenance).dump_rows
 
-    def late(journal: Journal) -> Iterator[tuple[str, Mapping[str, object]]]:
+    def late(maintenance: Maintenance) -> Iterator[tuple[str, Mapping[str, object]]]:
         if not notes.index.get(["late"]):
             save(notes, "late", "Said when the files were read already.")
-        yield from dump(journal)
+        yield from dump(maintenance)
 
-    monkeypatch.setattr(type(notes.journal), "dump", late)
+    monkeypatch.setattr(type(notes.maintenance), "dump_rows", late)
     made = create(notes, "one")
     with zipfile.ZipFile(made.path) as opened:
         assert "files/memories/late.md" in opened.namelist()
@@ -385,7 +385,7 @@ def test_a_damaged_checkpoint_is_listed_with_its_fault(notes: Engine) -> None:
 def test_a_name_that_leads_elsewhere_is_refused(notes: Engine, home: Path, tmp_path: Path, name: str) -> None:
     wreck(notes)
     before, tables = tree(home), rows(home, history=True)
-    head = Manifest(format=1, schema=notes.journal.schema(), name="x", created=0.0, metadata={}, parts={})
+    head = Manifest(format=1, schema=notes.maintenance.schema, name="x", created=0.0, metadata={}, parts={})
     file = tmp_path / "x.scrim"
     write_archive(file, head, [ArchivedFile(name=name, text=Redacted(text="x"), content_hash="")], [])
     with pytest.raises(InvalidRequest):
@@ -484,12 +484,8 @@ elif moment == "between the renames":
     real = transaction._go
     transaction._go = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
-    type(engine.journal).stage, stage = None, type(engine.journal).stage
-    def staged(self, *arguments):
-        found = stage(self, *arguments)
-        found.__class__.commit = die
-        return found
-    type(engine.journal).stage = staged
+    from scrimshaw.storage.sqlite import rows
+    rows.take_over = die
 else:
     transaction._tidy = die
 restore(engine, path_of(engine, "one"), clear_existing=True)
@@ -605,7 +601,7 @@ def test_a_damaged_journal_is_set_aside_and_the_newest_sound_backup_comes_back(
     unusable = create(notes, "two")
     Path(unusable.path).write_bytes(b"PK")
     files = tree(home)
-    notes.journal.close()
+    notes.storage.close()
     assert set_aside(notes.settings) is None
     damage(home / "journal.db")
     aside = set_aside(notes.settings)

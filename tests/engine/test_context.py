@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.samples import write_memory
+from tests.samples import report, write_memory
 from tests.scenarios.agent import Agent, cost, started
 
 from scrimshaw.engine import Engine, context
@@ -75,7 +75,7 @@ def test_a_mode_that_was_asked_for_is_kept_but_for_its_budget(agent: Agent, mode
 def test_what_the_agent_says_beats_what_its_client_reported(agent: Agent) -> None:
     inside = Agent(agent.engine, "s")
     inside.passes(1)
-    agent.engine.sessions.describe("s", context_used=0.9)
+    report(agent.engine.sessions, "s", context_used=0.9)
     reported, said = inside.context(DEEP_TASK), inside.context(DEEP_TASK, token_usage=0.2)
     assert (reported["mode"], reported["pressure"]["source"], reported["pressure"]["ratio"]) == ("quick", "client", 0.9)
     assert (said["mode"], said["pressure"]["source"], said["pressure"]["ratio"]) == ("deep", "argument", 0.2)

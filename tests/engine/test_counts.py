@@ -118,7 +118,7 @@ def test_health_waits_for_vectors(open_memory: OpenMemory) -> None:
     assert waiting.degradations[0].failure_mode.startswith("vectors_pending: 1 of 1")
     assert stats(engine, EVERY).waiting_jobs == 1
     (job,) = engine.journal.jobs((JobState.QUEUED,))
-    assert engine.journal.cancel(job.id)
+    assert engine.journal.change_job(job.id, JobState.CANCELLED)
     waiting = check_health(engine)
     assert (waiting.status, waiting.verdicts["vectors"]) == ("degraded", "warning")
     embed_pending(engine)

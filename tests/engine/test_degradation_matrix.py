@@ -157,7 +157,7 @@ def test_rebuild_mends_every_part(engine: Engine, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SCRIMSHAW_HOME", str(engine.settings.home))
     project = str(engine.settings.project)
     for sql in (*(off.sql for off in PARTS.values()), "DROP TABLE topics", "DROP TABLE sketches"):
-        engine.index.close()
+        engine.storage.close()
         tamper(index_of(engine), sql)
         assert main(["rebuild", "--yes", "--project", project]) == 0
         with open_engine(engine.settings) as again:
@@ -190,7 +190,7 @@ def test_the_package_of_the_model_is_gone(engine: Engine, monkeypatch: pytest.Mo
 
 
 def test_an_index_that_another_process_owns_is_an_error_with_advice(engine: Engine) -> None:
-    engine.index.close()
+    engine.storage.close()
     with owned_by_another(index_of(engine)):
         with pytest.raises(StorageFailure, match=r"index\.db could not be used") as refused:
             ask(engine)
@@ -213,7 +213,7 @@ def test_an_index_beside_which_nothing_can_be_written_is_read_alone(engine: Engi
     with open_engine(engine.settings) as late:
         assert ids(ask(late)) >= {"log"}
         with pytest.raises(StorageFailure, match="readonly"):
-            late.index.clear()
+            late.index.retire(None)
     (engine.folder / "index.db-wal").write_bytes(b"what was committed last" * 9)
     with pytest.raises(StorageFailure, match=r"index\.db could not be used"):
         open_engine(engine.settings)
@@ -280,7 +280,7 @@ def test_jobs_that_were_given_up(engine: Engine) -> None:
     assert "jobs_given_up: 1 jobs" in told.failure_mode
     assert "no such event" in told.failure_mode
     assert f"scrimshaw jobs retry {number}" in told.retry_recommendation
-    assert engine.journal.cancel(number)
+    assert engine.journal.change_job(number, JobState.CANCELLED)
     assert turned(check_health(engine)) == set()
 
 
@@ -326,8 +326,7 @@ def fill(disk: Path) -> None:
 
 
 def test_a_disk_that_cannot_be_written_answers_reads(on_disk: Engine, disk: Path) -> None:
-    on_disk.index.close()
-    on_disk.journal.close()
+    on_disk.storage.close()
     make_read_only(disk)
     assert turned(check_health(on_disk)) >= {"vault", "journal", "lock"}
     with pytest.raises(StorageFailure) as refused:

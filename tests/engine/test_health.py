@@ -251,16 +251,14 @@ def off(engine: Engine) -> Degradation:
 
 
 def test_only_changes_are_rows_and_they_do_not_pile_up(engine: Engine) -> None:
-    conditions = engine.conditions
     for number in range(500):
-        conditions.record({"a": f"status {number % 2}", "b": "on"}, now=float(number))
-    rows = engine.journal.dump()
+        last = engine.maintenance.record_statuses({"a": f"status {number % 2}", "b": "on"}, now=float(number))
+    rows = engine.maintenance.dump_rows()
     kept = [row["name"] for table, row in rows if table == "capabilities"]
     assert (kept.count("a"), kept.count("b")) == (100, 1)
-    last = conditions.changes()["a"]
-    assert (last.status, last.was, last.at) == ("status 1", "status 0", 499.0)
+    assert (last["a"].status, last["a"].was, last["a"].at) == ("status 1", "status 0", 499.0)
 
 
 def test_the_probe_of_the_journal_leaves_nothing(engine: Engine) -> None:
-    engine.conditions.probe()
-    assert engine.conditions.changes() == {}
+    assert engine.maintenance.check("journal", quick=True) == []
+    assert engine.maintenance.record_statuses({}, now=1.0) == {}

@@ -134,7 +134,7 @@ def test_a_cancelled_job_stops(engine: Engine, outside: Path) -> None:
         write_memory(outside, f"n{number}", f"the text of {number}")
     number = start_ingest(engine, [str(outside)])
     job = claimed(engine)
-    engine.journal.cancel(number)
+    engine.journal.change_job(number, JobState.CANCELLED)
     run(engine, job)
     assert len(ids(engine)) == 1
     assert ingest_status(engine, number).state == JobState.CANCELLED
@@ -175,7 +175,7 @@ def test_a_job_that_was_stopped_goes_on_where_it_was(engine: Engine, outside: Pa
         write_memory(outside, f"n{number}", f"the text of {number}")
     start_ingest(engine, [str(outside)])
     job = claimed(engine)
-    run_ingest_job(engine, job, lambda done, total: engine.journal.heartbeat(job, done, total, LEASE_S) and done < 2)
+    run_ingest_job(engine, job, lambda done, total: engine.journal.renew_lease(job, done, total, LEASE_S) and done < 2)
     engine.journal.finish(job, JobState.QUEUED, "its worker was stopped", retry_in_s=0.0)
     again = claimed(engine)
     assert (again.done, again.attempts, len(ids(engine))) == (2, 2, 2)

@@ -192,9 +192,9 @@ def test_another_model_takes_over_when_it_is_complete(open_memory: OpenMemory, v
     embed_pending(engine)
     changed = open_memory(embedder=WordEmbedder("second", 16))
     embed_pending(changed, lambda done, total: False)
-    assert changed.index.vector_models() == {"first": 20, "second": 16}
+    assert changed.index.vector_counts().by_model == {"first": 20, "second": 16}
     embed_pending(changed)
-    assert changed.index.vector_models() == {"second": 20}
+    assert changed.index.vector_counts().by_model == {"second": 20}
     result = search(changed, SearchRequest(query="text 7"))
     assert result.hits[0].memory.id == "n7"
 
@@ -206,7 +206,7 @@ def test_a_job_reports_progress_and_stops_when_cancelled(open_memory: OpenMemory
     scan(engine)
     job = engine.journal.claim([EMBED], LEASE_S)
     assert job is not None
-    engine.journal.cancel(job.id)
+    engine.journal.change_job(job.id, JobState.CANCELLED)
     run_embed_job(engine, job, keeping(engine.journal, job))
     assert 0 < vectors_ready(engine)[0] < 40
     engine.journal.enqueue(EMBED, "", {})

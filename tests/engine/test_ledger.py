@@ -27,8 +27,8 @@ from scrimshaw.engine.links import link
 from scrimshaw.engine.restore import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, StorageFailure
 from scrimshaw.models import Action, Relation, Trust
-from scrimshaw.storage.sqlite import Database
-from scrimshaw.storage.sqlite_journal import SqliteJournal
+from scrimshaw.storage.databases import JOURNAL, Storage
+from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sync import Synchronizer
 
 IMPATIENT = "[index]\nbusy_timeout_ms = 50\n"
@@ -107,7 +107,7 @@ def test_a_new_file_that_another_process_read_meanwhile_is_not_in_the_way(notes:
 
 def scan_index_only(engine: Engine) -> None:
     Synchronizer(engine.index, engine.parse, engine.limits()).sync(engine.sources)
-    assert engine.index.twins("new")
+    assert engine.index.find_ids(differing_in_case="new")
 
 
 def test_what_somebody_else_wrote_meanwhile_is_not_put_back(notes: Engine, vault: Path) -> None:
@@ -246,13 +246,14 @@ def test_a_change_of_what_the_ledger_knows_is_one_commit(
     notes: Engine, monkeypatch: pytest.MonkeyPatch, change: str, commits: int
 ) -> None:
     calls = []
-    record = SqliteJournal.record
+    journal = type(notes.journal)
+    record = journal.record
 
     def counted(*given: Any) -> list[int]:
         calls.append(given)
         return record(*given)
 
-    monkeypatch.setattr(SqliteJournal, "record", counted)
+    monkeypatch.setattr(journal, "record", counted)
     CHANGES[change](notes)
     assert len(calls) == commits
 
@@ -314,7 +315,7 @@ def test_many_first_sights_keep_every_text(
         [("external", f"n{number}", "human")] for number in range(7)
     ]
     rows = [engine.journal.history(f"n{number}")[0] for number in range(7)]
-    texts = [engine.journal.prior(row["memory_id"], row["new_hash"]) for row in rows]
+    texts = [engine.journal.prior_text(row["memory_id"], row["new_hash"]) for row in rows]
     assert texts == [f"Number {number}." for number in range(7)]
 
 
@@ -374,9 +375,8 @@ def test_texts_of_an_older_journal_are_taken_over(tmp_path: Path) -> None:
     with old.write() as write:
         write.execute("INSERT INTO contents VALUES ('h', 'a', ?, 1.0)", (b"text of a",))
     old.close()
-    journal = SqliteJournal(path, busy_timeout_ms=1000)
-    assert (journal.prior("a", "h"), journal.check()) == ("text of a", [])
-    journal.close()
+    with Storage(tmp_path, busy_timeout_ms=1000) as storage:
+        assert (storage.journal.prior_text("a", "h"), storage.maintenance.check("journal")) == ("text of a", [])
 
 
 # Rows that say who and what
@@ -437,8 +437,7 @@ def test_what_a_person_saves_while_a_file_is_put_back_stays(
 
 @pytest.mark.parametrize("value", ["CAST(x'ff' AS BLOB)", "7"])
 def test_a_kept_text_that_is_none_is_damage(notes: Engine, value: str) -> None:
-    assert isinstance(notes.journal, SqliteJournal)
-    tamper(notes.journal.database.path, f"UPDATE contents SET content = {value}")
+    tamper(notes.folder / JOURNAL, f"UPDATE contents SET content = {value}")
     with pytest.raises(DamagedDatabase):
         write.update(notes, "hand", {}, content="New.")
     assert is_lost(notes.settings)

@@ -9,7 +9,7 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.index import rebuild, scan
+from scrimshaw.engine.index import rebuild, scan, skipped_files
 from scrimshaw.engine.links import drift_why, link, stats, unlink
 from scrimshaw.engine.proposals import cues
 from scrimshaw.engine.write import NewText, save, update
@@ -82,7 +82,7 @@ def test_a_link_is_recorded_with_what_it_joins_and_can_be_undone(notes: Engine, 
     row = notes.journal.history("new", 1)[0]
     assert row["action"] == "link"
     assert tuple(row["linked_memory_ids"]) == ("new", "old")
-    assert notes.journal.prior("new", row["prior_hash"]) == before
+    assert notes.journal.prior_text("new", row["prior_hash"]) == before
     unlink(notes, "new", "old", SUPERSEDES)
     assert notes.journal.history("new", 1)[0]["action"] == "unlink"
     assert "relations" not in (vault / "new.md").read_text()
@@ -179,13 +179,13 @@ def test_a_broken_links_file_is_reported_and_what_it_held_stays(notes: Engine, p
     whole = links_file(project).read_text()
     links_file(project).write_text(whole + "<<<<<<< HEAD\n")
     assert [skip.path for skip in scan(notes).skipped] == [str(links_file(project))]
-    assert [skip.path for skip in notes.index.skips()] == [str(links_file(project))]
+    assert [skip.path for skip in skipped_files(notes)] == [str(links_file(project))]
     assert stated(notes) == [("docs/guide", "supports", "old", 1.0, "")]
     with pytest.raises(UnreadableFile):
         link(notes, "docs/guide", "new", SUPPORTS)
     links_file(project).write_text(whole)
     assert scan(notes).skipped == ()
-    assert notes.index.skips() == []
+    assert skipped_files(notes) == []
 
 
 def test_what_a_document_states_itself_is_its_own(notes: Engine, project: Path) -> None:

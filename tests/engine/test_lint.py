@@ -143,7 +143,7 @@ class TestMovingPaths:
             "human",
             "paths renamed: old -> new",
         )
-        assert engine.journal.prior("a", newest["prior_hash"]) == files[".scrimshaw/memories/a.md"]
+        assert engine.journal.prior_text("a", newest["prior_hash"]) == files[".scrimshaw/memories/a.md"]
 
     @pytest.mark.parametrize("text", ["", "old", "=new", "a=a", "a/=a", "/=b"])
     def test_what_renames_nothing_is_refused(self, text: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import apsw
 import pytest
 from tests.conftest import OpenMemory
-from tests.samples import write_memory
+from tests.samples import report, write_memory
 
 from scrimshaw.engine import Engine, checkpoints, drafts, open_engine, sessions, write
 from scrimshaw.engine import purge as purging
@@ -25,7 +25,7 @@ from scrimshaw.engine.purge import Purged, memory_target, secret_target
 from scrimshaw.engine.read import search
 from scrimshaw.engine.restore import restore
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, StorageFailure
-from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted
+from scrimshaw.models import EventKind, ItemKind, ItemSource, JobState, NewItem, Observation, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import sqlite_erasing
 from scrimshaw.storage.durable import TEMP_PREFIX
@@ -85,7 +85,7 @@ def in_vault_file(engine: Engine, stack: ExitStack) -> str:
 def in_index_row(engine: Engine, stack: ExitStack) -> str:
     in_vault_file(engine, stack)
     scan(engine)
-    engine.index.compact()
+    engine.maintenance.compact()
     return "index.db"
 
 
@@ -111,7 +111,7 @@ def in_log(engine: Engine, stack: ExitStack) -> str:
 def in_prior_content(engine: Engine, stack: ExitStack) -> str:
     write.save(engine, write.NewText(content=f"First it was {NEEDLE}.", id="prior"))
     write.update(engine, "prior", {}, content="Then it was nothing of the kind.")
-    engine.journal.compact()
+    engine.maintenance.compact()
     return "journal.db"
 
 
@@ -131,8 +131,8 @@ def in_job(engine: Engine, stack: ExitStack) -> str:
     engine.journal.enqueue("embed", "k", {"text": NEEDLE})
     job = engine.journal.claim(["embed"], 60.0)
     assert job
-    engine.journal.finish(job, "failed", f"could not embed {NEEDLE}")
-    engine.journal.compact()
+    engine.journal.finish(job, JobState.FAILED, f"could not embed {NEEDLE}")
+    engine.maintenance.compact()
     return "journal.db"
 
 
@@ -143,20 +143,20 @@ def in_hook_log(engine: Engine, stack: ExitStack) -> str:
 
 def in_session(engine: Engine, stack: ExitStack) -> str:
     sessions.bind_session(engine, "s1")
-    engine.sessions.describe("s1", task=f"find {NEEDLE}")
+    report(engine.sessions, "s1", task=f"find {NEEDLE}")
     seen = Observation(session="s1", kind=EventKind.TOOL, tool="Bash", call_id="1", text=Redacted(text=NEEDLE))
     engine.sessions.observe(seen, admit, now=1.0, modulus=100)
     engine.sessions.remember("s1", item(NEEDLE), admit, now=1.0, modulus=100)
     engine.sessions.record_learning(
         Learning(folder="f", task=NEEDLE, phase="pre", session="s1", knowledge=1, uncertainty=2, context=3, gaps=("x",))
     )
-    engine.journal.compact()
+    engine.maintenance.compact()
     return "journal.db"
 
 
 def in_ledger(engine: Engine, stack: ExitStack) -> str:
     write.save(engine, write.NewText(content="A note.", id="told", reason=f"because of {NEEDLE}"))
-    engine.journal.compact()
+    engine.maintenance.compact()
     return "journal.db"
 
 
@@ -218,7 +218,7 @@ def test_what_is_planted_is_gone_afterwards(engine: Engine, plant: Callable[[Eng
     assert NEEDLE not in repr(done)
     assert done.searched_bytes > 100_000
     assert engine.journal.verify()[1] == 0
-    assert engine.index.check() == engine.journal.check() == []
+    assert engine.maintenance.check("index") == engine.maintenance.check("journal") == []
 
 
 def test_from_everywhere_at_once(engine: Engine) -> None:
@@ -400,7 +400,7 @@ def remembered(engine: Engine) -> Path:
         engine.sessions.observe(seen, admit, now=1.0, modulus=100)
     engine.sessions.remember("s1", item("linked by its id", memory_id="deep/walrus"), admit, now=1.0, modulus=100)
     engine.sessions.remember("s1", item("of another"), admit, now=1.0, modulus=100)
-    engine.sessions.show("s1", {"deep/walrus": "hash", "other": "hash"}, now=2.0)
+    engine.sessions.mark_shown("s1", {"deep/walrus": "hash", "other": "hash"}, now=2.0)
     return engine.folder / "memories/deep/walrus.md"
 
 
@@ -417,7 +417,7 @@ def test_a_memory_goes_with_all_that_is_its_own(engine: Engine, retired: bool) -
     assert engine.memory("other").title
     assert [each.text for each in engine.sessions.items("s1")] == ["of another"]
     assert [each.text for each in engine.sessions.events("s1")] == ["[REDACTED:purged] x"]
-    assert engine.sessions.shown("s1") == {"other": "hash"}
+    assert engine.sessions.shown_hashes("s1") == {"other": "hash"}
     newest = engine.journal.history("deep/walrus", 1)[0]
     assert (newest["action"], newest["new_hash"], bool(newest["prior_hash"])) == ("purge", "", not retired)
     (kept,) = checkpoints.list_checkpoints(engine)

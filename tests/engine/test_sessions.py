@@ -141,7 +141,7 @@ def test_pages_go_on_where_the_journal_cannot_keep_what_was_shown(
     def refuse(*_: object, **__: object) -> None:
         raise StorageFailure("The disk is full.", "Make room.")
 
-    monkeypatch.setattr(agent.engine.sessions, "show", refuse)
+    monkeypatch.setattr(agent.engine.sessions, "mark_shown", refuse)
     told = all_pages(agent, query="walrus", limit=5)
     assert sorted(told) == [f"n{number:02}" for number in range(12)]
 
@@ -236,7 +236,7 @@ def test_counters_are_their_own_and_continue(library: Engine) -> None:
     one, two = Agent(library, "one"), Agent(library, "two")
     one.passes(3)
     two.passes(5)
-    library.sessions.close("one", SessionState.COMPLETED, now=library.clock())
+    library.sessions.end("one", SessionState.COMPLETED, now=library.clock())
     one.passes(1)
     assert one.context("walrus")["session"]["events"] == 4
     assert two.context("walrus")["session"]["events"] == 5

@@ -299,7 +299,7 @@ def test_an_update_redacts_what_it_adds_and_leaves_the_rest(engine: Engine, vaul
     assert text.count(SECRET) == 1
     assert SECRET not in str(engine.memory("hand").topics)
     assert SECRET not in engine.index.bodies(["hand"])["hand"]
-    prior = engine.journal.prior("hand", engine.journal.history("hand", 1)[0]["prior_hash"])
+    prior = engine.journal.prior_text("hand", engine.journal.history("hand", 1)[0]["prior_hash"])
     assert prior is not None
     assert SECRET not in prior
 
@@ -324,7 +324,7 @@ def test_a_new_body_replaces_the_old_and_the_old_is_kept_for_undo(engine: Engine
     after = update(engine, "note", {}, content="new narwhal")
     assert get(engine, "note").body == "new narwhal"
     assert (found(engine, "walrus"), found(engine, "narwhal")) == ([], ["note"])
-    prior = engine.journal.prior("note", saved.content_hash)
+    prior = engine.journal.prior_text("note", saved.content_hash)
     assert prior is not None
     assert prior.endswith("old walrus")
     row = engine.journal.history("note", 1)[0]
@@ -402,7 +402,7 @@ def test_a_deleted_memory_is_gone_and_can_be_undone(engine: Engine, vault: Path)
     assert found(engine, "walrus") == []
     with pytest.raises(NotFound):
         get(engine, "deep/note")
-    prior = engine.journal.prior("deep/note", saved.content_hash)
+    prior = engine.journal.prior_text("deep/note", saved.content_hash)
     assert prior is not None
     assert prior.endswith("old walrus")
     row = engine.journal.history("deep/note", 1)[0]

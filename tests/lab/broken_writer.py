@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from scrimshaw.storage import durable, files, transaction
-from scrimshaw.storage.sqlite import Database
-from scrimshaw.storage.sqlite_journal import SqliteJournal
+from scrimshaw.storage.sqlite.database import Database
+from scrimshaw.storage.sqlite.journal import SqliteJournal
 from scrimshaw_lab.proving import writer
 from scrimshaw_lab.proving.protocol import Order
 

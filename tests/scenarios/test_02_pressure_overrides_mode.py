@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.samples import write_memory
+from tests.samples import report, write_memory
 from tests.scenarios.agent import Agent, cost
 
 from scrimshaw.engine import Engine, sessions
@@ -41,14 +41,14 @@ def test_a_deep_answer_becomes_a_quick_one(agent: Agent) -> None:
 
 
 def test_what_the_client_reports_counts_where_the_agent_says_nothing(agent: Agent) -> None:
-    agent.engine.sessions.describe("long", context_used=0.85)
+    report(agent.engine.sessions, "long", context_used=0.85)
     reply = agent.context(TASK)
     assert (reply["mode"], reply["pressure_level"], reply["pressure"]["source"]) == ("quick", "HIGH", "client")
     assert agent.context(TASK, token_usage=0.1)["pressure"]["source"] == "argument"
 
 
 def test_another_session_is_under_no_pressure(agent: Agent) -> None:
-    agent.engine.sessions.describe("long", context_used=0.85)
+    report(agent.engine.sessions, "long", context_used=0.85)
     reply = Agent(agent.engine, "fresh").context(TASK)
     assert (reply["mode"], reply["pressure_level"]) == ("deep", "UNKNOWN")
     assert sessions.bind_session(agent.engine, "long") != sessions.bind_session(agent.engine, "fresh")

@@ -13,13 +13,14 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.samples import edge
 from tests.search.test_pipeline import OFF, Search, configured, ids, measured, note
-from tests.storage.contract import INDEXES
+from tests.storage.contract import open_storage
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.engine.sessions import item_as_memory
 from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Memory, Retention, Stage, Tier
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, StageTrace
+from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Index
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -28,9 +29,8 @@ TIERS = [Tier.NORMAL, Tier.TEMPORARY, Tier.DEPRECATED, Tier.IMPORTANT]
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    opened = INDEXES["sqlite"](tmp_path)
-    yield opened
-    opened.close()
+    with open_storage("sqlite", tmp_path) as storage:
+        yield storage.index
 
 
 def ago(days: float) -> str:
@@ -104,7 +104,8 @@ ENTRIES = tuple(entry(number) for number in range(5))
 @pytest.fixture(scope="module")
 def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searcher]:
     """Memories of all kinds that answer one query; factors part them from the order they were found in."""
-    opened = INDEXES["sqlite"](tmp_path_factory.mktemp("crowd"))
+    storage = Storage(tmp_path_factory.mktemp("crowd"), busy_timeout_ms=1000)
+    opened = storage.index
     documents = [
         note(
             f"n{number:02}",
@@ -117,7 +118,7 @@ def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Searcher]:
     ]
     found = Search(opened, *documents, vectors=True)
     yield found.searcher
-    opened.close()
+    storage.close()
 
 
 def pages(searcher: Searcher, request: SearchRequest, recalled: tuple[Hit, ...] = ()) -> Iterator[SearchResult]:

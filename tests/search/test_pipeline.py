@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from tests.samples import WordEmbedder, document, edge, source_file
-from tests.storage.contract import INDEXES
+from tests.storage.contract import open_storage
 
 from scrimshaw.config import SearchSettings, Settings
 from scrimshaw.errors import InvalidRequest
@@ -30,7 +30,7 @@ from scrimshaw.search.embedders.base import EmbedderUnavailable
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import HitPage, SearchRequest, SearchResult, SessionContext, fit_budget
 from scrimshaw.search.tokens import count_tokens
-from scrimshaw.storage.ports import Index, Review
+from scrimshaw.storage.ports import Index, Query, Review
 
 OFF = Degradation(failure_mode="embedder_off: x", fallback_mode="y", confidence_impact="z", retry_recommendation="w")
 AGENT = Provenance(source="agent", trust=Trust.AGENT)
@@ -38,9 +38,8 @@ AGENT = Provenance(source="agent", trust=Trust.AGENT)
 
 @pytest.fixture
 def index(tmp_path: Path) -> Iterator[Index]:
-    opened = INDEXES["sqlite"](tmp_path)
-    yield opened
-    opened.close()
+    with open_storage("sqlite", tmp_path) as storage:
+        yield storage.index
 
 
 class Search:
@@ -53,7 +52,7 @@ class Search:
         if vectors:
             rows = [
                 (chunk.key, embedder.embed([chunk.text])[0])
-                for chunk in index.pending(embedder.model, after=0, limit=1000)
+                for chunk in index.pending_chunks(embedder.model, after=0, limit=1000)
             ]
             index.put_vectors(embedder.model, rows)
         self.searcher = Searcher(index, configured(**settings), embedder if vectors else OFF)
@@ -127,7 +126,7 @@ def test_explained_ranks_are_those_of_the_channels(index: Index) -> None:
     search = Search(index, *documents, vectors=True)
     hits = search.ask("wal reset").hits
     filters = Filters(min_quality_score=0.3)
-    text = [match.id for match in index.match_text('"wal" OR "reset"', filters, 100)]
+    text = [match.id for match in index.match_text(Query((("wal", "reset"),)), filters, 100)]
     vector = [m.id for m in index.match_vector("words", WordEmbedder().embed(["wal reset"])[0], filters, 100)]
     assert len(hits) == 5
     for hit in hits:

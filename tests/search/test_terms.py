@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.search.tokens import MAX_TERMS, STOP_WORDS, match_expression, query_terms
+from scrimshaw.search.tokens import MAX_TERMS, STOP_WORDS, query_terms
+from scrimshaw.storage.ports import Query
+from scrimshaw.storage.sqlite.index import match_expression
 
 
 @pytest.mark.parametrize(
@@ -43,7 +45,7 @@ def test_the_stop_list_spares_words_that_name_things() -> None:
     ("words", "expected"), [((), ""), (("a",), '"a"'), (("a", "not"), '"a" OR "not"'), (('a"b',), '"a""b"')]
 )
 def test_match_expression(words: tuple[str, ...], expected: str) -> None:
-    assert match_expression(words) == expected
+    assert match_expression(Query((words,))) == expected
 
 
 @given(st.text(max_size=300))
@@ -63,7 +65,7 @@ def index() -> apsw.Connection:
 
 @given(query=st.text(max_size=300))
 def test_no_query_breaks_the_engine(index: apsw.Connection, query: str) -> None:
-    if expression := match_expression(query_terms(query)):
+    if expression := match_expression(Query((query_terms(query),))):
         assert index.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,)).fetchall() == []
 
 
@@ -72,5 +74,5 @@ def test_a_word_of_a_document_finds_it(word: str) -> None:
     connection = apsw.Connection(":memory:")
     connection.execute("CREATE VIRTUAL TABLE t USING fts5 (body, tokenize = 'porter unicode61')")
     connection.execute("INSERT INTO t VALUES (?)", (f"before {word}, after",))
-    expression = match_expression(query_terms(f"({word})?"))
+    expression = match_expression(Query((query_terms(f"({word})?"),)))
     assert connection.execute("SELECT rowid FROM t WHERE t MATCH ?", (expression,)).fetchall() == [(1,)]

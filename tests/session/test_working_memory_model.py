@@ -14,8 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import ItemKind, NewItem, Redacted, SessionState
 from scrimshaw.session import working_memory
-from scrimshaw.storage.sqlite import Database
-from scrimshaw.storage.sqlite_sessions import SqliteSessions
+from scrimshaw.storage.databases import Storage
 
 CAPACITY = 3
 MODULUS = 40  # so small that the counter wraps within a run
@@ -68,9 +67,8 @@ class WorkingMemoryMachine(RuleBasedStateMachine):
 
     @initialize()
     def start(self) -> None:
-        path = Path(self.folder.name) / "journal.db"
-        self.database = Database(path, "journal", durable=False, busy_timeout_ms=1000)
-        self.sessions = SqliteSessions(self.database)
+        self.storage = Storage(Path(self.folder.name), busy_timeout_ms=1000)
+        self.sessions = self.storage.sessions
         assert self.sessions.open("s", now=0.0)[1]
 
     @rule(events=st.integers(1, 45))
@@ -96,17 +94,10 @@ class WorkingMemoryMachine(RuleBasedStateMachine):
         self.sessions.mention("s", number)
         self.model.entries[number - 1].mentions += 1
 
-    @precondition(lambda self: self.model.entries)
-    @rule(data=st.data())
-    def drop(self, data: st.DataObject) -> None:
-        number = data.draw(st.integers(1, len(self.model.entries)))
-        self.sessions.drop("s", [number])
-        self.model.entries[number - 1].held = False
-
     @rule(state=st.sampled_from([SessionState.COMPLETED, SessionState.INTERRUPTED]))
     def end_and_come_back(self, state: SessionState) -> None:
-        self.sessions.close("s", state, now=0.0)
-        self.database.close()
+        self.sessions.end("s", state, now=0.0)
+        self.storage.close()
         assert not self.sessions.open("s", now=0.0)[1]
 
     @invariant()
@@ -124,7 +115,7 @@ class WorkingMemoryMachine(RuleBasedStateMachine):
         assert read == [self.model.score(entry) for entry in self.model.entries]
 
     def teardown(self) -> None:
-        self.database.close()
+        self.storage.close()
         self.folder.cleanup()
 
 

@@ -6,26 +6,52 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.storage.contract import INDEXES, JOURNALS
+from tests.storage.contract import DURABLE, SHARED, STORAGES, OpenStorage, open_storage
 
-from scrimshaw.storage.ports import Index, Journal
-
-
-@pytest.fixture(params=INDEXES)
-def index(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Index]:
-    opened = INDEXES[request.param](tmp_path)
-    yield opened
-    opened.close()
+from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 
 
-@pytest.fixture(params=JOURNALS)
-def journal_engine(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=STORAGES)
+def index_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStorage]:
+    with open_storage(request.param, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def index(index_storage: OpenStorage) -> Index:
+    return index_storage.index
+
+
+@pytest.fixture(params=DURABLE)
+def durable_engine(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name
 
 
 @pytest.fixture
-def journal(journal_engine: str, tmp_path: Path) -> Iterator[Journal]:
-    opened = JOURNALS[journal_engine](tmp_path)
-    yield opened
-    opened.close()
+def storage(durable_engine: str, tmp_path: Path) -> Iterator[OpenStorage]:
+    with open_storage(durable_engine, tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def shared_engine(durable_engine: str) -> str:
+    """An engine that other processes can open too."""
+    if durable_engine not in SHARED:
+        pytest.skip("it lives in one process")
+    return durable_engine
+
+
+@pytest.fixture
+def journal(storage: OpenStorage) -> Journal:
+    return storage.journal
+
+
+@pytest.fixture
+def sessions(storage: OpenStorage) -> Sessions:
+    return storage.sessions
+
+
+@pytest.fixture
+def maintenance(storage: OpenStorage) -> Maintenance:
+    return storage.maintenance

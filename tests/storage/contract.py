@@ -1,53 +1,63 @@
-"""The engines that keep the ports' contracts: the suites `test_*_contract*.py` run once for each line below."""
+"""The engines that keep the ports' contracts: the suites `test_*_contract.py` run once for each line below."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import apsw
 import numpy as np
 from numpy.typing import NDArray
+from tests.storage.memory_engine import MemoryStorage
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import ItemKind, NewItem, Redacted
 from scrimshaw.session import working_memory
-from scrimshaw.storage.ports import Index, Journal, Sessions
-from scrimshaw.storage.sqlite import Database
-from scrimshaw.storage.sqlite_index import SqliteIndex
-from scrimshaw.storage.sqlite_journal import SqliteJournal
-from scrimshaw.storage.sqlite_sessions import SqliteSessions
+from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 
 BUSY_MS = 20_000
 LEASE_S = 60.0
 
 
-def _index(ram_scan_max: int) -> Callable[[Path], Index]:
-    return lambda folder: SqliteIndex(folder / "index.db", busy_timeout_ms=BUSY_MS, ram_scan_max=ram_scan_max)
+class OpenStorage(Protocol):
+    """The ports over one folder."""
+
+    @property
+    def index(self) -> Index: ...
+    @property
+    def journal(self) -> Journal: ...
+    @property
+    def sessions(self) -> Sessions: ...
+    @property
+    def maintenance(self) -> Maintenance: ...
+    def close(self) -> None: ...
 
 
-INDEXES: Mapping[str, Callable[[Path], Index]] = {
-    "sqlite": _index(ram_scan_max=1_000_000),
-    "sqlite-disk-scan": _index(ram_scan_max=0),
+def _sqlite(ram_scan_max: int) -> Callable[[Path], OpenStorage]:
+    return partial(Storage, busy_timeout_ms=BUSY_MS, ram_scan_max=ram_scan_max)
+
+
+STORAGES: Mapping[str, Callable[[Path], OpenStorage]] = {
+    "sqlite": _sqlite(ram_scan_max=1_000_000),
+    "sqlite-disk-scan": _sqlite(ram_scan_max=0),
+    "memory": MemoryStorage.open,
 }
-
-JOURNALS: Mapping[str, Callable[[Path], Journal]] = {
-    "sqlite": lambda folder: SqliteJournal(folder / "journal.db", busy_timeout_ms=BUSY_MS),
-}
+# The scan makes no difference to what is durable.
+DURABLE = ("sqlite", "memory")
+# Engines whose rows are on a disk, where other processes and the database's own tools reach them.
+SHARED = ("sqlite",)
 
 
 @contextmanager
-def _sqlite_sessions(folder: Path) -> Iterator[Sessions]:
-    database = Database(folder / "journal.db", "journal", durable=True, busy_timeout_ms=BUSY_MS)
-    try:
-        yield SqliteSessions(database)
-    finally:
-        database.close()
+def open_storage(engine: str, folder: Path) -> Iterator[OpenStorage]:
+    """The ports of an engine over a folder."""
+    with closing(STORAGES[engine](folder)) as storage:
+        yield storage
 
-
-SESSIONS: Mapping[str, Callable[[Path], AbstractContextManager[Sessions]]] = {"sqlite": _sqlite_sessions}
 
 Tamper = Callable[[Path, str], None]
 
@@ -75,29 +85,23 @@ def vector(*numbers: float) -> NDArray[np.float32]:
 
 def claim_all(engine: str, folder: str) -> list[int]:
     """Claim jobs until none is left; their ids. A function at the top, so that another process can run it."""
-    journal = JOURNALS[engine](Path(folder))
-    try:
+    with open_storage(engine, Path(folder)) as storage:
         claimed = []
-        while job := journal.claim(["work"], LEASE_S):
+        while job := storage.journal.claim(["work"], LEASE_S):
             claimed.append(job.id)
         return claimed
-    finally:
-        journal.close()
 
 
 def open_and_enqueue(engine: str, folder: str) -> int:
     """Open a journal that may not exist yet and ask for the same work as everybody else; the id of the job."""
-    journal = JOURNALS[engine](Path(folder))
-    try:
-        return journal.enqueue("work", "the same", {})
-    finally:
-        journal.close()
+    with open_storage(engine, Path(folder)) as storage:
+        return storage.journal.enqueue("work", "the same", {})
 
 
 def tick_many(engine: str, folder: str, session: str, times: int) -> list[int]:
     """What the counter said after each of this process's ticks."""
-    with SESSIONS[engine](Path(folder)) as sessions:
-        return [sessions.tick(session, now=float(count), modulus=2**31) for count in range(times)]
+    with open_storage(engine, Path(folder)) as storage:
+        return [storage.sessions.tick(session, now=float(count), modulus=2**31) for count in range(times)]
 
 
 def remember_many(engine: str, folder: str, session: str, attentions: list[float]) -> tuple[list[int], int]:
@@ -105,7 +109,8 @@ def remember_many(engine: str, folder: str, session: str, attentions: list[float
     settings = SessionSettings()
     admit = partial(working_memory.admit, now=0.0, settings=settings, event_decay=True)
     numbers, most = [], 0
-    with SESSIONS[engine](Path(folder)) as sessions:
+    with open_storage(engine, Path(folder)) as storage:
+        sessions = storage.sessions
         for attention in attentions:
             item = NewItem(text=Redacted(text="x"), kind=ItemKind.RESULT, attention=attention)
             sessions.tick(session, now=0.0, modulus=settings.counter_modulus)
@@ -117,5 +122,5 @@ def remember_many(engine: str, folder: str, session: str, attentions: list[float
 
 def open_session(engine: str, folder: str, session: str) -> bool:
     """Open a session that several processes open at once; whether it was new to this one."""
-    with SESSIONS[engine](Path(folder)) as sessions:
-        return sessions.open(session, now=1.0)[1]
+    with open_storage(engine, Path(folder)) as storage:
+        return storage.sessions.open(session, now=1.0)[1]

@@ -3,7 +3,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from scrimshaw.models import ArtifactClass
-from scrimshaw.storage.artifacts import artifact_class
+from scrimshaw.storage.scan import artifact_class
 
 
 @pytest.mark.parametrize(

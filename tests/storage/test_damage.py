@@ -8,8 +8,9 @@ import pytest
 from tests.samples import document
 
 from scrimshaw.errors import DamagedDatabase
-from scrimshaw.storage.sqlite import Database
-from scrimshaw.storage.sqlite_index import SqliteIndex
+from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.ports import Index
+from scrimshaw.storage.sqlite.database import Database
 
 DAMAGE = {
     "text that is no UTF-8": "UPDATE files SET path = CAST(x'87ff' AS TEXT)",
@@ -21,7 +22,8 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
 def test_damage_is_named(tmp_path: Path, damage: str) -> None:
-    index = SqliteIndex(tmp_path / "index.db", busy_timeout_ms=1000, ram_scan_max=10)
+    storage = Storage(tmp_path, busy_timeout_ms=1000)
+    index = storage.index
     index.put([document("a", "text")])
     raw = Database(tmp_path / "index.db", "index", durable=False, busy_timeout_ms=1000)
     raw.rows(damage)
@@ -29,10 +31,10 @@ def test_damage_is_named(tmp_path: Path, damage: str) -> None:
     with pytest.raises(DamagedDatabase, match="rebuild") as caught:
         use(index)
     assert caught.value.details["path"] == str(tmp_path / "index.db")
-    index.close()
+    storage.close()
 
 
-def use(index: SqliteIndex) -> None:
+def use(index: Index) -> None:
     """What a scan and a question do."""
     index.manifest("vault")
     index.get(["a"])

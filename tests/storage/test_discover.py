@@ -4,8 +4,7 @@ import pytest
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, SourceFile
-from scrimshaw.storage.discover import discover
-from scrimshaw.storage.scan import Limits, scan
+from scrimshaw.storage.scan import Limits, discover, scan
 
 
 def put(root: Path, *names: str) -> None:

@@ -254,7 +254,7 @@ def test_old_leftovers_of_killed_writers_go_and_young_ones_stay(vault: Vault) ->
     os.utime(old, (time.time() - 3700, time.time() - 3700))
     found = [file.memory_id for file in scan(Source("v", vault.root), Limits()) if isinstance(file, SourceFile)]
     assert found == ["topic/note"]
-    vault.sweep()
+    vault.delete_leftovers()
     assert leftovers(vault) == [young]
 
 

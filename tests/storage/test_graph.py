@@ -12,9 +12,9 @@ from tests.samples import document, edge
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Edge, EdgeKind, Relation
-from scrimshaw.storage.links import read_links, render_links
+from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Index
-from scrimshaw.storage.sqlite_index import SqliteIndex
+from scrimshaw.storage.toml_files import read_links, render_links
 
 IDS = ("a", "b", "x/c", "y/c", "x/d", "e")
 REFERENCES = (*IDS, "c", "d", "gone")
@@ -80,7 +80,8 @@ def test_an_index_walks_like_a_walk_over_all_edges(
     direction: str,
     relations: set[str],
 ) -> None:
-    index = SqliteIndex(tmp_path_factory.mktemp("graph") / "index.db", busy_timeout_ms=1000, ram_scan_max=100)
+    storage = Storage(tmp_path_factory.mktemp("graph"), busy_timeout_ms=1000)
+    index = storage.index
     for name in IDS:
         own = [
             edge(name, reference, relation, strength=strength)
@@ -89,7 +90,7 @@ def test_an_index_walks_like_a_walk_over_all_edges(
         ]
         index.put([document(name, edges=tuple(own))])
     found = index.neighbors(sorted(starts), hops=hops, direction=direction, relations=sorted(relations))
-    index.close()
+    storage.close()
     wanted: dict[Step, float] = {}
     for start in starts:
         wanted |= expected(graph, start, hops, direction, sorted(relations))

@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.samples import digest, document, phrase, source_file
+from tests.storage.contract import OpenStorage
 
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import (
@@ -19,12 +20,11 @@ from scrimshaw.models import (
     Provenance,
     Quality,
     Redacted,
-    Skip,
     Tier,
     Trust,
 )
-from scrimshaw.search.tokens import match_expression, prefix_expression, query_terms
-from scrimshaw.storage.ports import FileState, Index, Piece
+from scrimshaw.search.tokens import query_terms
+from scrimshaw.storage.ports import FileState, Index, Piece, Query
 
 EVERYTHING = Filters(include_deprecated=True)
 
@@ -33,25 +33,27 @@ def ids(index: Index, filters: Filters = EVERYTHING, *, sort: str = "id") -> lis
     return [memory.id for memory in index.select(filters, sort=sort, limit=-1, offset=0)]
 
 
-def found(index: Index, expression: str, filters: Filters = EVERYTHING, limit: int = 10) -> list[str]:
-    return [match.id for match in index.match_text(expression, filters, limit)]
+def found(index: Index, words: str, filters: Filters = EVERYTHING, limit: int = 10) -> list[str]:
+    """The memories that hold any of the words."""
+    return [match.id for match in index.match_text(Query((tuple(words.split()),)), filters, limit)]
 
 
 # Writing and exact reading
 
 
-def test_a_new_index_is_empty_and_sound(index: Index) -> None:
+def test_a_new_index_is_empty_and_sound(index: Index, index_storage: OpenStorage) -> None:
     assert ids(index) == []
     assert index.count(EVERYTHING) == {"": 0}
     assert index.count(EVERYTHING, by="tier") == {}
     assert index.manifest("vault") == {}
-    assert index.skips() == []
+    assert index.incomplete_files() == []
     assert index.phrases({"text"}, titles=True) == []
-    assert index.alike((1,), shared=1, limit=5) == []
-    assert index.vector_models() == {}
-    assert index.check() == []
-    assert index.size_bytes() > 0
-    assert index.version()
+    assert index.near_duplicates((1,), shared=1, limit=5) == []
+    assert index.vector_counts() == (0, {})
+    maintenance = index_storage.maintenance
+    assert maintenance.check("index") == maintenance.check("index", quick=True) == []
+    assert maintenance.size_bytes("index") > 0
+    assert maintenance.version
 
 
 def test_a_memory_comes_back_as_it_was_put(index: Index) -> None:
@@ -80,17 +82,18 @@ def test_a_memory_comes_back_as_it_was_put(index: Index) -> None:
     assert (memory.content_hash, memory.tokens, memory.writable) == (put.content_hash, 7, False)
     assert memory.length == len(put.body.text)
     assert index.bodies(["storage/wal", "absent"]) == {"storage/wal": put.body.text}
-    assert index.chunks(["storage/wal", "absent"]) == {"storage/wal": list(put.chunks)}
+    (piece,) = index.pieces([("storage/wal", 1)]).values()
+    assert (piece.text, piece.context) == ("Zweites Stück 🚀", put.chunks[1].context)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25, deadline=None)
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
 def test_any_text_comes_back_to_the_byte(index: Index, text: str) -> None:
-    piece = Chunk(ordinal=0, anchor=text, heading=text, start=0, end=len(text), context=text)
-    put = document("note", text, title=text, triggers=(text,), topics=(text,), chunks=(piece,))
+    chunk = Chunk(ordinal=0, anchor=text, heading=text, start=0, end=len(text), context=text)
+    put = document("note", text, title=text, triggers=(text,), topics=(text,), chunks=(chunk,))
     index.put([put])
     assert index.bodies(["note"]) == {"note": text}
-    assert index.chunks(["note"]) == {"note": [piece]}
+    assert index.pieces([("note", 0)]) == {"note": Piece(anchor=text, heading=text, text=text, context=text)}
     memory = index.get(["note"])["note"]
     assert (memory.title, memory.triggers, memory.topics) == (text, (text,), (text,))
 
@@ -99,11 +102,11 @@ def test_putting_again_replaces_everything(index: Index) -> None:
     index.put([document("a", "old words\n", "zebra", triggers=("old phrase",), topics=("old",))])
     index.put([document("a", "new words", triggers=("new phrase",), topics=("new",))])
     assert index.bodies(["a"]) == {"a": "new words"}
-    assert (found(index, '"old"'), found(index, '"zebra"'), found(index, '"new"')) == ([], [], ["a"])
+    assert (found(index, "old"), found(index, "zebra"), found(index, "new")) == ([], [], ["a"])
     assert index.phrases({"old", "new"}, titles=True) == [("new phrase", "a")]
     assert index.count(EVERYTHING, by="topic") == {"new": 1}
     assert index.count(EVERYTHING) == {"": 1}
-    assert len(index.chunks(["a"])["a"]) == 1
+    assert index.pieces([("a", 1)]) == {}
 
 
 def test_a_path_read_under_another_id_is_one_memory(index: Index) -> None:
@@ -125,31 +128,31 @@ def test_a_failing_batch_stores_nothing(index: Index) -> None:
     with pytest.raises(UnicodeEncodeError):
         index.put([document("a"), broken])
     assert ids(index) == []
-    assert found(index, '"text"') == []
+    assert found(index, "text") == []
 
 
 def test_retired_files_are_forgotten(index: Index) -> None:
     index.put([document("a", triggers=("aa",), topics=("t",)), document("b")])
     index.retire([source_file("a").path, "/never/seen.md"])
     assert ids(index) == ["b"]
-    assert found(index, '"text"') == ["b"]
+    assert found(index, "text") == ["b"]
     assert list(index.manifest("vault")) == ["/vault/b.md"]
     assert index.phrases({"aa"}, titles=True) == []
     assert index.count(EVERYTHING, by="topic") == {}
-    assert index.chunks(["a"]) == {}
+    assert index.pieces([("a", 0)]) == {}
 
 
-def test_clear_forgets_everything(index: Index) -> None:
+def test_retiring_all_forgets_everything(index: Index, index_storage: OpenStorage) -> None:
     index.put([document("a", triggers=("aa",), topics=("t",))])
-    index.skip(source_file("b"), "", "broken")
-    index.clear()
-    assert (ids(index), dict(index.manifest("vault")), index.skips()) == ([], {}, [])
+    index.record_file(source_file("b"), "", skipped="broken")
+    index.retire(None)
+    assert (ids(index), dict(index.manifest())) == ([], {})
     assert index.phrases({"aa"}, titles=True) == []
-    assert found(index, '"text"') == []
-    assert index.vector_progress("m") == (0, 0)
+    assert found(index, "text") == []
+    assert index.vector_counts().progress("m") == (0, 0)
     index.put([document("a")])
-    assert found(index, '"text"') == ["a"]
-    assert index.check() == []
+    assert found(index, "text") == ["a"]
+    assert index_storage.maintenance.check("index") == []
 
 
 # Files
@@ -161,25 +164,25 @@ def test_the_manifest_is_per_source(index: Index) -> None:
                       memory_id="a")  # fmt: skip
     assert index.manifest("vault") == {"/vault/a.md": state}
     assert list(index.manifest("docs")) == ["/vault/d.md"]
+    assert list(index.manifest()) == ["/vault/a.md", "/vault/d.md"]
 
 
-def test_touch_changes_size_and_time_alone(index: Index) -> None:
+def test_a_recorded_file_changes_size_and_time_alone(index: Index) -> None:
     index.put([document("a")])
     before, generation = index.manifest("vault")["/vault/a.md"], index.generation()
-    index.touch(source_file("a", size=99, mtime_ns=77), before.content_hash)
+    index.record_file(source_file("a", size=99, mtime_ns=77), before.content_hash)
     assert index.manifest("vault")["/vault/a.md"] == replace(before, size=99, mtime_ns=77)
     assert index.generation() == generation
 
 
 def test_a_skipped_file_is_remembered_and_its_memory_forgotten(index: Index) -> None:
     index.put([document("a"), document("b")])
-    index.skip(source_file("a", size=3), digest("broken"), "line 2: no")
+    index.record_file(source_file("a", size=3), digest("broken"), skipped="line 2: no")
     assert ids(index) == ["b"]
-    assert index.skips() == [Skip(path="/vault/a.md", reason="line 2: no")]
     state = index.manifest("vault")["/vault/a.md"]
     assert (state.memory_id, state.reason, state.size, state.content_hash) == ("", "line 2: no", 3, digest("broken"))
     index.put([document("a")])
-    assert (ids(index), index.skips()) == (["a", "b"], [])
+    assert (ids(index), index.manifest("vault")["/vault/a.md"].reason) == (["a", "b"], "")
 
 
 # Filters, sorting, counting
@@ -247,7 +250,7 @@ def test_every_filter_restricts_every_way_of_asking(index: Index, filters: Filte
     library(index)
     assert ids(index, filters) == expected
     assert index.count(filters) == {"": len(expected)}
-    assert sorted(found(index, '"text"', filters)) == expected
+    assert sorted(found(index, "text", filters)) == expected
     assert sum(index.count(filters, by="tier").values()) == len(expected)
 
 
@@ -300,18 +303,18 @@ def test_pages_join_to_the_whole(index: Index, sort: str) -> None:
 def test_the_same_text_is_found_by_its_hash(index: Index) -> None:
     index.put([document("b", "Same  TEXT"), document("a", "same text"), document("c", "other")])
     same = document("x", "same\ntext").text_hash
-    assert index.same_text(same) == ["a", "b"]
-    assert index.same_text(digest("nothing")) == []
+    assert index.find_ids(text_hash=same) == ["a", "b"]
+    assert index.find_ids(text_hash=digest("nothing")) == []
 
 
 def test_a_file_is_known_by_its_path(index: Index) -> None:
     files = {name: source_file(name, path=f"/p/{name}.md") for name in ("a", "ü b", "skipped", "gone")}
     index.put([document(name, file=files[name]) for name in ("a", "ü b", "gone")])
-    index.skip(files["skipped"], "hash", "too large")
+    index.record_file(files["skipped"], "hash", skipped="too large")
     index.retire(["/p/gone.md"])
     paths = [file.path for file in files.values()]
-    assert index.at_paths([*paths, "/p/A.md", "a"]) == {"/p/a.md": "a", "/p/ü b.md": "ü b"}
-    assert index.at_paths([]) == {}
+    assert index.find_ids(paths=[*paths, "/p/A.md", "a"]) == ["a", "ü b"]
+    assert index.find_ids(paths=[]) == []
 
 
 def test_pieces_are_named_by_memory_and_ordinal(index: Index) -> None:
@@ -320,16 +323,16 @@ def test_pieces_are_named_by_memory_and_ordinal(index: Index) -> None:
     )
     index.put([document("a", "ü1\n", "🚀2\n", chunks=chunks), document("b", "b0")])
     found = index.pieces([("a", 1), ("b", 0), ("b", 7), ("absent", 0)])
-    assert found["a"] == Piece(anchor="a1", heading="H1", text="🚀2\n")
+    assert found["a"] == Piece(anchor="a1", heading="H1", text="🚀2\n", context="T")
     assert (found["b"].text, set(found)) == ("b0", {"a", "b"})
     assert index.pieces([]) == {}
 
 
-def test_twins_differ_in_case_at_most(index: Index) -> None:
+def test_ids_that_differ_in_case_at_most_are_found(index: Index) -> None:
     index.put([document("Notes/README"), document("notes/readme"), document("notes/readme-2"), document("STRASSE")])
-    assert sorted(index.twins("NOTES/readme")) == ["Notes/README", "notes/readme"]
-    assert index.twins("straße") == ["STRASSE"]
-    assert index.twins("absent") == []
+    assert sorted(index.find_ids(differing_in_case="NOTES/readme")) == ["Notes/README", "notes/readme"]
+    assert index.find_ids(differing_in_case="straße") == ["STRASSE"]
+    assert index.find_ids(differing_in_case="absent") == []
 
 
 # Full text
@@ -347,23 +350,24 @@ def test_words_are_found_in_every_field_and_stemmed(index: Index) -> None:
             document("g", "no such animal"),
         ]
     )
-    assert sorted(found(index, '"zebra"')) == ["b", "c", "d", "e", "f", "zebra/one"]
+    assert sorted(found(index, "zebra")) == ["b", "c", "d", "e", "f", "zebra/one"]
 
 
 def test_words_of_several_pieces_count_together(index: Index) -> None:
     index.put([document("a", "alpha\n", "beta\n"), document("b", "alpha\n", "gamma\n")])
-    assert found(index, '"alpha" AND "beta"') == ["a"]
+    both = Query((("alpha",), ("beta",)))
+    assert [match.id for match in index.match_text(both, EVERYTHING, 10)] == ["a"]
 
 
 def test_a_long_memory_does_not_crowd_out_the_others(index: Index) -> None:
     index.put([document("long", *["the wal was reset wal wal\n"] * 300)])
     index.put([document(f"short/{number}", "one wal among very many other words " * 5) for number in range(4)])
-    assert sorted(found(index, '"wal"', limit=5)) == ["long", *(f"short/{number}" for number in range(4))]
+    assert sorted(found(index, "wal", limit=5)) == ["long", *(f"short/{number}" for number in range(4))]
 
 
 def test_scores_fall_and_the_limit_holds(index: Index) -> None:
     index.put([document(f"n{number}", "wal " * number + "filler " * 20) for number in range(1, 8)])
-    matches = index.match_text('"wal"', EVERYTHING, 5)
+    matches = index.match_text(Query((("wal",),)), EVERYTHING, 5)
     assert len(matches) == 5
     assert [match.score for match in matches] == sorted((match.score for match in matches), reverse=True)
     assert matches[0].id == "n7"
@@ -372,7 +376,7 @@ def test_scores_fall_and_the_limit_holds(index: Index) -> None:
 def test_equal_scores_are_in_the_order_of_ids(index: Index) -> None:
     for name in ("c", "a", "b"):
         index.put([document(f"x/{name}", "the same words")])
-    assert found(index, '"words"') == ["x/a", "x/b", "x/c"]
+    assert found(index, "words") == ["x/a", "x/b", "x/c"]
 
 
 HOSTILE = [
@@ -402,18 +406,17 @@ HOSTILE = [
 @pytest.mark.parametrize("query", HOSTILE)
 def test_hostile_queries_are_only_words(index: Index, query: str) -> None:
     index.put([document("a", "plain hello")])
-    for expression in (match_expression(query_terms(query)), prefix_expression(query_terms(query))):
-        if expression:
-            assert found(index, expression) in ([], ["a"])
+    for is_prefix in (False, True):
+        matches = index.match_text(Query((query_terms(query),), is_prefix), EVERYTHING, 10)
+        assert [match.id for match in matches] in ([], ["a"])
     assert ids(index) == ["a"]
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(st.text(max_size=40))
-def test_no_query_breaks_the_expression(index: Index, query: str) -> None:
-    for expression in (match_expression(query_terms(query)), prefix_expression(query_terms(query))):
-        if expression:
-            index.match_text(expression, EVERYTHING, 3)
+def test_any_query_can_be_asked(index: Index, query: str) -> None:
+    for is_prefix in (False, True):
+        index.match_text(Query((query_terms(query),), is_prefix), EVERYTHING, 3)
 
 
 # Triggers and generation
@@ -429,40 +432,40 @@ def test_phrases_are_looked_up_by_their_heads(index: Index) -> None:
     assert index.phrases(set(), titles=True) == []
 
 
-def test_texts_that_share_hashes_are_alike(index: Index) -> None:
+def test_texts_that_share_hashes_are_near_duplicates(index: Index) -> None:
     index.put([document("a", sketch=(1, 2, 3)), document("c", sketch=(1, 9)), document("b", sketch=(9, 1, 7))])
-    assert index.alike((1, 2, 3, 9), shared=1, limit=5) == ["a", "b", "c"]
-    assert index.alike((9,), shared=1, limit=1) == ["b"]
-    assert index.alike((1, 2, 3, 9), shared=2, limit=5) == ["a", "b", "c"]
-    assert index.alike((1, 2, 3, 9), shared=3, limit=5) == ["a"]
-    assert index.alike((4,), shared=1, limit=5) == index.alike((), shared=1, limit=5) == []
+    assert index.near_duplicates((1, 2, 3, 9), shared=1, limit=5) == ["a", "b", "c"]
+    assert index.near_duplicates((9,), shared=1, limit=1) == ["b"]
+    assert index.near_duplicates((1, 2, 3, 9), shared=2, limit=5) == ["a", "b", "c"]
+    assert index.near_duplicates((1, 2, 3, 9), shared=3, limit=5) == ["a"]
+    assert index.near_duplicates((4,), shared=1, limit=5) == index.near_duplicates((), shared=1, limit=5) == []
     index.put([document("a", sketch=(4,))])
-    assert index.alike((1, 2, 3), shared=1, limit=5) == ["b", "c"]
+    assert index.near_duplicates((1, 2, 3), shared=1, limit=5) == ["b", "c"]
 
 
 def test_the_generation_follows_every_change(index: Index) -> None:
     seen = [index.generation()]
     index.put([document("a")])
     seen.append(index.generation())
-    index.skip(source_file("b"), "", "broken")
+    index.record_file(source_file("b"), "", skipped="broken")
     seen.append(index.generation())
     index.retire(["/vault/a.md"])
     seen.append(index.generation())
-    index.clear()
+    index.retire(None)
     seen.append(index.generation())
     assert len(set(seen)) == len(seen)
     index.get(["a"])
     assert index.generation() == seen[-1]
 
 
-def test_threads_write_and_read_at_once(index: Index) -> None:
+def test_threads_write_and_read_at_once(index: Index, index_storage: OpenStorage) -> None:
     failures: list[BaseException] = []
 
     def work(name: str) -> None:
         try:
             for number in range(10):
                 index.put([document(f"{name}/{number}")])
-                assert found(index, '"text"', Filters(folder=f"{name}/{number}")) == [f"{name}/{number}"]
+                assert found(index, "text", Filters(folder=f"{name}/{number}")) == [f"{name}/{number}"]
         except BaseException as error:  # noqa: BLE001 - a thread's failure is the test's
             failures.append(error)
 
@@ -473,4 +476,4 @@ def test_threads_write_and_read_at_once(index: Index) -> None:
         thread.join()
     assert failures == []
     assert index.count(EVERYTHING) == {"": 30}
-    assert index.check() == []
+    assert index_storage.maintenance.check("index") == []

@@ -152,6 +152,7 @@ def test_edges_are_told_with_the_memory_they_mean(index: Index) -> None:
     assert index.edges("a") == [(edge("a", "nowhere", "caused"), ""), (edge("a", "wal"), "storage/wal")]
     assert [(each.source, target) for each, target in index.edges()] == [("a", ""), ("a", "storage/wal"), ("b", "a")]
     assert index.edges("absent") == []
+    assert index.edges("a", "b", relation="caused") == [(edge("a", "nowhere", "caused"), "")]
 
 
 def test_outside_links_are_replaced_as_a_whole(index: Index) -> None:

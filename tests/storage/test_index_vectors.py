@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.samples import digest, document
-from tests.storage.contract import INDEXES, vector
+from tests.storage.contract import STORAGES, open_storage, vector
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Filters, Tier
@@ -22,7 +22,7 @@ EAST, NORTH, UP, FOURTH = vector(1, 0, 0, 0), vector(0, 1, 0, 0), vector(0, 0, 1
 
 def embed(index: Index, *named: tuple[str, object], model: str = M) -> None:
     """Give the chunk whose text is named its vector."""
-    keys = {chunk.text: chunk.key for chunk in index.pending(model, after=0, limit=1000)}
+    keys = {chunk.text: chunk.key for chunk in index.pending_chunks(model, after=0, limit=1000)}
     index.put_vectors(model, [(keys[text], row) for text, row in named])
 
 
@@ -40,30 +40,30 @@ def test_nothing_is_near_in_an_index_without_vectors(index: Index) -> None:
 
 def test_pending_names_the_texts_in_the_order_of_their_places(index: Index) -> None:
     index.put([document("b", "two\n", " one "), document("a", "one"), document("c", "three")])
-    pending = index.pending(M, after=0, limit=10)
+    pending = index.pending_chunks(M, after=0, limit=10)
     assert [chunk.text for chunk in pending] == ["two", "one", "one", "three"]
     assert [chunk.place for chunk in pending] == sorted({chunk.place for chunk in pending})
     assert pending[1].key == pending[2].key
-    assert [chunk.text for chunk in index.pending(M, after=0, limit=2)] == ["two", "one"]
+    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=2)] == ["two", "one"]
     embed(index, ("one", EAST))
-    assert [chunk.text for chunk in index.pending(M, after=0, limit=10)] == ["two", "three"]
-    assert index.vector_progress(M) == (2, 4)
-    assert len(index.pending("other", after=0, limit=10)) == 4
+    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=10)] == ["two", "three"]
+    assert index.vector_counts().progress(M) == (2, 4)
+    assert len(index.pending_chunks("other", after=0, limit=10)) == 4
 
 
 def test_pending_goes_on_behind_a_place(index: Index) -> None:
     index.put([document("a", "one\n", "two\n"), document("b", "three")])
-    first, second, third = index.pending(M, after=0, limit=10)
-    assert index.pending(M, after=first.place, limit=10) == [second, third]
-    assert index.pending(M, after=first.place, limit=1) == [second]
-    assert index.pending(M, after=third.place, limit=10) == []
+    first, second, third = index.pending_chunks(M, after=0, limit=10)
+    assert index.pending_chunks(M, after=first.place, limit=10) == [second, third]
+    assert index.pending_chunks(M, after=first.place, limit=1) == [second]
+    assert index.pending_chunks(M, after=third.place, limit=10) == []
 
 
 def test_pending_is_the_text_that_the_chunk_says(index: Index) -> None:
     put = document("a", "first 🚀 piece\n", "zweites Stück\n\n", "  ")
     index.put([put])
     expected = [chunk.embedded_text(put.body.text) for chunk in put.chunks]
-    assert [chunk.text for chunk in index.pending(M, after=0, limit=10)] == expected
+    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=10)] == expected
 
 
 def test_the_nearest_comes_first_with_its_cosine(index: Index) -> None:
@@ -121,24 +121,23 @@ def test_a_search_follows_edits_and_deletes(index: Index) -> None:
     assert [name for name, _ in nearest(index, UP)][:2] == ["a", "c"]
     index.retire(["/vault/a.md"])
     assert [name for name, _ in nearest(index, UP)] == ["c", "b"]
-    index.clear()
+    index.retire(None)
     assert nearest(index, UP) == []
     index.put([document("a", "again")])
     embed(index, ("again", UP))
     assert nearest(index, UP) == [("a", 0)]
 
 
-def test_another_engine_sees_what_was_written(index: Index, tmp_path: Path) -> None:
-    other = INDEXES["sqlite"](tmp_path)
-    try:
+@pytest.mark.parametrize("engine", STORAGES)
+def test_another_engine_sees_what_was_written(engine: str, tmp_path: Path) -> None:
+    with open_storage(engine, tmp_path) as storage, open_storage(engine, tmp_path) as again:
+        index, other = storage.index, again.index
         index.put([document("a", "ta")])
         embed(index, ("ta", EAST))
         assert nearest(other, EAST) == [("a", 0)]
         index.put([document("b", "tb")])
         embed(index, ("tb", vector(3, 1, 0, 0)))
         assert nearest(other, EAST) == [("a", 0), ("b", 0)]
-    finally:
-        other.close()
 
 
 def test_an_unchanged_text_keeps_its_vector(index: Index) -> None:
@@ -146,11 +145,11 @@ def test_an_unchanged_text_keeps_its_vector(index: Index) -> None:
     embed(index, ("same", EAST), ("old", NORTH))
     embed(index, ("same", UP), model="second")
     index.put([document("a", "new\n", "same\n")])
-    assert [chunk.text for chunk in index.pending(M, after=0, limit=10)] == ["new"]
+    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=10)] == ["new"]
     assert nearest(index, EAST) == [("a", 1)]
     assert nearest(index, UP, model="second") == [("a", 1)]
     index.put([document("moved", "same")])
-    assert index.pending(M, after=0, limit=10)[0].text == "new"
+    assert index.pending_chunks(M, after=0, limit=10)[0].text == "new"
     assert nearest(index, EAST) == [("a", 1), ("moved", 0)]
 
 
@@ -158,12 +157,12 @@ def test_models_do_not_mix(index: Index) -> None:
     index.put([document("a", "ta")])
     embed(index, ("ta", EAST))
     embed(index, ("ta", vector(1, 0)), model="small")
-    assert index.vector_models() == {M: 1, "small": 1}
+    assert index.vector_counts().by_model == {M: 1, "small": 1}
     assert nearest(index, vector(1, 0), model="small") == [("a", 0)]
-    index.drop_vectors(M)
-    assert index.vector_models() == {"small": 1}
+    index.put_vectors("small", (), only=True)
+    assert index.vector_counts().by_model == {"small": 1}
     assert nearest(index, EAST) == []
-    assert index.vector_progress(M) == (0, 1)
+    assert index.vector_counts().progress(M) == (0, 1)
 
 
 def test_mixed_dimensions_are_refused(index: Index) -> None:
@@ -171,11 +170,11 @@ def test_mixed_dimensions_are_refused(index: Index) -> None:
     embed(index, ("ta", EAST))
     with pytest.raises(StorageFailure, match=r"model gave a vector of 3 numbers; the index holds 4"):
         embed(index, ("tb", vector(1, 0, 0)))
-    assert index.vector_models() == {M: 1}
+    assert index.vector_counts().by_model == {M: 1}
     with pytest.raises(StorageFailure):
         embed(index, ("ta", EAST), ("tb", vector(1, 0, 0)), model="fresh")
-    assert index.vector_models() == {M: 1}
-    index.drop_vectors(M)
+    assert index.vector_counts().by_model == {M: 1}
+    index.put_vectors("other", (), only=True)
     embed(index, ("ta", vector(1, 0, 0)))
     assert nearest(index, vector(1, 0, 0)) == [("a", 0)]
 
@@ -183,15 +182,15 @@ def test_mixed_dimensions_are_refused(index: Index) -> None:
 def test_a_vector_for_a_text_that_is_gone_is_ignored(index: Index) -> None:
     index.put([document("a", "ta")])
     index.put_vectors(M, [(digest("gone")[:32], EAST)])
-    assert index.vector_models() == {}
+    assert index.vector_counts().by_model == {}
 
 
 def test_the_same_vector_twice_is_stored_once(index: Index) -> None:
     index.put([document("a", "ta")])
-    key = index.pending(M, after=0, limit=1)[0].key
+    key = index.pending_chunks(M, after=0, limit=1)[0].key
     index.put_vectors(M, [(key, EAST), (key, EAST)])
     index.put_vectors(M, [(key, EAST)])
-    assert index.vector_progress(M) == (1, 1)
+    assert index.vector_counts().progress(M) == (1, 1)
 
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -200,20 +199,17 @@ def test_both_scans_agree(tmp_path_factory: pytest.TempPathFactory, seed: int, s
     """Random edits and deletes; the copy in memory follows, the scan on disk has nothing to follow."""
     random = np.random.default_rng(seed)
     folder = tmp_path_factory.mktemp("scans")
-    ram, disk = INDEXES["sqlite"](folder), INDEXES["sqlite-disk-scan"](folder)
-    try:
+    with open_storage("sqlite", folder) as one_storage, open_storage("sqlite-disk-scan", folder) as other_storage:
+        ram, disk = one_storage.index, other_storage.index
         for step in range(steps):
             for name in random.choice(list("abcdef"), size=3):
                 pieces = [f"{name}{step}{number}\n" for number in range(random.integers(1, 4))]
                 ram.put([document(str(name), *pieces)])
             ram.retire([f"/vault/{random.choice(list('abcdef'))}.md"])
-            rows = [(chunk.key, vector(*random.normal(size=4))) for chunk in ram.pending(M, after=0, limit=100)]
+            rows = [(chunk.key, vector(*random.normal(size=4))) for chunk in ram.pending_chunks(M, after=0, limit=100)]
             ram.put_vectors(M, rows)
             query = vector(*random.normal(size=4))
             for filters in (EVERYTHING, Filters(only=("a", "b", "c"))):
                 one, two = (each.match_vector(M, query, filters, limit) for each in (ram, disk))
                 assert [(match.id, match.chunk) for match in one] == [(match.id, match.chunk) for match in two]
                 assert [match.score for match in one] == pytest.approx([match.score for match in two], abs=1e-6)
-    finally:
-        ram.close()
-        disk.close()

@@ -13,18 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.storage.contract import (
-    JOURNALS,
     LEASE_S,
     LIFT_GUARDS,
     REFUSALS,
     TAMPER,
+    OpenStorage,
     claim_all,
     open_and_enqueue,
+    open_storage,
 )
 
 from scrimshaw.models import Action, Entry, JobState, Redacted
-from scrimshaw.storage.kept import Kept
-from scrimshaw.storage.ports import Journal, Review, Wipe
+from scrimshaw.storage.ports import Journal, Maintenance, Review, StoredText, Wipe
 
 OVER = -1.0  # a lease that is over as soon as it begins
 
@@ -41,13 +41,13 @@ def text(content: str) -> Redacted:
 # Ledger
 
 
-def test_a_new_journal_is_empty_and_sound(journal: Journal) -> None:
+def test_a_new_journal_is_empty_and_sound(journal: Journal, maintenance: Maintenance) -> None:
     assert journal.verify() == (0, 0)
     assert journal.last_hashes() == {}
     assert journal.history("a", 5) == []
     assert journal.jobs() == []
-    assert journal.check() == []
-    assert journal.size_bytes() > 0
+    assert maintenance.check("journal") == maintenance.check("journal", quick=True) == []
+    assert maintenance.size_bytes("journal") > 0
 
 
 def test_history_tells_what_was_recorded_newest_first(journal: Journal) -> None:
@@ -75,27 +75,25 @@ def test_last_hashes_are_the_newest_of_each_memory(journal: Journal) -> None:
     ["at", "action", "memory_id", "reason", "prior_hash", "new_hash", "linked_memory_ids", "decision_meta", "actor",
      "session", "chain"],
 )  # fmt: skip
-def test_an_edited_row_is_named(journal: Journal, journal_engine: str, tmp_path: Path, column: str) -> None:
+def test_an_edited_row_is_named(journal: Journal, shared_engine: str, tmp_path: Path, column: str) -> None:
     journal.record([(entry(new=str(number)), None) for number in range(4)])
     value = "1.5" if column == "at" else "'edited'"
-    TAMPER[journal_engine](
-        tmp_path, f"{LIFT_GUARDS[journal_engine]} UPDATE ledger SET {column} = {value} WHERE seq = 3"
-    )
+    TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} UPDATE ledger SET {column} = {value} WHERE seq = 3")
     assert journal.verify()[1] == 3
 
 
-def test_a_deleted_row_breaks_the_chain_behind_it(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+def test_a_deleted_row_breaks_the_chain_behind_it(journal: Journal, shared_engine: str, tmp_path: Path) -> None:
     journal.record([(entry(new=str(number)), None) for number in range(4)])
-    TAMPER[journal_engine](tmp_path, f"{LIFT_GUARDS[journal_engine]} DELETE FROM ledger WHERE seq = 2")
+    TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} DELETE FROM ledger WHERE seq = 2")
     assert journal.verify()[1] == 3
 
 
 @pytest.mark.parametrize(("cut", "first"), [("seq >= 3", 3), ("seq = 4", 4), ("1", 1)])
 def test_rows_cut_off_the_end_are_missed(
-    journal: Journal, journal_engine: str, tmp_path: Path, cut: str, first: int
+    journal: Journal, shared_engine: str, tmp_path: Path, cut: str, first: int
 ) -> None:
     journal.record([(entry(new=str(number)), None) for number in range(4)])
-    TAMPER[journal_engine](tmp_path, f"{LIFT_GUARDS[journal_engine]} DELETE FROM ledger WHERE {cut}")
+    TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} DELETE FROM ledger WHERE {cut}")
     assert journal.verify() == (first - 1, first)
 
 
@@ -114,16 +112,21 @@ def test_history_is_of_a_memory_a_session_or_all(journal: Journal) -> None:
     assert [row["seq"] for row in journal.history("a", session="s")] == [3]
 
 
+def test_a_committed_transaction_is_known_by_its_mark(journal: Journal) -> None:
+    journal.record([(entry(decision_meta={"mark": "m1"}), None), (entry("b"), None)])
+    assert [journal.transaction_committed(mark) for mark in ("m1", "m2", "")] == [True, False, False]
+
+
 def test_last_hashes_go_by_the_file_an_entry_names(journal: Journal) -> None:
     journal.record([(entry(), None), (entry(new="h2", decision_meta={"file": "links.toml"}), None)])
     assert journal.last_hashes() == {"a": "h1", "links.toml": "h2"}
 
 
 @pytest.mark.parametrize("sql", ["UPDATE ledger SET reason = 'x'", "DELETE FROM ledger", "DELETE FROM ledger WHERE 1"])
-def test_the_database_itself_refuses_changes(journal: Journal, journal_engine: str, tmp_path: Path, sql: str) -> None:
+def test_the_database_itself_refuses_changes(journal: Journal, shared_engine: str, tmp_path: Path, sql: str) -> None:
     journal.record([(entry(), None)])
-    with pytest.raises(REFUSALS[journal_engine], match="append-only"):
-        TAMPER[journal_engine](tmp_path, sql)
+    with pytest.raises(REFUSALS[shared_engine], match="append-only"):
+        TAMPER[shared_engine](tmp_path, sql)
     assert journal.verify() == (1, 0)
 
 
@@ -155,15 +158,14 @@ def test_writers_in_threads_make_one_chain(journal: Journal) -> None:
     assert journal.verify() == (30, 0)
 
 
-def test_what_was_recorded_is_there_after_reopening(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+def test_what_was_recorded_is_there_after_reopening(
+    journal: Journal, storage: OpenStorage, durable_engine: str, tmp_path: Path
+) -> None:
     journal.record([(entry(prior="p"), text("before"))])
-    journal.close()
-    again = JOURNALS[journal_engine](tmp_path)
-    try:
-        assert again.verify() == (1, 0)
-        assert again.prior("a", "p") == "before"
-    finally:
-        again.close()
+    storage.close()
+    with open_storage(durable_engine, tmp_path) as again:
+        assert again.journal.verify() == (1, 0)
+        assert again.journal.prior_text("a", "p") == "before"
 
 
 # Prior contents and purge
@@ -172,16 +174,20 @@ def test_what_was_recorded_is_there_after_reopening(journal: Journal, journal_en
 def test_prior_contents_are_kept_by_memory_and_hash(journal: Journal) -> None:
     journal.record([(entry(prior="p1"), text("one 🚀")), (entry("b", prior="p1"), text("of b"))])
     journal.record([(entry(prior="p2"), text("two")), (entry(prior="p3"), None)])
-    assert [journal.prior("a", name) for name in ("p1", "p2", "p3")] == ["one 🚀", "two", None]
-    assert journal.prior("b", "p1") == "of b"
-    assert journal.prior("nobody", "p1") is None
+    assert [journal.prior_text("a", name) for name in ("p1", "p2", "p3")] == ["one 🚀", "two", None]
+    assert journal.prior_text("b", "p1") == "of b"
+    assert journal.prior_text("nobody", "p1") is None
 
 
 def test_texts_are_kept_beside_the_rows_or_alone(journal: Journal) -> None:
-    journal.record([(entry(prior="p1"), None)], (), [Kept("a", "n1", text("now")), Kept("links.toml", "n2", text("l"))])
-    assert journal.record([], (), [Kept("a", "n1", text("not twice")), Kept("a", "p0", text("alone"))]) == []
-    assert [journal.prior("a", name) for name in ("p1", "n1", "p0")] == [None, "now", "alone"]
-    assert journal.prior("links.toml", "n2") == "l"
+    journal.record(
+        [(entry(prior="p1"), None)], (), [StoredText("a", "n1", text("now")), StoredText("links.toml", "n2", text("l"))]
+    )
+    assert (
+        journal.record([], (), [StoredText("a", "n1", text("not twice")), StoredText("a", "p0", text("alone"))]) == []
+    )
+    assert [journal.prior_text("a", name) for name in ("p1", "n1", "p0")] == [None, "now", "alone"]
+    assert journal.prior_text("links.toml", "n2") == "l"
     assert journal.verify() == (1, 0)
 
 
@@ -202,59 +208,66 @@ def purged(memory_id: str = "") -> Entry:
     return replace(entry(memory_id), action=Action.PURGE)
 
 
-def test_a_purged_memory_loses_contents_and_review_but_no_ledger_row(journal: Journal) -> None:
+def test_a_purged_memory_loses_contents_and_review_but_no_ledger_row(
+    journal: Journal, maintenance: Maintenance
+) -> None:
     journal.record([(entry(prior="p1"), text("one")), (entry(prior="p2"), text("two"))])
     journal.record([(entry("b", prior="p1"), text("of b"))])
-    journal.review("a", lambda _: review("a"))
+    journal.update_review("a", lambda _: review("a"))
     of_a = Wipe(Literal(), memory_ids=("a",))
-    assert journal.traces(of_a) == {"contents": 2, "reviews": 1}
-    assert journal.erase(of_a, purged("a")) == {"contents": 2, "reviews": 1}
-    assert journal.prior("a", "p1") is None
-    assert journal.prior("b", "p1") == "of b"
+    assert maintenance.count_traces("journal", of_a) == {"contents": 2, "reviews": 1}
+    assert maintenance.erase(of_a, purged("a")) == {"contents": 2, "reviews": 1}
+    assert journal.prior_text("a", "p1") is None
+    assert journal.prior_text("b", "p1") == "of b"
     assert journal.reviews(["a"]) == {}
-    assert journal.traces(of_a) == {}
-    assert journal.erase(of_a, purged("a")) == {}
+    assert maintenance.count_traces("journal", of_a) == {}
+    assert maintenance.erase(of_a, purged("a")) == {}
     assert journal.verify() == (5, 0)
 
 
-def test_a_text_goes_from_every_row_and_the_ledger_is_chained_anew(journal: Journal) -> None:
+def test_a_text_goes_from_every_row_and_the_ledger_is_chained_again(journal: Journal, maintenance: Maintenance) -> None:
     told = replace(entry(prior="p1"), reason="says walrus-ivory", decision_meta={"why": "walrus-ivory"})
     journal.record([(told, text("of walrus-ivory")), (entry("b"), None)])
     journal.enqueue("embed", "walrus-ivory", {"text": "walrus-ivory"})
     before = journal.history(limit=1)[0]["chain"]
     wipe = Wipe(Literal("walrus-ivory"))
-    assert journal.erase(wipe, purged()) == {"contents": 1, "jobs": 1, "ledger": 1}
-    assert journal.traces(wipe) == {}
+    assert maintenance.erase(wipe, purged()) == {"contents": 1, "jobs": 1, "ledger": 1}
+    assert maintenance.count_traces("journal", wipe) == {}
     assert journal.verify() == (3, 0)
     newest, _, oldest = journal.history()
     assert newest["decision_meta"] == {"rows": {"contents": 1, "jobs": 1, "ledger": 1}, "chain_before": before}
     assert (oldest["reason"], oldest["decision_meta"]) == ("says [GONE]", {"why": "[GONE]"})
-    assert journal.prior("a", "p1") == "of [GONE]"
+    assert journal.prior_text("a", "p1") == "of [GONE]"
 
 
-def test_after_a_purge_the_ledger_takes_no_change_again(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+def test_after_a_purge_the_ledger_takes_no_change_again(
+    journal: Journal, maintenance: Maintenance, shared_engine: str, tmp_path: Path
+) -> None:
     journal.record([(replace(entry(), reason="walrus-ivory"), None)])
-    journal.erase(Wipe(Literal("walrus-ivory")), purged())
+    maintenance.erase(Wipe(Literal("walrus-ivory")), purged())
     for change in ("UPDATE ledger SET reason = 'x'", "DELETE FROM ledger"):
-        with pytest.raises(REFUSALS[journal_engine], match="append-only"):
-            TAMPER[journal_engine](tmp_path, change)
+        with pytest.raises(REFUSALS[shared_engine], match="append-only"):
+            TAMPER[shared_engine](tmp_path, change)
 
 
 @pytest.mark.parametrize(
     "change", ["UPDATE ledger SET actor = 'nobody' WHERE seq = 2", "DELETE FROM ledger WHERE seq = 2"]
 )
 def test_a_chain_that_was_broken_before_is_told(
-    journal: Journal, journal_engine: str, tmp_path: Path, change: str
+    journal: Journal, maintenance: Maintenance, shared_engine: str, tmp_path: Path, change: str
 ) -> None:
     journal.record([(replace(entry(), reason="walrus-ivory"), None), (entry("b"), None)])
-    TAMPER[journal_engine](tmp_path, f"{LIFT_GUARDS[journal_engine]} {change}")
-    journal.erase(Wipe(Literal("walrus-ivory")), purged())
+    TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} {change}")
+    maintenance.erase(Wipe(Literal("walrus-ivory")), purged())
     assert journal.history(limit=1)[0]["decision_meta"]["broken_before"] == 2
     assert journal.history(limit=9)[-1]["reason"] == "[GONE]"
 
 
 @pytest.mark.parametrize("reopened", [False, True])
-def test_purged_text_is_not_left_on_the_disk(journal: Journal, tmp_path: Path, reopened: bool) -> None:
+def test_purged_text_is_not_left_on_the_disk(
+    storage: OpenStorage, shared_engine: str, tmp_path: Path, reopened: bool
+) -> None:
+    journal, maintenance = storage.journal, storage.maintenance
     needle = ("carved-in-" + "walrus-ivory").encode()
 
     def holders() -> list[str]:
@@ -262,10 +275,10 @@ def test_purged_text_is_not_left_on_the_disk(journal: Journal, tmp_path: Path, r
 
     journal.record([(entry(prior="p1"), text(needle.decode() * 400))])
     if reopened:
-        journal.close()  # what was logged is in the database now
+        storage.close()  # what was logged is in the database now
     assert holders()
-    journal.erase(Wipe(Literal(), memory_ids=("a",)), purged("a"))
-    assert journal.compact() == []
+    maintenance.erase(Wipe(Literal(), memory_ids=("a",)), purged("a"))
+    assert maintenance.compact() == []
     assert holders() == []
 
 
@@ -277,20 +290,20 @@ def review(memory_id: str, **fields: float) -> Review:
 
 
 def test_review_state_is_stored_and_replaced(journal: Journal) -> None:
-    journal.review("a", lambda _: review("a"))
-    journal.review("a", lambda _: review("a", reviews=2, useful=1, not_useful=1, confidence=0.55))
-    journal.review("b", lambda _: review("b"))
+    journal.update_review("a", lambda _: review("a"))
+    journal.update_review("a", lambda _: review("a", reviews=2, useful=1, not_useful=1, confidence=0.55))
+    journal.update_review("b", lambda _: review("b"))
     assert journal.reviews(["a", "absent"]) == {
         "a": review("a", reviews=2, useful=1, not_useful=1, confidence=0.55),
     }
 
 
 def test_a_rename_carries_the_review_state(journal: Journal) -> None:
-    journal.review("old", lambda _: review("old", stability=9.0))
-    journal.review("taken", lambda _: review("taken", stability=1.0))
-    journal.rename("old", "taken")
+    journal.update_review("old", lambda _: review("old", stability=9.0))
+    journal.update_review("taken", lambda _: review("taken", stability=1.0))
+    journal.move_review("old", "taken")
     assert journal.reviews(["old", "taken"]) == {"taken": review("taken", stability=9.0)}
-    journal.rename("unreviewed", "taken")
+    journal.move_review("unreviewed", "taken")
     assert journal.reviews(["taken"])["taken"].stability == 9.0
 
 
@@ -305,7 +318,7 @@ def test_a_job_lives_from_queued_to_done(journal: Journal) -> None:
     claimed = journal.claim(["other", "work"], LEASE_S)
     assert claimed is not None
     assert (claimed.id, claimed.state, claimed.attempts) == (number, JobState.RUNNING, 1)
-    assert journal.heartbeat(claimed, 2, 9, LEASE_S)
+    assert journal.renew_lease(claimed, 2, 9, LEASE_S)
     job = journal.job(number)
     assert job is not None
     assert (job.done, job.total) == (2, 9)
@@ -349,42 +362,40 @@ def test_a_job_whose_lease_ran_out_is_claimed_again(journal: Journal) -> None:
     assert journal.claim(["work"], LEASE_S) is None
 
 
-def test_a_heartbeat_keeps_the_lease(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_renewed_lease_is_kept(journal: Journal, monkeypatch: pytest.MonkeyPatch) -> None:
     journal.enqueue("work", "", {})
     start = time.time()
     job = journal.claim(["work"], LEASE_S)
     assert job is not None
-    assert journal.heartbeat(job, 0, 1, 3 * LEASE_S)
+    assert journal.renew_lease(job, 0, 1, 3 * LEASE_S)
     monkeypatch.setattr("time.time", lambda: start + 2 * LEASE_S)
     assert journal.claim(["work"], LEASE_S) is None
 
 
-def test_a_worker_that_lost_its_job_learns_it(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+def test_a_worker_that_lost_its_job_learns_it(journal: Journal, durable_engine: str, tmp_path: Path) -> None:
     journal.enqueue("work", "", {})
     lost = journal.claim(["work"], OVER)
     assert lost is not None
-    other = JOURNALS[journal_engine](tmp_path)
-    try:
+    with open_storage(durable_engine, tmp_path) as again:
+        other = again.journal
         taken = other.claim(["work"], LEASE_S)
         assert taken is not None
-        assert not journal.heartbeat(lost, 1, 1, LEASE_S)
+        assert not journal.renew_lease(lost, 1, 1, LEASE_S)
         journal.finish(lost, JobState.DONE)
-        assert other.heartbeat(taken, 1, 1, LEASE_S)
-    finally:
-        other.close()
+        assert other.renew_lease(taken, 1, 1, LEASE_S)
 
 
 def test_a_cancelled_job_stays_cancelled(journal: Journal) -> None:
     waiting, running = (journal.enqueue("work", key, {}) for key in ("later", "now"))
-    assert journal.cancel(waiting)
+    assert journal.change_job(waiting, JobState.CANCELLED)
     claimed = journal.claim(["work"], LEASE_S)
     assert claimed is not None
     assert claimed.id == running
-    assert journal.cancel(running)
-    assert not journal.heartbeat(claimed, 1, 1, LEASE_S)
+    assert journal.change_job(running, JobState.CANCELLED)
+    assert not journal.renew_lease(claimed, 1, 1, LEASE_S)
     journal.finish(claimed, JobState.DONE)
-    assert not journal.cancel(running)
-    assert not journal.cancel(999)
+    assert not journal.change_job(running, JobState.CANCELLED)
+    assert not journal.change_job(999, JobState.CANCELLED)
     assert {job.state for job in journal.jobs()} == {JobState.CANCELLED}
     assert journal.claim(["work"], LEASE_S) is None
 
@@ -419,7 +430,7 @@ def test_a_job_that_is_given_back_has_lost_no_attempt(journal: Journal) -> None:
         claimed = journal.claim(["work"], LEASE_S)
         assert claimed is not None
         assert (claimed.id, claimed.attempts) == (number, 1)
-        journal.release(claimed, "stopped")
+        journal.finish(claimed, JobState.QUEUED, "stopped")
     (job,) = journal.jobs()
     assert (job.state, job.error, job.attempts) == (JobState.QUEUED, "stopped", 0)
 
@@ -429,7 +440,7 @@ def test_a_failed_job_can_be_put_aside(journal: Journal) -> None:
     claimed = journal.claim(["work"], LEASE_S)
     assert claimed is not None
     journal.finish(claimed, JobState.FAILED, "no luck")
-    assert journal.cancel(number)
+    assert journal.change_job(number, JobState.CANCELLED)
     assert not journal.jobs([JobState.FAILED])
 
 
@@ -473,7 +484,7 @@ def test_a_retry_meets_the_same_work_already_waiting(journal: Journal) -> None:
 
 def test_jobs_are_listed_newest_first_by_state(journal: Journal) -> None:
     numbers = [journal.enqueue("work", str(number), {}) for number in range(3)]
-    journal.cancel(numbers[1])
+    journal.change_job(numbers[1], JobState.CANCELLED)
     assert [job.id for job in journal.jobs()] == numbers[::-1]
     assert [job.id for job in journal.jobs([JobState.QUEUED])] == [numbers[2], numbers[0]]
     assert [job.id for job in journal.jobs([JobState.CANCELLED, JobState.DONE])] == [numbers[1]]
@@ -495,16 +506,16 @@ def test_threads_never_claim_the_same_job(journal: Journal) -> None:
     assert sorted(claimed[0] + claimed[1]) == numbers
 
 
-def test_processes_never_claim_the_same_job(journal: Journal, journal_engine: str, tmp_path: Path) -> None:
+def test_processes_never_claim_the_same_job(journal: Journal, shared_engine: str, tmp_path: Path) -> None:
     numbers = [journal.enqueue("work", str(number), {}) for number in range(60)]
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
-        futures = [pool.submit(claim_all, journal_engine, str(tmp_path)) for _ in range(2)]
+        futures = [pool.submit(claim_all, shared_engine, str(tmp_path)) for _ in range(2)]
         claimed = [future.result() for future in futures]
     assert sorted(claimed[0] + claimed[1]) == numbers
 
 
-def test_processes_open_a_new_journal_at_once(journal_engine: str, tmp_path: Path) -> None:
+def test_processes_open_a_new_journal_at_once(shared_engine: str, tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         for round_ in range(8):
-            futures = [pool.submit(open_and_enqueue, journal_engine, str(tmp_path / str(round_))) for _ in range(2)]
+            futures = [pool.submit(open_and_enqueue, shared_engine, str(tmp_path / str(round_))) for _ in range(2)]
             assert [future.result() for future in futures] == [1, 1]

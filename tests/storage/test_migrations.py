@@ -11,8 +11,8 @@ import pytest
 from tests.storage.contract import BUSY_MS
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.storage import sqlite
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite import database
+from scrimshaw.storage.sqlite.database import Database
 
 FIRST = (1, "0001_one.sql", "CREATE TABLE one (x); INSERT INTO one VALUES (1)")
 SECOND = (2, "0002_two.sql", "CREATE TABLE two (x); INSERT INTO one VALUES (2); INSERT INTO two VALUES (3)")
@@ -24,7 +24,7 @@ def opened(path: Path) -> Database:
 
 
 def given(monkeypatch: pytest.MonkeyPatch, *migrations: tuple[int, str, str]) -> None:
-    monkeypatch.setattr(sqlite, "_migrations", lambda _: list(migrations))
+    monkeypatch.setattr(database, "_migrations", lambda _: list(migrations))
 
 
 def recorded(path: Path) -> list[tuple[int, str]]:
@@ -44,7 +44,7 @@ def open_briefly(path: str) -> list[tuple[int, str]]:
 
 @pytest.mark.parametrize("schema", ["index", "journal"])
 def test_the_shipped_migrations_are_numbered_without_gaps(schema: str, tmp_path: Path) -> None:
-    found = sqlite._migrations(schema)
+    found = database._migrations(schema)
     assert [number for number, _, _ in found] == list(range(1, len(found) + 1))
     Database(tmp_path / "x.db", schema, durable=True, busy_timeout_ms=BUSY_MS).close()
     assert recorded(tmp_path / "x.db") == [(number, name) for number, name, _ in found]
@@ -126,5 +126,5 @@ def test_another_writer_is_waited_for_and_then_told(tmp_path: Path, monkeypatch:
         pass
     with impatient.write() as write:
         write.execute("INSERT INTO one VALUES (2)")
-    for database in (holder, impatient):
-        database.close()
+    for opened_file in (holder, impatient):
+        opened_file.close()

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 
 import pytest
-from tests.storage.contract import SESSIONS
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import EventKind, Injected, Item, ItemKind, NewItem, Observation, Redacted
@@ -17,12 +15,6 @@ from scrimshaw.storage.ports import Admission, Sessions
 
 SETTINGS = SessionSettings()
 ADMIT = partial(working_memory.admit, now=0.0, settings=SETTINGS, event_decay=True)
-
-
-@pytest.fixture(params=SESSIONS)
-def sessions(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Sessions]:
-    with SESSIONS[request.param](tmp_path) as opened:
-        yield opened
 
 
 def seen(call_id: str = "c1", kind: EventKind = EventKind.TOOL, text: str = "ran", **fields: object) -> Observation:

@@ -16,7 +16,7 @@ from scrimshaw.app.hooks.settings import COPY, load_settings
 from scrimshaw.engine import Engine, write
 from scrimshaw.models import Redacted
 from scrimshaw.storage.files import Vault
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite.database import Database
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
 

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.storage.contract import SESSIONS, open_session, remember_many, tick_many
+from tests.storage.contract import open_session, open_storage, remember_many, tick_many
 
 from scrimshaw.engine import Engine
 from scrimshaw.errors import NotFound
@@ -24,18 +24,6 @@ from scrimshaw.storage.ports import Admission, Learning, Sessions
 
 MODULUS = 2**31
 SPAWN = multiprocessing.get_context("spawn")
-
-
-@pytest.fixture(params=SESSIONS)
-def sessions_engine(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
-
-
-@pytest.fixture
-def sessions(sessions_engine: str, tmp_path: Path) -> Iterator[Sessions]:
-    with SESSIONS[sessions_engine](tmp_path) as opened:
-        yield opened
 
 
 def new_item(text: str = "x", attention: float = 0.5, **fields: object) -> NewItem:
@@ -85,7 +73,7 @@ def test_an_ended_session_is_active_again_and_counts_on(sessions: Sessions, stat
     sessions.open("s", client="codex", process=7, now=1.0)
     assert [tick(sessions) for _ in range(3)] == [1, 2, 3]
     remember(sessions)
-    sessions.close("s", state, now=5.0)
+    sessions.end("s", state, now=5.0)
     assert (found(sessions).state, found(sessions).last_event) == (state, 5.0)
     session, new = sessions.open("s", now=6.0)
     assert not new
@@ -112,11 +100,10 @@ def test_latest_sessions_come_newest_first_without_the_one_asked_from(sessions: 
 def test_the_session_of_a_process_is_the_most_recent_active_one(sessions: Sessions) -> None:
     for name, process, now in (("old", 7, 1.0), ("new", 7, 2.0), ("ended", 7, 3.0), ("nobody's", 0, 4.0)):
         sessions.open(name, process=process, now=now)
-    sessions.close("ended", SessionState.COMPLETED, now=5.0)
+    sessions.end("ended", SessionState.COMPLETED, now=5.0)
 
     def of(*processes: int) -> str:
-        session = sessions.of_process(processes)
-        return session.id if session else ""
+        return "".join(session.id for session in sessions.latest(processes=processes))
 
     assert of(1, 7) == "new"
     tick(sessions, "old", now=6.0)
@@ -138,21 +125,11 @@ def test_the_counter_wraps_at_its_modulus(sessions: Sessions) -> None:
 def test_silent_sessions_are_interrupted(sessions: Sessions) -> None:
     for name, now in (("b", 1.0), ("a", 2.0), ("ended", 1.0), ("alive", 3.0)):
         sessions.open(name, now=now)
-    sessions.close("ended", SessionState.COMPLETED, now=1.0)
-    assert sessions.sweep(silent_since=3.0) == ["a", "b"]
-    assert sessions.sweep(silent_since=3.0) == []
-    assert found(sessions, "a").state is SessionState.INTERRUPTED
+    sessions.end("ended", SessionState.COMPLETED, now=1.0)
+    assert sessions.open("new", now=9.0, silent_since=3.0)[0].continues == "alive"
+    assert found(sessions, "a").state is found(sessions, "b").state is SessionState.INTERRUPTED
     assert found(sessions, "ended").state is SessionState.COMPLETED
     assert found(sessions, "alive").state is SessionState.ACTIVE
-
-
-def test_what_is_not_described_stays(sessions: Sessions) -> None:
-    sessions.open("s", now=1.0)
-    sessions.describe("s", task="carve", context_used=0.25)
-    sessions.describe("s", context_used=0.0)
-    assert (found(sessions).task, found(sessions).context_used) == ("carve", 0.0)
-    sessions.describe("s", task="")
-    assert (found(sessions).task, found(sessions).context_used) == ("", 0.0)
 
 
 # Items
@@ -194,8 +171,8 @@ def test_numbers_count_from_one_in_each_session(sessions: Sessions) -> None:
 def test_admit_sees_what_is_held_the_newcomer_and_the_counter(sessions: Sessions) -> None:
     sessions.open("s", now=1.0)
     first = remember(sessions)
-    remember(sessions)
-    sessions.drop("s", [2])
+    out = sessions.remember("s", new_item(), lambda *_: Admission(admitted=False), now=1.0, modulus=MODULUS)
+    assert not out.held
     assert [tick(sessions, modulus=5) for _ in range(3)] == [1, 2, 3]
     seen: list[tuple[Sequence[Item], NewItem, int]] = []
 
@@ -246,24 +223,12 @@ def test_a_mention_changes_nothing_else(sessions: Sessions) -> None:
     assert sessions.items("s") == [replace(first, mentions=2), second]
 
 
-def test_dropping_takes_out_of_working_memory_only(sessions: Sessions) -> None:
-    for name in "ab":
-        sessions.open(name, now=1.0)
-        for _ in range(3):
-            remember(sessions, name)
-    sessions.drop("a", [1, 3, 99])
-    sessions.drop("a", [])
-    assert [item.held for item in sessions.items("a")] == [False, True, False]
-    assert [item.held for item in sessions.items("b")] == [True, True, True]
-
-
 UNKNOWN: dict[str, Callable[[Sessions], object]] = {
     "tick": tick,
-    "close": lambda sessions: sessions.close("s", SessionState.COMPLETED, now=1.0),
-    "describe": lambda sessions: sessions.describe("s", task="t"),
+    "end": lambda sessions: sessions.end("s", SessionState.COMPLETED, now=1.0),
     "remember": remember,
     "mention": lambda sessions: sessions.mention("s", 1),
-    "show": lambda sessions: sessions.show("s", {"a": "h"}, now=1.0),
+    "mark_shown": lambda sessions: sessions.mark_shown("s", {"a": "h"}, now=1.0),
 }
 
 
@@ -275,9 +240,8 @@ def test_a_session_that_was_never_opened_is_refused(sessions: Sessions, name: st
 
 
 def test_of_an_unknown_session_nothing_is_known(sessions: Sessions) -> None:
-    sessions.drop("s", [1])
     assert sessions.items("s") == []
-    assert sessions.shown("s") == {}
+    assert sessions.shown_hashes("s") == {}
 
 
 def test_an_unknown_item_cannot_be_mentioned(sessions: Sessions) -> None:
@@ -292,11 +256,11 @@ def test_an_unknown_item_cannot_be_mentioned(sessions: Sessions) -> None:
 def test_what_was_shown_is_remembered_with_its_last_hash(sessions: Sessions) -> None:
     for name in "ab":
         sessions.open(name, now=1.0)
-    sessions.show("a", {"x": "1", "y": "1"}, now=1.0)
-    sessions.show("a", {"y": "2", "z": "1"}, now=2.0)
-    sessions.show("a", {}, now=3.0)
-    assert sessions.shown("a") == {"x": "1", "y": "2", "z": "1"}
-    assert sessions.shown("b") == {}
+    sessions.mark_shown("a", {"x": "1", "y": "1"}, now=1.0)
+    sessions.mark_shown("a", {"y": "2", "z": "1"}, now=2.0)
+    sessions.mark_shown("a", {}, now=3.0)
+    assert sessions.shown_hashes("a") == {"x": "1", "y": "2", "z": "1"}
+    assert sessions.shown_hashes("b") == {}
 
 
 def test_what_was_injected_is_summed_by_session_and_occasion(sessions: Sessions) -> None:
@@ -344,23 +308,25 @@ def test_an_assessment_made_again_replaces_the_first(sessions: Sessions) -> None
 # Durable, and shared by threads and processes
 
 
-def test_everything_is_there_after_reopening(sessions_engine: str, tmp_path: Path) -> None:
-    with SESSIONS[sessions_engine](tmp_path) as sessions:
+def test_everything_is_there_after_reopening(durable_engine: str, tmp_path: Path) -> None:
+    with open_storage(durable_engine, tmp_path) as storage:
+        sessions = storage.sessions
         sessions.open("s", now=1.0)
         tick(sessions)
         kept = remember(sessions)
-        sessions.show("s", {"x": "1"}, now=1.0)
-    with SESSIONS[sessions_engine](tmp_path) as sessions:
+        sessions.mark_shown("s", {"x": "1"}, now=1.0)
+    with open_storage(durable_engine, tmp_path) as storage:
+        sessions = storage.sessions
         assert found(sessions).counter == 1
         assert sessions.items("s") == [kept]
-        assert sessions.shown("s") == {"x": "1"}
+        assert sessions.shown_hashes("s") == {"x": "1"}
 
 
 def test_sessions_live_in_the_journal_of_an_open_memory(engine: Engine) -> None:
     session, _ = engine.sessions.open("s", now=1.0)
-    assert engine.journal.check() == []
-    with SESSIONS["sqlite"](engine.folder) as sessions:
-        assert sessions.get("s") == session
+    assert engine.maintenance.check("journal") == []
+    with open_storage("sqlite", engine.folder) as storage:
+        assert storage.sessions.get("s") == session
 
 
 WRITER = """
@@ -368,10 +334,11 @@ import itertools, sys
 from pathlib import Path
 from scrimshaw.models import ItemKind, NewItem, Redacted
 from scrimshaw.storage.ports import Admission
-from tests.storage.contract import SESSIONS
+from tests.storage.contract import open_storage
 
 item = NewItem(text=Redacted(text="carved"), kind=ItemKind.RESULT, attention=0.5)
-with SESSIONS[sys.argv[1]](Path(sys.argv[2])) as sessions:
+with open_storage(sys.argv[1], Path(sys.argv[2])) as storage:
+    sessions = storage.sessions
     sessions.open("s", now=1.0)
     while True:
         counter = sessions.tick("s", now=1.0, modulus=2**31)
@@ -380,8 +347,8 @@ with SESSIONS[sys.argv[1]](Path(sys.argv[2])) as sessions:
 """
 
 
-def test_a_killed_writer_loses_nothing_that_it_acknowledged(sessions_engine: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-c", WRITER, sessions_engine, str(tmp_path)]
+def test_a_killed_writer_loses_nothing_that_it_acknowledged(shared_engine: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", WRITER, shared_engine, str(tmp_path)]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as writer:
         assert writer.stdout is not None
@@ -389,7 +356,8 @@ def test_a_killed_writer_loses_nothing_that_it_acknowledged(sessions_engine: str
         writer.send_signal(signal.SIGKILL)
         lines += writer.stdout.readlines()
     counter, number = map(int, [line for line in lines if line.endswith("\n")][-1].split())
-    with SESSIONS[sessions_engine](tmp_path) as sessions:
+    with open_storage(shared_engine, tmp_path) as storage:
+        sessions = storage.sessions
         assert found(sessions).counter in (counter, counter + 1)
         assert len(sessions.items("s", held=True)) in (number, number + 1)
 
@@ -401,30 +369,30 @@ def test_threads_lose_no_tick(sessions: Sessions) -> None:
     assert sorted(counters) == list(range(1, 81))
 
 
-def test_processes_lose_no_tick(sessions: Sessions, sessions_engine: str, tmp_path: Path) -> None:
+def test_processes_lose_no_tick(sessions: Sessions, shared_engine: str, tmp_path: Path) -> None:
     sessions.open("s", now=1.0)
     with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
-        futures = [pool.submit(tick_many, sessions_engine, str(tmp_path), "s", 150) for _ in range(2)]
+        futures = [pool.submit(tick_many, shared_engine, str(tmp_path), "s", 150) for _ in range(2)]
         one, two = (future.result() for future in futures)
     assert sorted(one + two) == list(range(1, 301))
     assert found(sessions).counter == 300
 
 
-def test_processes_never_hold_more_than_the_capacity(sessions: Sessions, sessions_engine: str, tmp_path: Path) -> None:
+def test_processes_never_hold_more_than_the_capacity(sessions: Sessions, shared_engine: str, tmp_path: Path) -> None:
     sessions.open("s", now=1.0)
     attentions = [[0.3, 0.9, 0.5, 0.7, 0.1] * 12, [0.8, 0.2, 0.6, 1.0, 0.4] * 12]
     with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
-        futures = [pool.submit(remember_many, sessions_engine, str(tmp_path), "s", each) for each in attentions]
+        futures = [pool.submit(remember_many, shared_engine, str(tmp_path), "s", each) for each in attentions]
         (one, most), (two, most_too) = (future.result() for future in futures)
     assert sorted(one + two) == list(range(1, 121))
     assert most == most_too == len(sessions.items("s", held=True)) == 7
 
 
 def test_processes_that_open_a_session_at_once_agree_who_was_first(
-    sessions: Sessions, sessions_engine: str, tmp_path: Path
+    sessions: Sessions, shared_engine: str, tmp_path: Path
 ) -> None:
     with ProcessPoolExecutor(2, mp_context=SPAWN) as pool:
         for name in "abcdefgh":
-            futures = [pool.submit(open_session, sessions_engine, str(tmp_path), name) for _ in range(2)]
+            futures = [pool.submit(open_session, shared_engine, str(tmp_path), name) for _ in range(2)]
             assert sorted(future.result() for future in futures) == [False, True]
     assert len(sessions.latest(limit=99)) == 8

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from tests.engine.breaking import tamper
 from tests.samples import digest, document
-from tests.storage.contract import INDEXES
+from tests.storage.contract import open_storage
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Filters, Skip, SourceFile
-from scrimshaw.storage.ports import Index
+from scrimshaw.storage.ports import Index, Maintenance, Query
 from scrimshaw.storage.scan import Limits, Source, scan
 from scrimshaw.storage.sync import Change, Synchronizer, SyncReport
 
@@ -24,8 +24,9 @@ from scrimshaw.storage.sync import Change, Synchronizer, SyncReport
 class Project:
     """Two sources on disk and one index; `parsed` lists the ids of the files that were parsed."""
 
-    def __init__(self, folder: Path, index: Index) -> None:
+    def __init__(self, folder: Path, index: Index, maintenance: Maintenance) -> None:
         self.root, self.docs, self.index = folder / "vault", folder / "docs", index
+        self.maintenance = maintenance
         self.sources = [Source("vault", self.root, writable=True), Source("docs", self.docs)]
         self.parsed: list[str] = []
         self.root.mkdir()
@@ -52,15 +53,21 @@ class Project:
         self.parsed.clear()
         return Synchronizer(self.index, self.parse, limits or Limits()).sync(self.sources, force=force)
 
+    def check(self) -> list[str]:
+        return self.maintenance.check("index")
+
+    def skips(self) -> list[Skip]:
+        states = self.index.manifest().values()
+        return [Skip(path=state.path, reason=state.reason) for state in states if state.reason]
+
     def ids(self) -> list[str]:
         return [memory.id for memory in self.index.select(Filters(), sort="id", limit=-1, offset=0)]
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    index = INDEXES["sqlite"](tmp_path)
-    yield Project(tmp_path, index)
-    index.close()
+    with open_storage("sqlite", tmp_path) as storage:
+        yield Project(tmp_path, storage.index, storage.maintenance)
 
 
 def counts(report: SyncReport) -> tuple[int, int, int, int, int]:
@@ -176,7 +183,7 @@ def test_a_repaired_file_is_a_memory_again(project: Project) -> None:
     project.write("a", "one")
     report = project.sync()
     assert (report.skipped, report.added, project.ids()) == ((), 1, ["a"])
-    assert project.index.skips() == []
+    assert project.skips() == []
 
 
 def test_a_failure_is_met_again(project: Project) -> None:
@@ -281,8 +288,8 @@ def pieces(file: SourceFile, raw: bytes) -> Document:
 def held(index: Index) -> tuple[list[str], list[str], list[int]]:
     """What is found by a word, which memories there are, and how many chunks each has."""
     ids = [memory.id for memory in index.select(Filters(), sort="id", limit=-1, offset=0)]
-    found = sorted(match.id for match in index.match_text('"piece" OR "short"', Filters(), 10))
-    return found, ids, [len(index.chunks([name])[name]) for name in ids]
+    found = sorted(match.id for match in index.match_text(Query((("piece", "short"),)), Filters(), 10))
+    return found, ids, [sum(bool(index.pieces([(name, number)])) for number in range(9)) for name in ids]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -295,14 +302,14 @@ def test_what_the_index_lost_is_read_again_though_no_file_changed(
     project.sync()
     before = held(project.index)
     assert before == (["long", "short"], ["long", "short"], [3, 1])
-    assert (project.index.torn(), project.index.check()) == ([], [])
+    assert (project.index.incomplete_files(), project.check()) == ([], [])
     tamper(tmp_path / "index.db", loss)
-    assert project.index.torn()
-    assert project.index.check()
+    assert project.index.incomplete_files()
+    assert project.check()
     report = project.sync()
     assert (report.mended > 0, report.unchanged, report.changes) == (True, 2, ())
     assert held(project.index) == before
-    assert (project.index.torn(), project.index.check()) == ([], [])
+    assert (project.index.incomplete_files(), project.check()) == ([], [])
     with closing(apsw.Connection(str(tmp_path / "index.db"))) as connection:
         assert connection.execute("SELECT count(*) FROM memory_text").get == 1 + len(LONG) + 1
     assert project.sync().mended == 0
@@ -315,19 +322,19 @@ def test_a_memory_without_a_file_that_the_index_forgot_is_forgotten_too(project:
     tamper(tmp_path / "index.db", "DELETE FROM files WHERE memory_id = 'a'")
     path.unlink()
     project.sync()
-    assert (project.ids(), project.index.torn()) == (["b"], [])
+    assert (project.ids(), project.index.incomplete_files()) == (["b"], [])
 
 
 def test_vectors_outlive_the_loss_of_their_memory(project: Project, tmp_path: Path) -> None:
     project.write("a", "one")
     project.sync()
     project.index.put_vectors(
-        "words", [(chunk.key, np.ones(4)) for chunk in project.index.pending("words", after=0, limit=9)]
+        "words", [(chunk.key, np.ones(4)) for chunk in project.index.pending_chunks("words", after=0, limit=9)]
     )
     tamper(tmp_path / "index.db", "DELETE FROM memories")
     project.sync()
-    assert project.index.vector_progress("words") == (1, 1)
-    assert project.index.pending("words", after=0, limit=9) == []
+    assert project.index.vector_counts().progress("words") == (1, 1)
+    assert project.index.pending_chunks("words", after=0, limit=9) == []
 
 
 def test_the_index_keeps_what_a_scan_passes_over_with_the_reasons(project: Project, tmp_path: Path) -> None:
@@ -343,15 +350,15 @@ def test_the_index_keeps_what_a_scan_passes_over_with_the_reasons(project: Proje
     report = project.sync(limits=limits)
     names = {Path(skip.path).name for skip in report.skipped}
     assert names == {".hidden.md", "broken.md", "large.md", "SHOUTED.MD", "dangling.md", "out.md"}
-    assert project.index.skips() == list(report.skipped)
+    assert project.skips() == list(report.skipped)
     generation = project.index.generation()
     assert project.sync(limits=limits).skipped == report.skipped
-    assert (project.index.skips(), project.index.generation()) == (list(report.skipped), generation)
+    assert (project.skips(), project.index.generation()) == (list(report.skipped), generation)
     # What may be read again is read, what has gone is forgotten.
     (project.root / "dangling.md").unlink()
     report = project.sync()
     assert {change.memory_id for change in report.changes} == {"large"}
-    assert {Path(skip.path).name for skip in project.index.skips()} == names - {"large.md", "dangling.md"}
+    assert {Path(skip.path).name for skip in project.skips()} == names - {"large.md", "dangling.md"}
 
 
 def test_a_memory_whose_file_may_not_be_read_any_more_goes_and_is_told(project: Project) -> None:
@@ -360,4 +367,4 @@ def test_a_memory_whose_file_may_not_be_read_any_more_goes_and_is_told(project: 
     project.write("a", "x" * 200)
     report = project.sync(limits=Limits(max_bytes=100))
     assert [(change.memory_id, change.new_hash) for change in report.changes] == [("a", "")]
-    assert (project.ids(), project.index.skips()) == ([], list(report.skipped))
+    assert (project.ids(), project.skips()) == ([], list(report.skipped))

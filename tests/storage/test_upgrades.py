@@ -23,8 +23,9 @@ from scrimshaw.engine import Engine, drafts, history, index, read, write
 from scrimshaw.engine.checkpoints import create
 from scrimshaw.errors import NewerDatabase
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.sqlite import Database, newest_migration
-from scrimshaw.storage.sqlite_tables import Row, rewind
+from scrimshaw.storage.ports import Row
+from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sqlite.rows import rewind
 
 JOURNAL, INDEX = "journal.db", "index.db"
 OLDER = range(1, newest_migration("journal"))
@@ -35,21 +36,21 @@ DIES_IN_THE_MIDST = """
 import os, signal, sys
 from pathlib import Path
 import apsw
-from scrimshaw.storage import sqlite
+from scrimshaw.storage.sqlite import database
 
 def die():
     os.kill(os.getpid(), getattr(signal, "SIGKILL", signal.SIGTERM))
 
 apsw.connection_hooks.append(lambda connection: connection.create_scalar_function("die", die))
-shipped = sqlite._migrations("journal")
+shipped = database._migrations("journal")
 number = shipped[-1][0] + 1
 sql = (
     "ALTER TABLE ledger ADD COLUMN more TEXT NOT NULL DEFAULT ''; CREATE TABLE many (x);"
     "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)"
     " INSERT INTO many SELECT randomblob(500) FROM n; DROP TABLE events; SELECT die(); CREATE TABLE rest (x)"
 )
-sqlite._migrations = lambda _: [*shipped, (number, f"{number:04}_many.sql", sql)]
-sqlite.Database(Path(sys.argv[1]), "journal", durable=True, busy_timeout_ms=1000)
+database._migrations = lambda _: [*shipped, (number, f"{number:04}_many.sql", sql)]
+database.Database(Path(sys.argv[1]), "journal", durable=True, busy_timeout_ms=1000)
 """
 
 
@@ -81,7 +82,7 @@ def live_through(engine: Engine, project: Path) -> None:
 
 def dumped(engine: Engine) -> dict[str, list[Row]]:
     tables: dict[str, list[Row]] = {}
-    for table, row in engine.journal.dump():
+    for table, row in engine.maintenance.dump_rows():
         tables.setdefault(table, []).append(row)
     return tables
 
@@ -104,7 +105,7 @@ def test_a_journal_of_an_older_version_loses_nothing(open_memory: OpenMemory, pr
     folder = project / ".scrimshaw"
     with open_memory() as engine:
         live_through(engine, project)
-        before, rows = dumped(engine), list(engine.journal.dump())
+        before, rows = dumped(engine), list(engine.maintenance.dump_rows())
     for path in folder.glob(f"{JOURNAL}*"):
         path.unlink()
     rewind(folder / JOURNAL, schema, rows)
@@ -121,7 +122,7 @@ def test_a_journal_of_an_older_version_can_be_worked_with(open_memory: OpenMemor
     folder = project / ".scrimshaw"
     with open_memory() as engine:
         live_through(engine, project)
-        rows = list(engine.journal.dump())
+        rows = list(engine.maintenance.dump_rows())
     for path in folder.glob(f"{JOURNAL}*"):
         path.unlink()
     rewind(folder / JOURNAL, schema, rows)

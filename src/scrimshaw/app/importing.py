@@ -20,7 +20,7 @@ from scrimshaw.engine.importers import ImportResult
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.transcripts import StoredSession
 from scrimshaw.models import Degradation
-from scrimshaw.storage.discover import SERENA_MEMORIES
+from scrimshaw.storage.scan import SERENA_MEMORIES
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")

@@ -74,7 +74,7 @@ class Worker:
             with self._keep_lease(job) as keep_going:
                 trouble = HANDLERS[job.kind](self._engine, job, keep_going)
         except (KeyboardInterrupt, SystemExit):
-            journal.release(job, STOPPED)
+            journal.finish(job, JobState.QUEUED, STOPPED)
             raise
         except ScrimshawError as error:
             self._give_back(job, str(error))
@@ -82,7 +82,7 @@ class Worker:
             self._give_back(job, f"{type(error).__name__}: {error}")
         else:
             if self._stop.is_set():
-                journal.release(job, STOPPED)
+                journal.finish(job, JobState.QUEUED, STOPPED)
             else:
                 journal.finish(job, JobState.DONE, trouble)
 
@@ -94,12 +94,12 @@ class Worker:
 
         def keep_going(done: int, total: int) -> bool:
             progress[:] = done, total
-            return self._engine.journal.heartbeat(job, done, total, LEASE_S) and not self._stop.is_set()
+            return self._engine.journal.renew_lease(job, done, total, LEASE_S) and not self._stop.is_set()
 
         def beat() -> None:
             while not ended.wait(BEAT_S):
                 with suppress(StorageFailure):  # the next beat may get through
-                    self._engine.journal.heartbeat(job, progress[0], progress[1], LEASE_S)
+                    self._engine.journal.renew_lease(job, progress[0], progress[1], LEASE_S)
 
         thread = threading.Thread(target=beat, name="job-heartbeat", daemon=True)
         thread.start()

@@ -29,7 +29,15 @@ from scrimshaw.models import Channel, Degradation, Filters, Memory
 from scrimshaw.search.embedders.base import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.storage.golden import GOLDEN_FILE, Golden, GoldenFile, golden_text, read_golden, with_query, write_golden
+from scrimshaw.storage.toml_files import (
+    GOLDEN_FILE,
+    Golden,
+    GoldenFile,
+    golden_text,
+    read_golden,
+    with_query,
+    write_golden,
+)
 
 SAMPLES, WITHIN = 8, 5
 # Words of a title and a first sentence: enough to tell most memories from their neighbours.
@@ -135,7 +143,7 @@ def summary(found: Recall) -> str:
 def _find_torn(engine: Engine) -> Lost | None:
     """What the index says it read and does not hold; a damaged one has other checks to say so."""
     try:
-        paths = engine.index.torn()
+        paths = engine.index.incomplete_files()
     except DamagedDatabase:
         return None
     if not paths:
@@ -283,9 +291,8 @@ def _ask_meaning(engine: Engine, name: str) -> Answer:
     """
     assert not isinstance(engine.embedder, Degradation)
     look = partial(engine.index.match_vector, engine.embedder.model)
-    contexts = [chunk.context for chunk in engine.index.chunks([name]).get(name, ())]
-    pieces = engine.index.pieces([(name, 0)])
-    text = f"{contexts[0]}\n{pieces[name].text.strip()}".strip() if contexts and name in pieces else ""
+    piece = engine.index.pieces([(name, 0)]).get(name)
+    text = f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""
     try:
         vector = engine.embedder.embed([text])[0]
         nearest = look(vector, _EVERY, WITHIN)

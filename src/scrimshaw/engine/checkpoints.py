@@ -37,9 +37,9 @@ from scrimshaw.storage.archive import (
     write_archive,
 )
 from scrimshaw.storage.durable import remove_file, storage_errors
-from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
+from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import is_interrupted
 
 EXTENSION = ".scrim"
@@ -171,7 +171,7 @@ def _write_undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Check
 def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], include_global: bool) -> Checkpoint:
     head = Manifest(
         format=FORMAT,
-        schema=engine.journal.schema(),
+        schema=engine.maintenance.schema,
         name=name,
         created=engine.clock(),
         metadata={redact(key).text: redact(value).text for key, value in metadata.items()},
@@ -179,7 +179,7 @@ def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], i
     )
     found = _all_files(engine, include_global)
     files = (file for name, path in found if (file := _read_file(name, path)))
-    return _describe(path, write_archive(path, head, files, engine.journal.dump()))
+    return _describe(path, write_archive(path, head, files, engine.maintenance.dump_rows()))
 
 
 def _read_file(name: str, path: Path) -> ArchivedFile | None:
@@ -207,7 +207,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
     found = []
     for path in newest_first(engine)[:limit]:
         try:
-            with open_archive(path, engine.journal.schema()) as opened:
+            with open_archive(path, engine.maintenance.schema) as opened:
                 found.append(_describe(path, opened.manifest))
         except (NotFound, UnusableArchive, StorageFailure) as error:
             modified, size = _stat(path)

@@ -22,16 +22,11 @@ from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
-from scrimshaw.storage.discover import discover
+from scrimshaw.storage.databases import Storage, note_ledger_end, open_storage
 from scrimshaw.storage.files import Vault, lock
-from scrimshaw.storage.journal_file import JOURNAL, demand_sound, remember
 from scrimshaw.storage.paths import check_id
-from scrimshaw.storage.ports import Conditions, Index, Journal, Sessions
-from scrimshaw.storage.scan import Limits, Source
-from scrimshaw.storage.sqlite_conditions import SqliteConditions
-from scrimshaw.storage.sqlite_index import SqliteIndex
-from scrimshaw.storage.sqlite_journal import SqliteJournal
-from scrimshaw.storage.sqlite_sessions import SqliteSessions
+from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
+from scrimshaw.storage.scan import Limits, Source, discover
 
 MEMORIES, CHECKPOINTS = "memories", "checkpoints"
 GLOBAL = "global/"
@@ -50,10 +45,11 @@ class Engine:
 
     settings: Settings
     sources: tuple[Source, ...]
+    storage: Storage
     index: Index
     journal: Journal
     sessions: Sessions
-    conditions: Conditions
+    maintenance: Maintenance
     embedder: Embedder | Degradation
     searcher: Searcher
     folder: Path
@@ -128,9 +124,8 @@ class Engine:
 
     def close(self) -> None:
         """Release databases and locks."""
-        remember(self.folder)
-        self.index.close()
-        self.journal.close()
+        note_ledger_end(self.folder)
+        self.storage.close()
 
     def __enter__(self) -> Engine:
         return self
@@ -158,26 +153,23 @@ def open_engine(
     """
     limit_native_threads()
     folder = folder or settings.folder
-    index = SqliteIndex(
-        folder / "index.db",
+    storage = open_storage(
+        folder,
         busy_timeout_ms=settings.index.busy_timeout_ms,
         ram_scan_max=settings.index.ram_scan_max,
+        replace_lost_journal=anew,
     )
     embedder = open_embedder(settings.embedding)
-    try:
-        journal = _open_journal(folder / JOURNAL, settings.index.busy_timeout_ms, anew)
-    except ScrimshawError:
-        index.close()
-        raise
     engine = Engine(
         settings=settings,
         sources=tuple(project_sources(settings) if sources is None else sources),
-        index=index,
-        journal=journal,
-        sessions=SqliteSessions(journal.database),
-        conditions=SqliteConditions(journal.database),
+        storage=storage,
+        index=storage.index,
+        journal=storage.journal,
+        sessions=storage.sessions,
+        maintenance=storage.maintenance,
         embedder=embedder,
-        searcher=Searcher(index, settings, embedder),
+        searcher=Searcher(storage.index, settings, embedder),
         folder=folder,
     )
     try:
@@ -186,16 +178,6 @@ def open_engine(
         engine.close()
         raise
     return engine
-
-
-def _open_journal(path: Path, busy_timeout_ms: int, anew: bool) -> SqliteJournal:
-    journal = SqliteJournal(path, busy_timeout_ms=busy_timeout_ms, anew=anew)
-    try:
-        demand_sound(journal.database)
-    except ScrimshawError:
-        journal.close()
-        raise
-    return journal
 
 
 def _recover(engine: Engine) -> None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import vectors_ready
+from scrimshaw.engine.index import skipped_files, vectors_ready
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
 from scrimshaw.search.degradation import Degradations, Part
@@ -104,7 +104,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     dates = sorted(memory.updated for memory in memories if memory.updated)
     degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
     with degradations.tolerate(Part.FILES):
-        skips = list(engine.index.skips())
+        skips = skipped_files(engine)
     with degradations.tolerate(Part.VECTORS):
         vectors = vectors_ready(engine)
     return Stats(
@@ -119,8 +119,8 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         skipped=tuple(skips),
         vectors=vectors,
         waiting_jobs=len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))),
-        index_bytes=engine.index.size_bytes(),
-        journal_bytes=engine.journal.size_bytes(),
+        index_bytes=engine.maintenance.size_bytes("index"),
+        journal_bytes=engine.maintenance.size_bytes("journal"),
         degradations=degradations.as_tuple(),
     )
 

@@ -84,7 +84,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     if session is None:
         raise NotFound(f"There is no session {session_id!r}.", "See `scrimshaw sessions`.", session=session_id)
     events = engine.sessions.events(session_id)
-    last = engine.sessions.drafted(session_id)
+    last = engine.sessions.draft(session_id)
     if not events or (last and last.events >= events[-1].number):
         return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
     draft = build_draft(session, events, engine.sessions.items(session_id))
@@ -150,7 +150,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         created=document.created,
     )
     saved = save(engine, new, force=True)
-    last = engine.sessions.drafted(new.session)
+    last = engine.sessions.draft(new.session)
     if last:
         engine.sessions.record_draft(replace(last, memory_id=saved.id))
     discard_drafts(engine, [name])

@@ -28,11 +28,12 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.embedders.base import EmbedderUnavailable
-from scrimshaw.search.tokens import match_expression, query_terms
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
 from scrimshaw.storage.git import work_tree
-from scrimshaw.storage.links import read_links
+from scrimshaw.storage.ports import Query
+from scrimshaw.storage.toml_files import read_links
 from scrimshaw.toml_text import parse_toml
 
 # A write holds the lock for milliseconds.
@@ -193,8 +194,8 @@ def _run(check: Check, engine: Engine) -> Result:
 def _with_history(engine: Engine, results: Mapping[str, Result]) -> tuple[Capability, ...]:
     """The results with their last change; a journal that cannot be used has a check of its own to say so."""
     try:
-        engine.conditions.record({name: result.status for name, result in results.items()}, now=engine.clock())
-        changes = engine.conditions.changes()
+        seen = {name: result.status for name, result in results.items()}
+        changes = engine.maintenance.record_statuses(seen, now=engine.clock())
     except StorageFailure:
         changes = {}
     rows = []
@@ -207,8 +208,8 @@ def _with_history(engine: Engine, results: Mapping[str, Result]) -> tuple[Capabi
 
 
 def _find_damage(engine: Engine) -> list[str]:
-    found = [f"index.db: {fault}; run `scrimshaw rebuild`" for fault in engine.index.check()]
-    found += [f"journal.db: {fault}; run `scrimshaw restore --newest`" for fault in engine.journal.check()]
+    found = [f"index.db: {fault}; run `scrimshaw rebuild`" for fault in engine.maintenance.check("index")]
+    found += [f"journal.db: {fault}; run `scrimshaw restore --newest`" for fault in engine.maintenance.check("journal")]
     checked, broken = engine.journal.verify()
     if broken:
         found.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
@@ -219,18 +220,18 @@ def _find_damage(engine: Engine) -> list[str]:
 
 
 def _check_index(engine: Engine) -> Result:
-    gone = engine.index.missing()
+    gone = engine.maintenance.check("index", quick=True)
     return off(f"missing in index.db: {', '.join(gone)}") if gone else on("every table is there")
 
 
 def _check_text(engine: Engine) -> Result:
     memory, word = _find_word(engine)
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
-    found = engine.index.match_text(match_expression([word]), filters, 1)
+    found = engine.index.match_text(Query(((word,),)), filters, 1)
     if memory and not found:
         return off(f"the word {word!r} does not find {memory.id}, which holds it")
     answer = f"the word {word!r} finds {memory.id}" if memory else "answers, and holds no memory yet"
-    return on(f"{engine.index.version()}; {answer}")
+    return on(f"{engine.maintenance.version}; {answer}")
 
 
 def _find_word(engine: Engine) -> tuple[Memory | None, str]:
@@ -320,7 +321,7 @@ def _check_redaction(engine: Engine) -> Result:
 
 
 def _check_journal(engine: Engine) -> Result:
-    engine.conditions.probe()
+    engine.maintenance.check("journal", quick=True)
     return on("a row was written, read back and undone")
 
 

@@ -16,7 +16,7 @@ from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted
-from scrimshaw.storage.kept import Kept
+from scrimshaw.storage.ports import StoredText
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 Row = Mapping[str, Any]
@@ -215,7 +215,7 @@ def _name(row: Row) -> str:
 def _prior_text(engine: Engine, row: Row) -> Redacted | None:
     """The text before an entry; older versions kept that of the links file under the memory."""
     for name in (_name(row), row["memory_id"]) if row["prior_hash"] else ():
-        text = engine.journal.prior(name, row["prior_hash"])
+        text = engine.journal.prior_text(name, row["prior_hash"])
         if text is not None:
             return redact(text)
     return None
@@ -239,8 +239,8 @@ def _write(engine: Engine, work: _Undo) -> None:
     changes = [FileChange(file.now.path, file.now.root, file.now.data, file.text) for file in changed]
     mark = secrets.token_hex(16)
     # The texts that the entries had brought, and those that will be in the files.
-    texts = [Kept(_name(row), row["new_hash"], text) for row, text in work.rows if text]
-    texts += [Kept(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
+    texts = [StoredText(_name(row), row["new_hash"], text) for row, text in work.rows if text]
+    texts += [StoredText(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
     last = {_name(row): row["seq"] for row, _ in work.rows}
     entries = []
     for row, _ in work.rows:

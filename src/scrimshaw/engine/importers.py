@@ -46,9 +46,9 @@ from scrimshaw.models import (
 )
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session import working_memory
-from scrimshaw.storage.artifacts import artifact_class
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, deleted_files, last_text
+from scrimshaw.storage.scan import artifact_class
 
 INGEST = "ingest"
 MOST_PATHS = 50
@@ -293,7 +293,7 @@ def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[Impor
             continue
         file = parse_memory_file(text, deleted.path)
         body = text if file.problem else file.body
-        if same := engine.index.same_text(text_hash(redact(body).text)):
+        if same := engine.index.find_ids(text_hash=text_hash(redact(body).text)):
             yield ImportResult(source="decisions", place=place, status="unchanged", memories=(same[0],))
         else:
             records.append((origin, _decision_memory(deleted, body)))
@@ -392,7 +392,7 @@ def _save_other(
         relations=relations,
     )
     try:
-        if earlier := engine.index.twins(new.id):
+        if earlier := engine.index.find_ids(differing_in_case=new.id):
             return _update_import(engine, earlier[0], new, result, dry_run)
         saved = save(engine, new, dry_run=dry_run)
     except ScrimshawError as error:
@@ -408,7 +408,7 @@ def _update_import(
 ) -> ImportResult:
     """Bring an earlier import up to date; a change made here since then is never written over."""
     memory = engine.memory(earlier)
-    if memory.id in engine.index.same_text(text_hash(redact(new.content).text)):
+    if memory.id in engine.index.find_ids(text_hash=text_hash(redact(new.content).text)):
         return result(status="unchanged", memories=(memory.id,))
     last = engine.journal.history(memory.id, 1)
     if not last or (last[0]["actor"], last[0]["new_hash"]) != (new.origin, memory.content_hash):
@@ -491,7 +491,7 @@ def _record_session(
             working_memory.admit, now=event.at, settings=settings.session, event_decay=settings.features.event_decay
         )
         count += engine.sessions.observe(observation, admit, now=event.at, modulus=settings.session.counter_modulus)
-    engine.sessions.close(transcript.session, SessionState.COMPLETED, now=transcript.events[-1].at)
+    engine.sessions.end(transcript.session, SessionState.COMPLETED, now=transcript.events[-1].at)
     return count
 
 

@@ -12,12 +12,12 @@ from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.errors import DamagedDatabase, StorageFailure, UnreadableFile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Job, Skip, SourceFile
-from scrimshaw.storage.durable import sweep
+from scrimshaw.storage.databases import note_ledger_end
+from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.files import Vault
-from scrimshaw.storage.journal_file import remember
-from scrimshaw.storage.links import LINKS_FILE, read_links
 from scrimshaw.storage.ports import PendingChunk
 from scrimshaw.storage.sync import Progress, Synchronizer, SyncReport
+from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
 EMBED = "embed"
 # Texts per commit: small enough that a killed worker loses under a second of work.
@@ -32,19 +32,19 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
         engine.sources, force=force, progress=progress
     )
     for old, new in report.renames():
-        engine.journal.rename(old, new)
+        engine.journal.move_review(old, new)
     record_external_changes(engine)
     skipped = _follow_links(engine)
     if _lacks_vectors(engine):
         engine.journal.enqueue(EMBED, "", {})
     engine.degradations.clear(INDEX)
-    remember(engine.folder)
+    note_ledger_end(engine.folder)
     return replace(report, skipped=(*report.skipped, *skipped))
 
 
 def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:
     """Read every file again; what the journal knows is kept."""
-    engine.index.clear()
+    engine.index.retire(None)
     tidy(engine)
     return scan(engine, progress=progress)
 
@@ -54,10 +54,10 @@ def tidy(engine: Engine) -> None:
     with engine.write_lock():
         for folder in (engine.folder, engine.folder / CHECKPOINTS):
             if folder.is_dir():
-                sweep(folder, [path.name for path in folder.iterdir()])
+                delete_leftovers(folder, [path.name for path in folder.iterdir()])
         for source in engine.sources:
             if source.writable:
-                Vault(source.root, source.name, writable=True).sweep()
+                Vault(source.root, source.name, writable=True).delete_leftovers()
 
 
 def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
@@ -76,18 +76,17 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
         rows = [(key, engine.embedder.embed([text])[0]) for key, text in texts.items()]
         engine.index.put_vectors(model, rows)
         embedded += len(rows)
-        if keep_going and not keep_going(*engine.index.vector_progress(model)):
+        if keep_going and not keep_going(*engine.index.vector_counts().progress(model)):
             return embedded
-    for other in engine.index.vector_models():
-        if other != model:
-            engine.index.drop_vectors(other)
+    if engine.index.vector_counts().by_model.keys() - {model}:
+        engine.index.put_vectors(model, (), only=True)
     return embedded
 
 
 def _next_pending(engine: Engine, model: str, place: int) -> list[PendingChunk]:
     """The next texts to embed behind a place; once more from the start for what came in between."""
-    found = engine.index.pending(model, after=place, limit=EMBED_BATCH)
-    return found or (engine.index.pending(model, after=0, limit=EMBED_BATCH) if place else [])
+    found = engine.index.pending_chunks(model, after=place, limit=EMBED_BATCH)
+    return found or (engine.index.pending_chunks(model, after=0, limit=EMBED_BATCH) if place else [])
 
 
 def run_embed_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
@@ -100,7 +99,13 @@ def vectors_ready(engine: Engine) -> tuple[int, int]:
     """(chunks with a vector of the configured model, all chunks)."""
     if isinstance(engine.embedder, Degradation):
         return 0, 0
-    return engine.index.vector_progress(engine.embedder.model)
+    return engine.index.vector_counts().progress(engine.embedder.model)
+
+
+def skipped_files(engine: Engine) -> list[Skip]:
+    """The files that were passed over, by path."""
+    states = engine.index.manifest().values()
+    return [Skip(path=state.path, reason=state.reason) for state in states if state.reason]
 
 
 def catch_up(engine: Engine) -> None:
@@ -127,7 +132,7 @@ def _follow_links(engine: Engine) -> list[Skip]:
         links = read_links(path, lambda text: redact(text).text)
     except UnreadableFile as error:
         file = SourceFile(source=LINKS_FILE, memory_id="", path=str(path), size=0, mtime_ns=0)
-        engine.index.skip(file, "", error.message)
+        engine.index.record_file(file, "", skipped=error.message)
         return [Skip(path=str(path), reason=error.message)]
     if engine.index.manifest(LINKS_FILE):
         engine.index.retire([str(path)])

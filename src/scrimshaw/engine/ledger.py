@@ -21,9 +21,9 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import SHARED_TIMEOUT_S, demand_hash, lock
-from scrimshaw.storage.kept import Kept
-from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import locate
+from scrimshaw.storage.ports import StoredText
+from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 # Files seen for the first time per commit, so that their texts fit in memory.
@@ -88,7 +88,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
     _record_unseen(engine, [change.file for change in changes])
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
     files = [FileChange(file.path, file.root, file.data, text) for _, file, text in changes]
-    entries, texts = list[Entry](), list[Kept]()
+    entries, texts = list[Entry](), list[StoredText]()
     for (entry, file, _), after in zip(changes, (change.after for change in files), strict=True):
         new_hash = hash_of(after)
         meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
@@ -111,12 +111,12 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
 
 def _record_unseen(engine: Engine, files: Sequence[LedgerFile]) -> None:
     """Record what the journal does not know of the files before they change."""
-    entries, texts = list[Entry](), list[Kept]()
+    entries, texts = list[Entry](), list[StoredText]()
     for file in files:
         recorded = _recorded_hash(engine, file.name)
         if file.hash != (recorded or ""):
             entries.append(external_entry(file.name, recorded, file.hash))
-        if file.data is not None and engine.journal.prior(file.name, file.hash) is None:
+        if file.data is not None and engine.journal.prior_text(file.name, file.hash) is None:
             texts.append(_stored_text(file.name, file.hash, file.data))
     if entries or texts:
         engine.journal.record([(entry, None) for entry in entries], (), texts)
@@ -176,7 +176,7 @@ def record_external_changes(engine: Engine) -> None:
 
 
 def _record_external(engine: Engine, files: Sequence[tuple[str, str | None]]) -> None:
-    entries, texts = list[Entry](), list[Kept]()
+    entries, texts = list[Entry](), list[StoredText]()
     for name, recorded in files:
         with suppress(OSError):
             data = _read(engine, name)
@@ -200,9 +200,9 @@ def hash_of(data: bytes | None) -> str:
     return "" if data is None else content_hash(data)
 
 
-def _stored_text(name: str, digest: str, data: bytes) -> Kept:
+def _stored_text(name: str, digest: str, data: bytes) -> StoredText:
     """What the journal keeps of a file for undo: its text, redacted."""
-    return Kept(name, digest, redact(data.decode(errors="replace")))
+    return StoredText(name, digest, redact(data.decode(errors="replace")))
 
 
 def external_entry(name: str, recorded: str | None, current: str) -> Entry:

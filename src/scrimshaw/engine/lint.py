@@ -29,10 +29,9 @@ from scrimshaw.ingest.quality import Verdict
 from scrimshaw.ingest.quality_rules import Case, decisions
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten, stale
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
-from scrimshaw.storage.discover import SPEC_FOLDERS
 from scrimshaw.storage.git import moved_files
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.scan import Limits, Source, scan
+from scrimshaw.storage.scan import SPEC_FOLDERS, Limits, Source, scan
 
 UNREADABLE = "unreadable_file"
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")

@@ -48,4 +48,4 @@ def free_id(engine: Engine, title: str) -> str:
 def _is_free(engine: Engine, memory_id: str) -> bool:
     """Whether neither the index nor the vault, where a hand may have been faster than a scan, has the id."""
     vault, name = engine.vault_of(memory_id)
-    return not engine.index.twins(memory_id) and not (vault.root / f"{name}{SUFFIX}").exists()
+    return not engine.index.find_ids(differing_in_case=memory_id) and not (vault.root / f"{name}{SUFFIX}").exists()

@@ -45,10 +45,10 @@ from scrimshaw.storage.erasing import (
     texts_in_archive,
 )
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
-from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX, locate
 from scrimshaw.storage.ports import Wipe
 from scrimshaw.storage.scan import scan as list_files
+from scrimshaw.storage.toml_files import LINKS_FILE
 
 # A shorter line may be in many memories: headings and stock phrases are.
 PASSAGE_CHARACTERS = 24
@@ -249,7 +249,7 @@ def erase(
         places = list(_list_places(engine, _has_global(target, include_global)))
         texts = [place for place in places if _is_cut(place, target) and _is_held(place, target)]
         *files, whole = _ledger_entries(engine, target, texts)
-        engine.journal.erase(target.wipe, whole, files)
+        engine.maintenance.erase(target.wipe, whole, files)
         going = [place for place in places if _is_removed(place, target)]
         stay = []
         for place, why, is_closed in _clean_sealed(engine, places, target):
@@ -305,14 +305,14 @@ def _spellings(engine: Engine, file: Path) -> Iterator[str]:
 def _prior_texts(engine: Engine, ids: Iterable[str]) -> Iterator[str]:
     for memory_id in ids:
         for row in engine.journal.history(memory_id):
-            if text := engine.journal.prior(memory_id, row["prior_hash"]):
+            if text := engine.journal.prior_text(memory_id, row["prior_hash"]):
                 yield text
 
 
 def _archived_texts(engine: Engine, names: Sequence[str]) -> Iterator[str]:
     for path in newest_first(engine):
         try:
-            yield from texts_in_archive(path, engine.journal.schema(), names)
+            yield from texts_in_archive(path, engine.maintenance.schema, names)
         except UnusableArchive:  # the purge itself reports it
             continue
 
@@ -435,9 +435,9 @@ def _search_memory(engine: Engine, target: PurgeTarget, include_global: bool) ->
 
 
 def _search_rows(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
-    for table, count in engine.index.traces(Wipe(target.traces)).items():
+    for table, count in engine.maintenance.count_traces("index", Wipe(target.traces)).items():
         yield Trace(place=f"{engine.folder / 'index.db'}: {table}", count=count)
-    for table, count in engine.journal.traces(target.wipe).items():
+    for table, count in engine.maintenance.count_traces("journal", target.wipe).items():
         yield Trace(place=f"{engine.folder / 'journal.db'}: {table}", count=count)
 
 
@@ -447,7 +447,7 @@ def _count(engine: Engine, place: _Place, target: PurgeTarget, seen: Searched) -
     if place.kind is not Kind.ARCHIVE:
         return count, _doubt(place)
     try:
-        return count + count_in_archive(place.path, engine.journal.schema(), target.wipe, target.names), ""
+        return count + count_in_archive(place.path, engine.maintenance.schema, target.wipe, target.names), ""
     except UnusableArchive as error:
         return count, error.message
 
@@ -538,7 +538,7 @@ def _ledger_key(engine: Engine, place: _Place, target: PurgeTarget) -> str:
 
 def _clean_sealed(engine: Engine, places: Sequence[_Place], target: PurgeTarget) -> Iterator[tuple[_Place, str, bool]]:
     """Make the checkpoints again; (place, why, whether it merely may hold it) of what cannot be cleaned."""
-    schema, redact_once = engine.journal.schema(), cache(redact)  # checkpoints hold much the same files
+    schema, redact_once = engine.maintenance.schema, cache(redact)  # checkpoints hold much the same files
     for place in places:
         if place.kind is Kind.ARCHIVE:
             try:
@@ -572,8 +572,9 @@ def _remove(place: _Place) -> None:
 def _compact(engine: Engine, target: PurgeTarget) -> tuple[str, ...]:
     """Read every file into the index again and give up free pages and logs; the files that others hold."""
     scan(engine)
-    engine.index.merge_text()
-    if engine.index.traces(Wipe(target.traces)):
-        engine.index.clear()
+    stubborn = engine.maintenance.compact()
+    if engine.maintenance.count_traces("index", Wipe(target.traces)):
+        engine.index.retire(None)
         scan(engine)
-    return tuple(str(path) for path in (*engine.index.compact(), *engine.journal.compact()))
+        stubborn = engine.maintenance.compact()
+    return tuple(map(str, stubborn))

@@ -176,7 +176,7 @@ def _unresolved(engine: Engine, start: str, found: Sequence[Neighbor], hops: int
     reached = {start: 0}
     for step in found:
         reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
-    edges = engine.index.edges(start if hops == 1 else "")
+    edges = engine.index.edges(start) if hops == 1 else engine.index.edges()
     return [
         Neighbor(
             start=start,

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,17 +32,19 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, open_archive
+from scrimshaw.storage.databases import (
+    JOURNAL,
+    count_lost_rows,
+    find_broken_entry,
+    is_damaged,
+    noted_ledger_end,
+)
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import is_text, lock
-from scrimshaw.storage.journal_file import JOURNAL, is_damaged, open_journal, remembered
-from scrimshaw.storage.kept import Kept
-from scrimshaw.storage.links import LINKS_FILE
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.sqlite_ledger import LEDGER, first_break
-from scrimshaw.storage.sqlite_salvage import rows_beyond
+from scrimshaw.storage.ports import Row, StoredText
+from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, scratch
-
-Row = Mapping[str, Any]
 
 # Restored memories that are looked up by their titles.
 SAMPLE = 10
@@ -129,7 +131,7 @@ class _Purges(NamedTuple):
         about = [row for row in self.rows if key and row["memory_id"] == key]
         if any(not row["new_hash"] or row["prior_hash"] in hashes or self.is_elsewhere for row in about):
             return True
-        kept = [self.engine.journal.prior(key, each) for each in hashes] if self.rows and key else []
+        kept = [self.engine.journal.prior_text(key, each) for each in hashes] if self.rows and key else []
         return any(text is not None and redact(text) != step.then for text in kept)
 
 
@@ -152,7 +154,7 @@ def restore(
     as it was. InvalidRequest names a constitutional memory that `actor`, who is no person, would change.
     """
     engine.vault_of("")  # raises ReadOnly
-    with open_archive(path, engine.journal.schema()) as archive, engine.write_lock():
+    with open_archive(path, engine.maintenance.schema) as archive, engine.write_lock():
         present, steps = _plan_steps(engine, archive, clear_existing)
         history, parts = engine.journal.history(), archive.manifest.files
         purges = _Purges(engine, archive, _purges_since(history, archive))
@@ -224,7 +226,7 @@ def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) 
             edited[step.name] = hashes
     archived: dict[str, set[str]] = {}
     for path in checkpoints.newest_first(engine) if edited else ():
-        with suppress(UnusableArchive, NotFound), open_archive(path, engine.journal.schema()) as archive:
+        with suppress(UnusableArchive, NotFound), open_archive(path, engine.maintenance.schema) as archive:
             for name, part in archive.manifest.files.items():
                 archived.setdefault(name, set()).update((part.sha256, part.original or part.sha256))
     return [name for name, hashes in edited.items() if archived.get(name, set()).isdisjoint(hashes)]
@@ -270,25 +272,24 @@ def _carry_out(
     engine: Engine, archive: Archive, steps: Sequence[_Step], planned: Restored, actor: str, *, with_backup: bool
 ) -> Restored:
     """The vault's lock is held. Rows are checked, a checkpoint is made, files and rows change as one."""
-    with scratch(engine.folder) as folder:
-        staged = engine.journal.stage(folder / "rows.db", archive.manifest.schema, archive.rows())
-        try:
-            if planned.dry_run:
-                return replace(planned, rows=archive.manifest.rows)
-            backup = ""
-            if with_backup:
-                include_global = any(name.startswith(GLOBAL) for name in (*planned.written, *planned.removed))
-                name = checkpoints.automatic_name(engine, "restore")
-                backup = checkpoints.take(engine, name, include_global=include_global).name
-            recorded = [step for step in steps if step.place.key]
-            # Rows of an archive need not have the texts, and an edit by hand may be the next change.
-            texts = [Kept(step.place.key, hash_of(step.change.after), step.then) for step in recorded if step.then]
-            engine.journal.record((), (), texts)
-            mark = secrets.token_hex(16)
-            with atomic_file_changes(engine.folder, mark, [step.change for step in steps]):
-                rows = staged.commit(_entries(recorded, planned, len(steps), mark, actor), clear=planned.clear_existing)
-        finally:
-            staged.close()
+    with (
+        scratch(engine.folder) as folder,
+        engine.maintenance.stage_rows(folder / "rows.db", archive.manifest.schema, archive.rows()) as commit,
+    ):
+        if planned.dry_run:
+            return replace(planned, rows=archive.manifest.rows)
+        backup = ""
+        if with_backup:
+            include_global = any(name.startswith(GLOBAL) for name in (*planned.written, *planned.removed))
+            name = checkpoints.automatic_name(engine, "restore")
+            backup = checkpoints.take(engine, name, include_global=include_global).name
+        recorded = [step for step in steps if step.place.key]
+        # Rows of an archive need not have the texts, and an edit by hand may be the next change.
+        texts = [StoredText(step.place.key, hash_of(step.change.after), step.then) for step in recorded if step.then]
+        engine.journal.record((), (), texts)
+        mark = secrets.token_hex(16)
+        with atomic_file_changes(engine.folder, mark, [step.change for step in steps]):
+            rows = commit(_entries(recorded, planned, len(steps), mark, actor), planned.clear_existing)
     engine.index.retire([str(step.place.path) for step in steps])
     return replace(planned, rows={table: count for table, count in rows.items() if count}, backup=backup)
 
@@ -390,14 +391,14 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
     checkpoint, stay as they are and are recorded as edits by hand. Then nothing to restore is no error: the ledger
     begins with a row that says so. Raises NotFound where no checkpoint is sound, VaultBusy, StorageFailure.
     """
-    seen = remembered(engine.folder) or 0
+    seen = noted_ledger_end(engine.folder) or 0
     unusable: list[UnusableArchive] = []
     changed_ledgers: list[Path] = []
     for path in checkpoints.newest_first(engine):
         try:
             if aside is None:
                 return restore(engine, path), tuple(unusable)
-            demand_chained(path, engine.journal.schema())
+            demand_chained(path, engine.maintenance.schema)
             outcome = restore(engine, path, rows_only=True)
             return replace(outcome, recovery=_count_losses(engine, aside, seen, path)), tuple(unusable)
         except UnusableArchive as error:
@@ -438,7 +439,7 @@ def demand_chained(path: Path, schema: int) -> None:
     try:
         with open_archive(path, schema) as archive:
             rows = archive.rows()
-            broken = first_break(_ledger_row(row) for table, row in rows if table == "ledger")[2]
+            broken = find_broken_entry(row for table, row in rows if table == "ledger")
             deque(rows, maxlen=0)  # to its end, so that it is closed
     except StorageFailure as error:
         raise UnusableArchive(error.message, "Use another one.", **error.details) from error
@@ -450,22 +451,12 @@ def demand_chained(path: Path, schema: int) -> None:
         )
 
 
-def _ledger_row(row: Row) -> list[Any]:
-    """A row as it is chained; a damaged one too, since a table's checksum is known at its end only."""
-    values = [row.get(name) for name in LEDGER.split(", ")]
-    return values if isinstance(values[0], int) else [0, *values[1:]]
-
-
 def _count_losses(engine: Engine, aside: Path, seen: int, checkpoint: Path | None) -> Recovery:
     """What was lost; `seen` is the newest entry of the ledger that the index knew of, `checkpoint` what came back."""
-    journal = open_journal(engine.folder / JOURNAL, busy_timeout_ms=engine.settings.index.busy_timeout_ms)
-    try:
-        lost, unread = rows_beyond(aside, journal)
-    finally:
-        journal.close()
+    lost, unread = count_lost_rows(aside, engine.storage)
     recovery = Recovery(aside=str(aside) if aside.exists() else "", unread=tuple(unread))
     if checkpoint is not None:
-        with open_archive(checkpoint, engine.journal.schema()) as archive:
+        with open_archive(checkpoint, engine.maintenance.schema) as archive:
             here = {name for name, _ in checkpoints.current_files(engine, include_global=True)}
             recovery = replace(
                 recovery,

@@ -34,7 +34,7 @@ def touch(engine: Engine, memories: Iterable[Memory]) -> None:
     """Count the reading of memories as reviews of grade good."""
     for memory in memories:
         if memory.source != "session":
-            engine.journal.review(memory.id, partial(_reviewed, engine, memory, Grade.GOOD))
+            engine.journal.update_review(memory.id, partial(_reviewed, engine, memory, Grade.GOOD))
 
 
 def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
@@ -45,7 +45,7 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
     def change(before: Review | None) -> Review:
         return _judged(_reviewed(engine, memory, grade, before), useful)
 
-    state = engine.journal.review(memory_id, change)
+    state = engine.journal.update_review(memory_id, change)
     return Validated(
         id=memory_id,
         confidence=state.confidence,

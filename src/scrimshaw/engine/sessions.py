@@ -43,9 +43,9 @@ def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] 
     """
     if session_id:
         now = engine.clock()
-        engine.sessions.sweep(silent_since=now - engine.settings.session.stale_hours * _HOUR_S)
-        return engine.sessions.open(redact(session_id).text, now=now)[0]
-    return engine.sessions.of_process(processes) if processes else None
+        silent_since = now - engine.settings.session.stale_hours * _HOUR_S
+        return engine.sessions.open(redact(session_id).text, now=now, silent_since=silent_since)[0]
+    return next(iter(engine.sessions.latest(processes=processes)), None)
 
 
 def continued_session(engine: Engine, session: Session) -> Session | None:
@@ -96,7 +96,7 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
 
 def ids_shown(engine: Engine, session: Session) -> tuple[str, ...]:
     """The ids of memories that the session was shown and that have not changed since."""
-    shown = engine.sessions.shown(session.id)
+    shown = engine.sessions.shown_hashes(session.id)
     current = engine.index.get(list(shown)) if shown else {}
     return tuple(name for name, memory in current.items() if shown[name] == memory.content_hash)
 
@@ -104,7 +104,7 @@ def ids_shown(engine: Engine, session: Session) -> tuple[str, ...]:
 def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:
     """Remember what the session is shown now; call it for what was really sent."""
     if found := content_hashes(hits):
-        engine.sessions.show(session.id, found, now=engine.clock())
+        engine.sessions.mark_shown(session.id, found, now=engine.clock())
 
 
 def content_hashes(hits: Iterable[Hit]) -> dict[str, str]:
@@ -186,7 +186,8 @@ def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
     # a client names a path absolute or below the project, with either separator
     named = {item.path for item, _ in held if item.path and "\0" not in item.path}
     files = {path: os.path.realpath(engine.settings.project / path.replace("\\", "/")) for path in named}
-    memories = engine.index.at_paths(list(files.values())) if files else {}
+    ids = engine.index.find_ids(paths=list(files.values())) if files else []
+    memories = {memory.path: memory.id for memory in engine.index.get(ids).values()} if ids else {}
     found: dict[str, float] = {}
     for item, attention in held:
         name = item.memory_id or memories.get(files.get(item.path, ""), "")

@@ -27,7 +27,11 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
     settings = engine.settings.search
     own_sketch = sketch(text)
     shared = max(1, round(settings.related * _SAMPLE_LUCK * len(own_sketch)))
-    ids = [name for name in engine.index.alike(own_sketch, shared=shared, limit=_LOOKED_AT + 1) if name != exclude]
+    ids = [
+        name
+        for name in engine.index.near_duplicates(own_sketch, shared=shared, limit=_LOOKED_AT + 1)
+        if name != exclude
+    ]
     memories, own = engine.index.get(ids), runs(text)
     found = []
     for name, body in engine.index.bodies(ids).items():

@@ -156,7 +156,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
 
 def _same(engine: Engine, content: Redacted) -> Memory | None:
     """A memory that says this already, in a file that still stands as it was read."""
-    found = engine.index.get(engine.index.same_text(text_hash(content.text)))
+    found = engine.index.get(engine.index.find_ids(text_hash=text_hash(content.text)))
     return next((memory for memory in found.values() if _is_as_read(memory)), None)
 
 
@@ -379,7 +379,7 @@ def _write(
     entry: Entry,
 ) -> Memory:
     """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
-    twins = engine.index.twins(memory_id)
+    twins = engine.index.find_ids(differing_in_case=memory_id)
     if expected_hash == "" and twins:
         raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
     vault, name = engine.vault_of(memory_id)

@@ -18,8 +18,8 @@ from scrimshaw.search import decay
 from scrimshaw.search.degradation import Degradations, Part
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import ChannelList, Fused
-from scrimshaw.search.tokens import find_phrases, match_expression
-from scrimshaw.storage.ports import Index, Match, Review
+from scrimshaw.search.tokens import find_phrases
+from scrimshaw.storage.ports import Index, Match, Query, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
@@ -87,7 +87,7 @@ class CandidateFinder:
         phrases: dict[str, list[str]] = {}
         if Channel.TEXT in channels and terms:
             with degradations.tolerate(Part.TEXT):
-                text = self._index.match_text(match_expression(terms), filters, self._depth)
+                text = self._index.match_text(Query((terms,)), filters, self._depth)
         if Channel.VECTOR in channels:
             with degradations.tolerate(Part.VECTORS):
                 vector = self._match_vector(query, filters, degradations)
@@ -147,7 +147,7 @@ class CandidateFinder:
             return []
         generation = self._index.generation()
         if self._vector_counts[0] != generation:  # counted once per state of the index
-            self._vector_counts = (generation, *self._index.vector_progress(self._embedder.model))
+            self._vector_counts = (generation, *self._index.vector_counts().progress(self._embedder.model))
         _, done, total = self._vector_counts
         if done < total:
             degradations.note(vectors_pending(done, total))

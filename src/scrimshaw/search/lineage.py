@@ -54,7 +54,7 @@ def inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
     edges = index.neighbors(ids, hops=DEEPEST + 1, direction="outgoing", relations=(relation,))
     places = dict.fromkeys([*ids, *(edge.place for edge in edges)])
     origins = index.get(list({edge.place for edge in edges})) if edges else {}
-    lost = index.dangling(list(places), relation)
+    lost = {edge.source for edge, target in index.edges(*places, relation=relation) if not target}
     reached: dict[str, set[str]] = {}
     trusts: dict[str, list[Trust]] = {start: [_LEAST] for start in ids if start in lost}
     for edge in edges:  # of each start the nearest come first

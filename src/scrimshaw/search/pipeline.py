@@ -26,8 +26,8 @@ from scrimshaw.search.results import (
     fit_budget,
 )
 from scrimshaw.search.routing import Profile, route
-from scrimshaw.search.tokens import excerpt, head, match_expression, prefix_expression, query_terms
-from scrimshaw.storage.ports import Index, Match, Piece, Review
+from scrimshaw.search.tokens import excerpt, head, query_terms
+from scrimshaw.storage.ports import Index, Match, Piece, Query, Review
 
 # Hits whose causal neighbours are looked at; more seeds lift what answers nothing.
 SEEDS = 5
@@ -150,10 +150,9 @@ class Searcher:
         filters, only = request.filters, request.filters.only
         if request.all_of:
             only = ()
-            groups = [match_expression(query_terms(concept)) for concept in request.all_of]
-            expression = " AND ".join(f"({group})" for group in groups if group)
+            query = Query(tuple(query_terms(concept) for concept in request.all_of))
             with degradations.tolerate(Part.TEXT):
-                found = self._index.match_text(expression, filters, ALL_OF_LIMIT) if expression else []
+                found = self._index.match_text(query, filters, ALL_OF_LIMIT)
                 only = tuple(match.id for match in found)
         quality = filters.min_quality_score
         return replace(
@@ -226,13 +225,13 @@ class Searcher:
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Where nothing was found, memories with words that begin like those of the query."""
-        expression = prefix_expression(state.terms)
-        if ranked or not expression or Channel.TEXT not in state.request.channels:
+        if ranked or not state.terms or Channel.TEXT not in state.request.channels:
             state.trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
         matches: list[Match] = []
         with state.degradations.tolerate(Part.TEXT):
-            matches = self._index.match_text(expression, state.filters, self._fusion.depth)
+            query = Query((state.terms,), is_prefix=True)
+            matches = self._index.match_text(query, state.filters, self._fusion.depth)
         part = ChannelList(
             channel=Channel.TEXT, ids=[each.id for each in matches], scores=[each.score for each in matches]
         )

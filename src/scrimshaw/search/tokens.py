@@ -62,19 +62,6 @@ def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
     return (tuple(word for word in words if word not in STOP_WORDS) or words)[:limit]
 
 
-def match_expression(terms: Sequence[str]) -> str:
-    """The FTS5 expression that any of the terms satisfies; empty when there are none.
-
-    Each term stands in double quotes, so nothing in it is read as an operator, a column or a prefix.
-    """
-    return " OR ".join('"{}"'.format(term.replace('"', '""')) for term in terms)
-
-
-def prefix_expression(terms: Sequence[str]) -> str:
-    """The FTS5 expression that any word beginning like one of the terms satisfies; empty when there are none."""
-    return " OR ".join('"{}"*'.format(term.replace('"', '""')) for term in terms)
-
-
 def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Of (phrase, memory id) pairs those whose phrase occurs whole in the text: id -> its phrases, longest first."""
     text = normalise(text)

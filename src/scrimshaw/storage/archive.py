@@ -23,8 +23,15 @@ from msgspec import Meta, Struct
 
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted, content_hash
-from scrimshaw.storage.durable import make_folders, storage_errors, sync_file, sync_folder, temporary_of
-from scrimshaw.storage.private import PRIVATE_FOLDER, make_private
+from scrimshaw.storage.durable import (
+    PRIVATE_FOLDER,
+    make_folders,
+    make_private,
+    storage_errors,
+    sync_file,
+    sync_folder,
+    temporary_of,
+)
 
 FORMAT = 1
 LATEST = 253_402_300_799.0  # the last second of the year 9999, where `datetime` ends

@@ -1,22 +1,21 @@
-"""Changes to files that survive a crash the moment they return."""
+"""Changes to files that survive a crash the moment they return. Light to import: hooks use it."""
 
 from __future__ import annotations
 
 import errno
 import os
-import secrets
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.storage.private import PRIVATE_FILE, PRIVATE_FOLDER
 
 TEMP_PREFIX = ".scrimshaw-tmp-"
 PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody makes files
+# For what sessions said and what is made from it.
+PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 STALE_AFTER_S = 3600.0  # no write takes an hour: what is older belongs to a killed writer
 
 _HINTS = {
@@ -44,6 +43,15 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
             path=str(path),
             errno=error.errno,
         ) from error
+
+
+def make_private(path: Path) -> None:
+    """Create an empty file that only its owner may read; one that is there, or cannot be made, is left to the caller.
+
+    Windows knows no such modes: there a file has the rights of its folder.
+    """
+    with suppress(OSError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
 
 
 def sync_folder(folder: Path) -> None:
@@ -92,26 +100,23 @@ def replace_file(path: Path, data: bytes, *, private: bool = False, check: Calla
 
 def temporary_of(path: Path) -> Path:
     """A new name beside a file, for what shall become it or was it."""
-    return path.with_name(TEMP_PREFIX + secrets.token_hex(8))
+    return path.with_name(TEMP_PREFIX + os.urandom(8).hex())
 
 
 def stage_file(path: Path, data: bytes, *, private: bool = False, temporary: Path | None = None) -> Path:
     """Write `data` durably beside `path`, with the mode of a file that is there; the file to rename. Raises OSError."""
     make_folders(path.parent, PRIVATE_FOLDER if private else PUBLIC_FOLDER)
     temporary = temporary or temporary_of(path)
+    mode = PRIVATE_FILE if private else None
+    if not private:
+        with suppress(FileNotFoundError):
+            mode = stat.S_IMODE(path.stat().st_mode)
     try:
-        _write_new(temporary, data, PRIVATE_FILE if private else _mode(path))
+        _write_new(temporary, data, mode)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
-
-
-def _mode(path: Path) -> int | None:
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return None
 
 
 def _write_new(path: Path, data: bytes, mode: int | None) -> None:
@@ -133,32 +138,25 @@ def remove_file(path: Path, root: Path) -> None:
 
 def prune(folder: Path, root: Path) -> None:
     """Remove a folder and its parents below `root` as far as they are empty, durably. Raises OSError."""
-    while folder != root and _remove_empty(folder):
+    while folder != root:
+        try:
+            folder.rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError:
+            break
         folder = folder.parent
     sync_folder(folder)
 
 
-def _remove_empty(folder: Path) -> bool:
-    try:
-        folder.rmdir()
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
-    return True
-
-
-def sweep(folder: Path, names: Iterable[str]) -> None:
+def delete_leftovers(folder: Path, names: Iterable[str]) -> None:
     """Remove what killed writers left among the `names` in a folder; call it under the vault's lock."""
+    import shutil  # noqa: PLC0415 - hooks have no use for it
+
     for name in names:
-        if name.startswith(TEMP_PREFIX):
-            leftover = folder / name
-            if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
-                _remove(leftover)
-
-
-def _remove(leftover: Path) -> None:
-    if leftover.is_dir():
-        shutil.rmtree(leftover, ignore_errors=True)
-    else:
-        leftover.unlink(missing_ok=True)
+        leftover = folder / name
+        if name.startswith(TEMP_PREFIX) and time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
+            else:
+                leftover.unlink(missing_ok=True)

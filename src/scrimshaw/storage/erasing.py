@@ -17,10 +17,11 @@ from msgspec.structs import replace
 
 from scrimshaw.errors import StorageFailure, UnusableArchive
 from scrimshaw.models import PURGED, Redacted
-from scrimshaw.storage import sqlite_erasing, sqlite_tables
+from scrimshaw.storage import sqlite_erasing
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
 from scrimshaw.storage.ports import Traces, Wipe
+from scrimshaw.storage.sqlite import rows as tables
 
 # Behind links that lead elsewhere no more is searched: somebody may have linked a whole disk.
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
@@ -199,13 +200,13 @@ def remake_archive(
     info, new = path.stat(), temporary_of(path)
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, _open(path, schema) as archive:
         head = archive.manifest
-        rows = sqlite_tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())
+        rows = tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())
         try:
             with rows.write() as write:
                 sqlite_erasing.erase(write, wipe)
             notes = {_clean(key, wipe): _clean(text, wipe) for key, text in head.metadata.items()}
             head = replace(head, schema=schema, name=_clean(head.name, wipe), metadata=notes)
-            write_archive(new, head, _files_without(archive, wipe, names, redact), sqlite_tables.dump(rows))
+            write_archive(new, head, _files_without(archive, wipe, names, redact), tables.dump(rows))
         finally:
             rows.close()
     with storage_errors("write", path):

@@ -13,7 +13,7 @@ from filelock import FileLock, Timeout
 
 from scrimshaw.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, ReadOnly, VaultBusy
 from scrimshaw.models import Redacted, content_hash
-from scrimshaw.storage.durable import remove_file, replace_file, storage_errors, sweep
+from scrimshaw.storage.durable import delete_leftovers, remove_file, replace_file, storage_errors
 from scrimshaw.storage.paths import check_id, locate
 
 # Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
@@ -95,10 +95,10 @@ class Vault:
             )
         return content_hash(data)
 
-    def sweep(self) -> None:
+    def delete_leftovers(self) -> None:
         """Remove what killed writers left behind, once it is old enough to belong to nobody."""
         for folder, _, names in os.walk(self.root):
-            sweep(Path(folder), names)
+            delete_leftovers(Path(folder), names)
 
     def remove(self, memory_id: str, expected_hash: str | None) -> bytes:
         """Remove a memory's file durably, and the folders this empties; answers the removed bytes."""

@@ -1,12 +1,12 @@
-"""Walks over edges that a database brought: which hop, which way, how strong. Shared by every engine."""
+"""Walks over edges that a database brought, and matches from its rows. Shared by every engine."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from scrimshaw.storage.ports import Neighbor
+from scrimshaw.storage.ports import Match, Neighbor
 
 
 class Link(NamedTuple):
@@ -19,7 +19,7 @@ class Link(NamedTuple):
     evidence: str
 
 
-_Ahead = Mapping[str, Sequence[tuple[Link, bool]]]
+_LinksFrom = Mapping[str, Sequence[tuple[Link, bool]]]
 
 
 def walk(starts: Iterable[str], links: Iterable[Link], *, hops: int, direction: str) -> list[Neighbor]:
@@ -27,23 +27,18 @@ def walk(starts: Iterable[str], links: Iterable[Link], *, hops: int, direction: 
 
     Of several edges between the same memories in the same relation the strongest counts.
     """
-    ahead = _ahead(links, direction)
-    found = [neighbor for start in set(starts) for neighbor in _walk_from(start, ahead, hops)]
-    return sorted(found, key=attrgetter("start", "hop", "source", "target", "relation"))
-
-
-def _ahead(links: Iterable[Link], direction: str) -> _Ahead:
-    """Place -> the edges to follow from there, strongest first, and whether that is from source to target."""
+    # Place -> the edges to follow from there, strongest first, and whether that is from source to target.
     ahead: dict[str, list[tuple[Link, bool]]] = {}
     for link in sorted(links, key=lambda link: (-link.strength, link.evidence)):
         if direction in ("outgoing", "both"):
             ahead.setdefault(link.source, []).append((link, True))
         if direction in ("incoming", "both"):
             ahead.setdefault(link.target, []).append((link, False))
-    return ahead
+    found = [neighbor for start in set(starts) for neighbor in _walk_from(start, ahead, hops)]
+    return sorted(found, key=attrgetter("start", "hop", "source", "target", "relation"))
 
 
-def _walk_from(start: str, ahead: _Ahead, hops: int) -> list[Neighbor]:
+def _walk_from(start: str, ahead: _LinksFrom, hops: int) -> list[Neighbor]:
     found: dict[tuple[str, str, str], Neighbor] = {}
     seen, ring = {start}, {start: 1.0}
     for hop in range(1, hops + 1):
@@ -52,24 +47,30 @@ def _walk_from(start: str, ahead: _Ahead, hops: int) -> list[Neighbor]:
             for link, outward in ahead.get(place, ()):
                 if link[:3] in found:
                     continue
-                neighbor = found[link[:3]] = _neighbor(start, hop, link, way, outward)
+                neighbor = found[link[:3]] = Neighbor(
+                    start=start, hop=hop, path_strength=way, outward=outward, **link._asdict()
+                )
                 if neighbor.place not in seen:
-                    strength = way * link.strength
-                    reached[neighbor.place] = max(strength, reached.get(neighbor.place, 0.0))
+                    reached[neighbor.place] = max(way * link.strength, reached.get(neighbor.place, 0.0))
         seen |= reached.keys()
         ring = reached
     return list(found.values())
 
 
-def _neighbor(start: str, hop: int, link: Link, way: float, outward: bool) -> Neighbor:
-    return Neighbor(
-        start=start,
-        hop=hop,
-        source=link.source,
-        target=link.target,
-        relation=link.relation,
-        strength=link.strength,
-        evidence=link.evidence,
-        path_strength=way,
-        outward=outward,
-    )
+def fold_chunks(rows: Iterable[tuple[Any, ...]]) -> list[Match]:
+    """Rows of (id, ordinal or None for the whole, score), best first, as one match per memory.
+
+    The score is the mean of the whole's and of the best chunk's; a memory of a single chunk has no row for the whole.
+    """
+    whole: dict[str, float] = {}
+    best: dict[str, tuple[float, int]] = {}
+    for name, ordinal, score in rows:
+        if ordinal is None:
+            whole[name] = score
+        else:
+            best.setdefault(name, (score, ordinal))
+    matches = []
+    for name in whole.keys() | best.keys():
+        chunk, ordinal = best.get(name, (0.0, -1))
+        matches.append(Match(id=name, score=(whole.get(name, chunk) + chunk) / 2, chunk=ordinal))
+    return sorted(matches, key=lambda match: (-match.score, match.id))

@@ -1,20 +1,20 @@
-"""The ports of storage: what the rest of the product may ask of a database, in words.
+"""The ports of storage: what the rest of the product may ask of a database.
 
 `Index` holds what was derived from files; dropping it loses nothing. `Sessions` and `Journal` are durable: when a
-method that writes has returned, its effect survives a crash. Implementations are safe to call from several threads and,
-for one database, from several processes.
+method that writes has returned, its effect survives a crash. `Maintenance` looks after the files of all three. Every
+implementation is safe to call from several threads and, for one database, from several processes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from scrimshaw.models import (
-    Chunk,
     Document,
     Drafted,
     Edge,
@@ -23,57 +23,71 @@ from scrimshaw.models import (
     Injected,
     Item,
     Job,
+    JobState,
     Memory,
     NewItem,
     Observation,
     RecordedEvent,
+    Redacted,
     Session,
     SessionState,
-    Skip,
     SourceFile,
 )
-from scrimshaw.storage.kept import Kept, Recorded
+
+# An entry of the ledger, and the text that its change replaced.
+LedgerEntry = tuple[Entry, Redacted | None]
+# A row of a table, by column.
+Row = Mapping[str, Any]
+DatabaseName = Literal["index", "journal"]
+
+
+class StoredText(NamedTuple):
+    """A text that a file held, by the name the ledger has for the file and the hash of its bytes."""
+
+    memory_id: str
+    content_hash: str
+    text: Redacted
+
+
+class Query(NamedTuple):
+    """Words to find: a memory matches if it holds at least one word of every group."""
+
+    groups: Sequence[Sequence[str]]
+    is_prefix: bool = False  #: a word of a memory that begins with a word of the query counts too
 
 
 class Match(Struct, frozen=True, kw_only=True):
-    """A candidate of one channel: higher `score` is better, its scale is the channel's own.
-
-    `chunk` is the ordinal of the best chunk where the channel knows it, else -1.
-    """
+    """A candidate of one channel."""
 
     id: str
-    score: float
-    chunk: int = -1
+    score: float  #: higher is better, on the channel's own scale
+    chunk: int = -1  #: the ordinal of the best chunk where the channel knows it
 
 
 class FileState(Struct, frozen=True, kw_only=True):
-    """What the index last saw of a file. `memory_id` is empty for a file that was skipped for `reason`."""
+    """What the index last saw of a file."""
 
     path: str
     size: int
     mtime_ns: int
     content_hash: str
-    memory_id: str
-    reason: str = ""
+    memory_id: str  #: empty for a file that was skipped
+    reason: str = ""  #: why it was skipped
 
 
 class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An edge met on a walk from a start: `hop` counts from 1; `start` is the memory the walk began at.
+    """An edge on a walk from a start."""
 
-    `outward` says that the walk went from source to target, `path_strength` is the product of the strengths of the
-    edges walked before this one, on the strongest of the shortest ways. `unresolved`: no memory is meant by the target.
-    """
-
-    start: str
-    hop: int
+    start: str  #: the memory that the walk began at
+    hop: int  #: counts from 1
     source: str
     target: str
     relation: str
     strength: float
     evidence: str
-    path_strength: float = 1.0
-    outward: bool = True
-    unresolved: bool = False
+    path_strength: float = 1.0  #: product of the strengths of the edges before this one, on the strongest shortest way
+    outward: bool = True  #: the walk went from source to target
+    unresolved: bool = False  #: the target is no memory
 
     @property
     def place(self) -> str:
@@ -82,28 +96,40 @@ class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Piece(Struct, frozen=True, kw_only=True):
-    """The text of a chunk, and the heading above it with its anchor."""
+    """The text of a chunk, the heading above it with its anchor, and the line that stands for its surroundings."""
 
     anchor: str
     heading: str
     text: str
+    context: str = ""
 
 
 class PendingChunk(Struct, frozen=True, kw_only=True):
-    """A chunk text that has no vector of the model yet; `key` names the text, `place` its row, which only grows."""
+    """A chunk text that has no vector of the model yet."""
 
-    place: int
-    key: str
+    place: int  #: its row, which only grows
+    key: str  #: names the text
     text: str
 
 
+class VectorCounts(NamedTuple):
+    """How many chunk texts there are, and how many have a vector, by model."""
+
+    chunks: int
+    by_model: Mapping[str, int]
+
+    def progress(self, model: str) -> tuple[int, int]:
+        """(chunk texts with a vector of this model, all chunk texts)."""
+        return self.by_model.get(model, 0), self.chunks
+
+
 class Review(Struct, frozen=True, kw_only=True):
-    """Durable review state of a memory: what forgetting and validation know of it. Times are seconds since 1970."""
+    """Review state of a memory: what forgetting and validation know of it."""
 
     memory_id: str
     stability: float
     difficulty: float
-    last_review: float
+    last_review: float  #: seconds since 1970
     reviews: int = 0
     useful: int = 0
     not_useful: int = 0
@@ -117,7 +143,8 @@ class Admission(Struct, frozen=True, kw_only=True):
     leaving: tuple[int, ...] = ()
 
 
-# Decides over the items held now, the newcomer and the session's counter.
+# Decides over the items held now, the newcomer and the session's counter. It runs while other writers wait: it may
+# compute, and must not call the port again.
 Admit = Callable[[Sequence[Item], NewItem, int], Admission]
 
 
@@ -153,44 +180,43 @@ class Wipe(Struct, frozen=True):
     paths: tuple[str, ...] = ()
 
 
+class StatusChange(Struct, frozen=True, kw_only=True):
+    """The status of a part since `at`, in seconds since 1970; `was` is the one before, empty at the first look."""
+
+    status: str
+    was: str
+    at: float
+
+
+# Takes over staged rows and appends entries to the ledger, in one transaction; rows taken per table. With `clear` the
+# tables hold these rows and no others. The ledger is taken only where there is none, and contents are only added,
+# those of purged memories never.
+CommitRows = Callable[[Sequence[LedgerEntry], bool], dict[str, int]]
+
+
 class Index(Protocol):
     """Derived, disposable: everything here can be rebuilt from the files."""
 
     def put(self, documents: Sequence[Document]) -> None:
         """Store documents, replacing those of the same id, in one transaction."""
 
-    def retire(self, paths: Sequence[str]) -> None:
-        """Forget the files at these paths and the memories read from them."""
+    def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
+        """Forget the files at these paths and the memories read from them; None forgets everything.
 
-    def clear(self) -> None:
-        """Forget everything."""
+        With `orphans` also what belongs to no memory.
+        """
 
-    def merge_text(self) -> None:
-        """Write the full-text index anew, without the words of rows that went."""
+    def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
+        """Remember the new size and time of a file whose content did not change.
 
-    def traces(self, wipe: Wipe) -> dict[str, int]:
-        """How many rows hold what a purge is to erase, by table."""
+        With `skipped`, the reason why the file cannot be a memory, a memory read from it earlier is forgotten.
+        """
 
-    def compact(self) -> list[Path]:
-        """Give up the room of what was erased; the files that could not be written anew, since others hold them."""
+    def manifest(self, source: str = "") -> Mapping[str, FileState]:
+        """What is known of the files of a source, or of all sources, by path in order."""
 
-    def touch(self, file: SourceFile, content_hash: str) -> None:
-        """Remember new size and time of a file whose content did not change."""
-
-    def skip(self, file: SourceFile, content_hash: str, reason: str) -> None:
-        """Remember that a file cannot be a memory; a memory read from it earlier is forgotten."""
-
-    def manifest(self, source: str) -> Mapping[str, FileState]:
-        """What is known of the files of a source, by path."""
-
-    def torn(self) -> list[str]:
-        """Paths of files whose memory is not held whole, and of memories of which no file is known."""
-
-    def sweep(self) -> None:
-        """Forget what belongs to no memory."""
-
-    def skips(self) -> list[Skip]:
-        """The files that were passed over, by path."""
+    def incomplete_files(self) -> list[str]:
+        """Paths of files whose memory the index lacks in part, and of memories of which it knows no file."""
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         """The memories of these ids; an unknown id is absent."""
@@ -198,29 +224,23 @@ class Index(Protocol):
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         """The redacted bodies of these memories."""
 
-    def chunks(self, ids: Sequence[str]) -> dict[str, list[Chunk]]:
-        """The chunks of these memories, in order."""
-
     def pieces(self, wanted: Sequence[tuple[str, int]]) -> dict[str, Piece]:
         """The chunks named by memory id and ordinal, one per memory; what does not exist is absent."""
 
-    def select(self, filters: Filters, *, sort: str, limit: int, offset: int) -> list[Memory]:
+    def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
 
     def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
         """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; else the only key is `""`."""
 
-    def at_paths(self, paths: Sequence[str]) -> dict[str, str]:
-        """Path -> the id of the memory read from that file; a path that holds none is absent."""
+    def find_ids(
+        self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
+    ) -> list[str]:
+        """The ids, in order, of memories that were read from one of these paths, whose normalised body has this hash,
+        or whose id differs from this one in case at most."""
 
-    def same_text(self, text_hash: str) -> list[str]:
-        """The ids of memories whose normalised body has this hash."""
-
-    def twins(self, memory_id: str) -> list[str]:
-        """The ids that differ from this one in case at most."""
-
-    def match_text(self, expression: str, filters: Filters, limit: int) -> list[Match]:
-        """The best memories for a full-text expression."""
+    def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
+        """The best memories for a query; none for one without words."""
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts."""
@@ -228,7 +248,7 @@ class Index(Protocol):
     def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
         """(phrase, memory id) of the phrases with one of these heads; with `titles` also the titles of memories."""
 
-    def alike(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
+    def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         """The ids of memories that share at least so many hashes with a sketch, those with most first."""
 
     def generation(self) -> int:
@@ -239,99 +259,63 @@ class Index(Protocol):
     ) -> list[Neighbor]:
         """Edges within `hops` of the starts; direction is `outgoing`, `incoming` or `both`."""
 
-    def edges(self, source: str = "") -> list[tuple[Edge, str]]:
-        """Edges as they are written, of one memory or of all, each with the id it means; empty while it dangles."""
+    def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
+        """Edges as they are written, each with the id it means, empty while it dangles.
 
-    def dangling(self, ids: Sequence[str], relation: str) -> set[str]:
-        """Those of the memories that state this relation to what is no memory."""
+        Of these memories or, where none is named, of all; with `relation` only those of that relation.
+        """
 
     def put_links(self, links: Sequence[Edge]) -> None:
         """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
 
-    def pending(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+    def pending_chunks(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
         """Chunk texts without a vector of this model in the order of their places, those behind `after`."""
 
-    def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]]) -> None:
-        """Store one normalised vector per chunk key; raises StorageFailure if the model's dimension differs."""
+    def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
+        """Store one normalised vector per chunk key; with `only` the vectors of other models go.
 
-    def vector_progress(self, model: str) -> tuple[int, int]:
-        """(chunk texts with a vector of this model, all chunk texts)."""
+        Raises StorageFailure if the model's dimension differs.
+        """
 
-    def vector_models(self) -> dict[str, int]:
-        """Models with vectors in the index, and how many vectors each has."""
-
-    def drop_vectors(self, model: str) -> None:
-        """Forget the vectors of a model."""
-
-    def version(self) -> str:
-        """The database behind the index, by name and version."""
-
-    def missing(self) -> list[str]:
-        """Tables that are gone."""
-
-    def check(self) -> list[str]:
-        """Faults found by the database's own integrity check; empty when sound."""
-
-    def size_bytes(self) -> int:
-        """Bytes on disk."""
-
-    def close(self) -> None:
-        """Release files and connections."""
-
-
-class Change(Struct, frozen=True, kw_only=True):
-    """The status of a part since `at`, in seconds since 1970; `was` is the one before, empty at the first look."""
-
-    status: str
-    was: str
-    at: float
-
-
-class Conditions(Protocol):
-    """Durable: which parts could do their work, and since when."""
-
-    def probe(self) -> None:
-        """Write, read back and undo it; raises StorageFailure where that does not work."""
-
-    def record(self, seen: Mapping[str, str], *, now: float) -> None:
-        """Keep the statuses by name, as far as they are not the last ones kept."""
-
-    def changes(self) -> dict[str, Change]:
-        """The last change of every part, by name."""
+    def vector_counts(self) -> VectorCounts:
+        """How far the vectors of each model go."""
 
 
 class Sessions(Protocol):
-    """Durable: sessions, what happened in them, and what they were shown."""
+    """Durable: sessions, what happened in them, and what they were shown.
 
-    def open(self, session: str, *, client: str = "", process: int = 0, now: float) -> tuple[Session, bool]:
-        """The session of this id and whether it is new; one that had ended is active again, its counter goes on."""
+    A change of a session or an item that does not exist raises NotFound.
+    """
+
+    def open(
+        self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
+    ) -> tuple[Session, bool]:
+        """The session of this id and whether it is new; one that had ended is active again, its counter goes on.
+
+        A client or process that is not given stays as it was. Active sessions without an event since `silent_since`
+        are interrupted first.
+        """
 
     def get(self, session: str) -> Session | None:
         """A session by id."""
 
-    def latest(self, *, before: str = "", limit: int = 1) -> list[Session]:
-        """Sessions by their last event, newest first, without `before`."""
+    def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
+        """Sessions by their last event, newest first, without `before`.
 
-    def of_process(self, processes: Sequence[int]) -> Session | None:
-        """The active session whose client is one of these processes; the most recent, if several."""
+        With `processes` only active ones whose client is one of these processes; 0 means unknown and is nobody's.
+        """
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
 
-    def close(self, session: str, state: SessionState, *, now: float) -> None:
+    def end(self, session: str, state: SessionState, *, now: float) -> None:
         """End a session."""
-
-    def sweep(self, *, silent_since: float) -> list[str]:
-        """Interrupt the active sessions without an event since then; their ids."""
-
-    def describe(self, session: str, *, task: str | None = None, context_used: float | None = None) -> None:
-        """Store what was learned about a session; None leaves as it is."""
 
     def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
         """Record an item at the counter; `admit` decides in one transaction what working memory holds."""
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
-        """Open the session, keep the event and remember its item, all or nothing; calls and prompts are counted.
+        """Open the session, store the event and remember its item, all or nothing; calls and prompts are counted.
 
         An item that working memory holds already, or the same file again, is a mention of it. False for an event that
         was reported before: then nothing changes.
@@ -340,7 +324,13 @@ class Sessions(Protocol):
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
         """The events of a session behind a number, in order."""
 
-    def drafted(self, session: str) -> Drafted | None:
+    def mention(self, session: str, number: int) -> None:
+        """Add 1 to the mentions of an item; neither its base nor its clock changes."""
+
+    def items(self, session: str, *, held: bool | None = None) -> list[Item]:
+        """The items of a session in order; only those in working memory, or only those outside, if asked."""
+
+    def draft(self, session: str) -> Drafted | None:
         """The last draft made of a session."""
 
     def record_draft(self, draft: Drafted) -> None:
@@ -349,23 +339,14 @@ class Sessions(Protocol):
     def undrafted(self, *, silent_since: float) -> list[str]:
         """Sessions that ended, or fell silent before then, with tool calls behind their last draft; oldest first."""
 
-    def mention(self, session: str, number: int) -> None:
-        """Add 1 to the mentions of an item; neither its base nor its clock changes."""
-
-    def items(self, session: str, *, held: bool | None = None) -> list[Item]:
-        """The items of a session in order; only those in working memory, or only those outside, if asked."""
-
-    def drop(self, session: str, numbers: Sequence[int]) -> None:
-        """Take items out of working memory; they stay in the record."""
-
-    def show(self, session: str, shown: Mapping[str, str], *, now: float) -> None:
+    def mark_shown(self, session: str, hashes: Mapping[str, str], *, now: float) -> None:
         """Remember that the session was shown these memories (id -> content hash)."""
 
-    def shown(self, session: str) -> dict[str, str]:
+    def shown_hashes(self, session: str) -> dict[str, str]:
         """What the session was shown: id -> content hash."""
 
     def record_injected(self, row: Injected) -> None:
-        """Add a text to what the session's model was handed on its occasion; raises NotFound without such a session."""
+        """Add a text to what the session's model was handed on its occasion."""
 
     def injected(self, session: str = "") -> list[Injected]:
         """What the model of a session, or of every session, was handed, summed by session and occasion, in order."""
@@ -377,33 +358,22 @@ class Sessions(Protocol):
         """Pre- and postflights of a folder's tasks, newest first."""
 
 
-class Staged(Protocol):
-    """Rows that were found sound, ready to be taken over."""
-
-    def commit(self, entries: Sequence[Recorded], *, clear: bool) -> dict[str, int]:
-        """Take over rows that are missing and append entries, in one transaction; rows taken per table.
-
-        With `clear` the tables hold these rows and no others. The ledger is taken only where there is none and
-        contents are only added, those of purged memories never.
-        """
-
-    def close(self) -> None:
-        """Release the database."""
-
-
 class Journal(Protocol):
     """Durable: ledger, prior contents, review state and jobs."""
 
     def record(
-        self, entries: Sequence[Recorded], jobs: Sequence[tuple[str, str]] = (), kept: Sequence[Kept] = ()
+        self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
-        """Append ledger entries, each with the content it replaced, enqueue (kind, key) jobs, and keep texts for undo.
+        """Append ledger entries, each with the content it replaced, enqueue (kind, key) jobs, and store texts for undo.
 
         One transaction; the numbers of the entries are returned in order.
         """
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Mapping[str, Any]]:
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
         """The newest ledger rows, newest first: of a memory, of a session, or of all; a negative limit means none."""
+
+    def transaction_committed(self, mark: str) -> bool:
+        """Whether an entry whose decision_meta has this `mark` was committed."""
 
     def last_hashes(self) -> dict[str, str]:
         """The newest recorded hash of every file, by memory id or by the `file` of the entry's decision_meta.
@@ -411,47 +381,22 @@ class Journal(Protocol):
         Empty string for one that was removed.
         """
 
-    def prior(self, memory_id: str, content_hash: str) -> str | None:
+    def prior_text(self, memory_id: str, content_hash: str) -> str | None:
         """A content that a file of this name has or had, by the hash of its bytes; redacted."""
-
-    def traces(self, wipe: Wipe) -> dict[str, int]:
-        """How many rows hold what a purge is to erase, by table, sessions included."""
-
-    def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
-        """Take it out of every row and append `purge` and the rows of `files`, in one transaction; rows by table.
-
-        A ledger row whose text holds it is rewritten, and so is the chain; the decision_meta of `purge` tells the rows
-        erased, the last hash of the chain before, and where that was broken, if it was.
-        """
-
-    def compact(self) -> list[Path]:
-        """Give up the room of what was erased; the files that could not be written anew, since others hold them."""
 
     def verify(self) -> tuple[int, int]:
         """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
 
-    def schema(self) -> int:
-        """The number of the schema that `dump` gives its rows in; it only grows."""
-
-    def dump(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
-        """(table, row) of everything durable, sessions included, as of one moment."""
-
-    def stage(self, path: Path, schema: int, rows: Iterable[tuple[str, Mapping[str, Any]]]) -> Staged:
-        """Check dumped rows (bytes as base64) against their schema, in a database at `path`; nothing else changes.
-
-        Raises UnusableArchive naming what is wrong.
-        """
-
-    def transaction_committed(self, mark: str) -> bool:
-        """Whether an entry whose decision_meta has this `mark` was committed."""
-
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         """Review states of these memories; an unreviewed one is absent."""
 
-    def review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
-        """Store what `change` makes of a memory's review state, None where there is none, in one transaction."""
+    def update_review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
+        """Store what `change` makes of a memory's review state, None where there is none, in one transaction.
 
-    def rename(self, old: str, new: str) -> None:
+        `change` runs while other writers wait: it may compute, and must not call the port again.
+        """
+
+    def move_review(self, old: str, new: str) -> None:
         """Carry the review state of a memory to its new id."""
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
@@ -463,35 +408,71 @@ class Journal(Protocol):
         While one of the same kind and key runs, its like waits.
         """
 
-    def heartbeat(self, job: Job, done: int, total: int, lease_s: float) -> bool:
+    def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
 
-    def finish(self, job: Job, state: str, error: str = "", retry_in_s: float | None = None) -> None:
+    def finish(self, job: Job, state: JobState, error: str = "", retry_in_s: float | None = None) -> None:
         """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now.
 
-        A done one is forgotten after 30 days, and puts its like aside that failed before.
+        One that is queued without `retry_in_s` was given back: it is due at once, and the attempt does not count. A
+        done one is forgotten after 30 days, and puts its like aside that failed before.
         """
 
-    def release(self, job: Job, why: str) -> None:
-        """Queue a claimed job again at once; the attempt does not count. Nothing if another worker has it now."""
-
-    def job(self, job: int) -> Job | None:
+    def job(self, number: int) -> Job | None:
         """A job by id."""
 
     def jobs(self, states: Sequence[str] = ()) -> list[Job]:
         """Jobs, newest first, of these states or of all."""
 
-    def cancel(self, job: int) -> bool:
-        """Cancel a job that has not ended, or put one aside that failed; False if it was done or cancelled."""
+    def change_job(self, number: int, state: JobState) -> bool:
+        """Cancel a job that has not ended or that failed, or queue one again that failed or was cancelled.
 
-    def retry(self, job: int) -> bool:
-        """Queue a job again that failed or was cancelled; False if it did neither, or if its like waits already."""
+        False if its state does not allow it, or if its like waits already.
+        """
 
-    def check(self) -> list[str]:
-        """Faults found by the database's own integrity check; empty when sound."""
 
-    def size_bytes(self) -> int:
+class Maintenance(Protocol):
+    """The health, size and bytes of the databases: `index` for the index, `journal` for journal and sessions."""
+
+    version: str  #: the database engine, by name and version
+    schema: int  #: the number of the schema that `dump_rows` gives its rows in; it only grows
+
+    def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
+        """Faults found by the database's own integrity check; empty when sound.
+
+        A quick check looks for tables that are gone; in the journal it writes a row, reads it back and undoes it, and
+        raises StorageFailure where that does not work.
+        """
+
+    def size_bytes(self, database: DatabaseName) -> int:
         """Bytes on disk."""
 
-    def close(self) -> None:
-        """Release files and connections."""
+    def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
+        """How many rows hold what a purge is to erase, by table."""
+
+    def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
+        """Take it out of every row of the journal and append `purge` and `files`, in one transaction; rows by table.
+
+        A ledger row whose text holds it is rewritten, and so is the chain; the decision_meta of `purge` tells the rows
+        erased, the last hash of the chain before, and where that was broken, if it was.
+        """
+
+    def compact(self) -> list[Path]:
+        """Give up the room of what was erased and the words of memories that are gone.
+
+        Returns the files that could not be rewritten, since others hold them.
+        """
+
+    def dump_rows(self) -> Iterator[tuple[str, Row]]:
+        """(table, row) of everything durable, sessions included, as of one moment."""
+
+    def stage_rows(
+        self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]
+    ) -> AbstractContextManager[CommitRows]:
+        """Check dumped rows (bytes as base64) against their schema, in a database at `path`; nothing else changes.
+
+        Raises UnusableArchive naming what is wrong.
+        """
+
+    def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
+        """Store the statuses of parts by name, as far as they changed; the last change of every part, by name."""

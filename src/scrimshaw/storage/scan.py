@@ -1,57 +1,94 @@
-"""Find the Markdown files of a source, in a fixed order, and say why a file was passed over."""
+"""Find the Markdown files of a source in a fixed order, and the sources that a project's folders suggest."""
 
 from __future__ import annotations
 
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import takewhile
 from pathlib import Path, PurePosixPath
+
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
-from scrimshaw.storage.artifacts import artifact_class
-from scrimshaw.storage.globs import compile_globs, folder_depth, literal_folder
 from scrimshaw.storage.paths import SUFFIX, printable
 
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__"})
+SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
+ADR_FOLDERS = (
+    "docs/adr",
+    "docs/adrs",
+    "docs/decisions",
+    "docs/architecture/decisions",
+    "doc/adr",
+    "doc/architecture/decisions",
+    "adr",
+)
+DOC_FOLDERS = ("docs",)
+SERENA_MEMORIES = ".serena/memories"
+NOT_DOCUMENTS = (".specify/templates/**", ".specify/scripts/**")
+
+_BY_NAME = {
+    "spec": ArtifactClass.SPEC,
+    "plan": ArtifactClass.PLAN,
+    "tasks": ArtifactClass.TASKS,
+    "checklist": ArtifactClass.CHECKLIST,
+    "decision-record": ArtifactClass.DECISION_RECORD,
+    "implementation-summary": ArtifactClass.IMPLEMENTATION_SUMMARY,
+    "research": ArtifactClass.RESEARCH,
+}
+_BY_FOLDER = {
+    "adr": ArtifactClass.DECISION_RECORD,
+    "adrs": ArtifactClass.DECISION_RECORD,
+    "decisions": ArtifactClass.DECISION_RECORD,
+    "checklists": ArtifactClass.CHECKLIST,
+    "research": ArtifactClass.RESEARCH,
+}
+_MEMORY_FOLDERS = frozenset({"memory", "memories"})
+_GUIDES = frozenset({"readme", "index", "template", "adr-template"})
+_NUMBERED_ADR = re.compile(r"adr[-_ ]?\d+([-_ .].*)?")
+
+_GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
+_GLOB_MEANING = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 @dataclass(frozen=True)
 class Limits:
-    """`max_bytes`: a larger file is skipped; 2 MiB is some 500,000 tokens, no note a person wrote."""
+    """Which files are too large to be a memory."""
 
-    max_bytes: int = 2 * 1024 * 1024
+    max_bytes: int = 2 * 1024 * 1024  #: some 500,000 tokens, more than any note a person wrote
 
 
 @dataclass(frozen=True)
 class Source:
-    """A folder to read, and how.
-
-    `include` and `exclude` are patterns of `scrimshaw.storage.globs`, relative to `root`. Hidden folders are
-    entered only where a pattern names them in front of its first wildcard. `artifact` overrides the class told
-    by the path; `id_prefix` goes in front of every id. `ignored` and `read_only` are regular expressions (RE2)
-    over whole ids. `trust` is who vouches for a file that does not say so itself.
-    """
+    """A folder to read, and how."""
 
     name: str
     root: Path
+    #: Patterns relative to `root`, see `compile_globs`. A hidden folder is entered only where a pattern names it.
     include: tuple[str, ...] = ("**/*.md",)
     exclude: tuple[str, ...] = ()
     writable: bool = False
+    #: Overrides the class that the path suggests.
     artifact: ArtifactClass | None = None
+    #: In front of every id.
     id_prefix: str = ""
+    #: Regular expressions (RE2) over whole ids.
     ignored: tuple[str, ...] = ()
     read_only: tuple[str, ...] = ()
+    #: Who vouches for a file that does not say so itself.
     trust: Trust = Trust.HUMAN
 
 
 @dataclass(frozen=True)
-class _Found:
-    """A Markdown file the walk met: `name` is its path under the source's root."""
+class _MarkdownFile:
+    """A file that the walk met."""
 
-    name: str
+    name: str  #: its path under the source's root
     entry: os.DirEntry[str]
 
     @property
@@ -59,18 +96,31 @@ class _Found:
         return self.entry.path
 
 
+@dataclass(frozen=True)
+class _Folder:
+    """A folder to walk."""
+
+    path: str
+    name: str  #: its path under the root with a final `/`
+    depth: int | None  #: how many folders to go down, None for all
+
+    def child(self, entry: os.DirEntry[str]) -> _Folder:
+        depth = None if self.depth is None else self.depth - 1
+        return _Folder(entry.path, f"{self.name}{entry.name}/", depth)
+
+
 def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
     """Every Markdown file that the source asks for, as SourceFile or, with the reason, as Skip.
 
-    Paths are real paths. No linked folder is followed; a linked file is read if its target lies inside the
-    root and is not itself in the source, and comes after the plain files. What the patterns leave out is not
-    skipped: nobody asked for it. ConfigError if an expression of the source cannot be used.
+    Paths are real paths. No linked folder is followed; a linked file is read if its target lies inside the root and is
+    not itself in the source, and comes after the plain files. Files outside the patterns are absent. Raises ConfigError
+    if an expression of the source cannot be compiled.
     """
     root = os.path.realpath(source.root)
-    judge = _Judge(source, limits, _expressions(source.ignored), _expressions(source.read_only))
+    classifier = _Classifier(source, limits, _compile_ids(source.ignored), _compile_ids(source.read_only))
     seen: set[str] = set()
-    links: list[_Found] = []
-    for found in _walk_all(source, root):
+    links: list[_MarkdownFile] = []
+    for found in _walk_patterns(source, root):
         if found.path in seen:
             continue
         seen.add(found.path)
@@ -79,92 +129,119 @@ def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
         elif found.entry.is_symlink():
             links.append(found)
         else:
-            yield from judge.verdict(found, found.path)
+            yield from classifier.classify(found, found.path)
     for link in links:
-        yield from _follow(link, root, seen, judge)
+        target = os.path.realpath(link.path)
+        if not Path(target).is_relative_to(root):
+            yield _skip(link.path, "symbolic link out of the source")
+        elif target in seen and target != link.path:
+            yield _skip(link.path, "symbolic link to a file that has its own entry")
+        else:
+            seen.add(target)
+            yield from classifier.classify(link, target)
 
 
-def _follow(link: _Found, root: str, seen: set[str], judge: _Judge) -> Iterator[SourceFile | Skip]:
-    target = os.path.realpath(link.path)
-    if not Path(target).is_relative_to(root):
-        yield _skip(link.path, "symbolic link out of the source")
-    elif target in seen and target != link.path:
-        yield _skip(link.path, "symbolic link to a file that has its own entry")
-    else:
-        seen.add(target)
-        yield from judge.verdict(link, target)
+def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
+    """The sources a project's folders suggest, all read-only; ids are paths under the project.
+
+    Serena's memories keep their bare names, and its global ones (`serena_home`, usually `~/.serena`) come with them.
+    Raises ConfigError if Serena's settings are broken.
+    """
+    existing = [folder for folder in SPEC_FOLDERS + ADR_FOLDERS + DOC_FOLDERS if (project / folder).is_dir()]
+    # Of several names for one folder the one that is no link counts.
+    existing.sort(key=lambda folder: not (project / folder).is_symlink())
+    found = set({os.path.realpath(project / folder): folder for folder in existing}.values())
+    specs, adrs, docs = (
+        tuple(f"{folder}/**" for folder in folders if folder in found)
+        for folders in (SPEC_FOLDERS, ADR_FOLDERS, DOC_FOLDERS)
+    )
+    sources = (
+        Source(name="specs", root=project, include=_markdown_below(specs), exclude=NOT_DOCUMENTS),
+        Source(name="adr", root=project, include=_markdown_below(adrs)),
+        Source(name="docs", root=project, include=_markdown_below(docs), exclude=specs + adrs),
+    )
+    return _serena_sources(project, serena_home) + [source for source in sources if source.include]
 
 
-def _walk_all(source: Source, root: str) -> Iterator[_Found | Skip]:
+def artifact_class(path: PurePosixPath) -> ArtifactClass:
+    """The class of a document by its path: memory folder, then file name, then the innermost telling folder."""
+    folders = [part.lower() for part in path.parts[:-1]]
+    name = path.stem.lower()
+    if not _MEMORY_FOLDERS.isdisjoint(folders):
+        return ArtifactClass.MEMORY
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    if _NUMBERED_ADR.fullmatch(name):
+        return ArtifactClass.DECISION_RECORD
+    if name in _GUIDES:
+        return ArtifactClass.UNKNOWN
+    return next((_BY_FOLDER[part] for part in reversed(folders) if part in _BY_FOLDER), ArtifactClass.UNKNOWN)
+
+
+def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
+    """One expression whose `fullmatch` says whether any pattern takes a path; no pattern takes nothing.
+
+    In a pattern `*` and `?` stay in one segment of the path, `**` crosses segments.
+    """
+    parts = [
+        "".join(_GLOB_MEANING.get(token) or re.escape(token) for token in _GLOB_TOKEN.split(glob)) for glob in globs
+    ]
+    return re.compile("|".join(parts) or r"(?!)", re.DOTALL)
+
+
+def _literal_folders(glob: str) -> list[str]:
+    """The folders in front of the first wildcard: `docs` of `docs/**/*.md`."""
+    return list(takewhile(lambda segment: not _GLOB_TOKEN.search(segment), glob.split("/")[:-1]))
+
+
+def _walk_patterns(source: Source, root: str) -> Iterator[_MarkdownFile | Skip]:
     """What each pattern finds, in turn; a file may come more than once."""
     excluded = compile_globs(source.exclude)
     for glob in source.include:
-        start = literal_folder(glob)
+        literal = _literal_folders(glob)
+        start = "/".join(literal)
         folder = os.path.realpath(f"{root}/{start}")
         if not Path(folder).is_relative_to(root):
             yield _skip(f"{root}/{start}", "symbolic link out of the source")
             continue
         wanted = compile_globs([glob])
-        for found in _walk(_Folder(folder, f"{start}/" if start else "", folder_depth(glob)), excluded):
+        depth = None if "**" in glob else glob.count("/") - len(literal)
+        for found in _walk(_Folder(folder, f"{start}/" if start else "", depth), excluded):
             if isinstance(found, Skip) or wanted.fullmatch(found.name):
                 yield found
 
 
-@dataclass(frozen=True)
-class _Folder:
-    """A folder to walk: its real path, its name under the root with a final `/`, and how deep to go (None: all)."""
-
-    path: str
-    name: str
-    depth: int | None
-
-    def child(self, entry: os.DirEntry[str]) -> _Folder:
-        depth = None if self.depth is None else self.depth - 1
-        return _Folder(entry.path, f"{self.name}{entry.name}/", depth)
-
-
-def _walk(top: _Folder, excluded: re.Pattern[str]) -> Iterator[_Found | Skip]:
+def _walk(top: _Folder, excluded: re.Pattern[str]) -> Iterator[_MarkdownFile | Skip]:
     """Markdown files, each folder's own before those below; folders that are not entered come as Skip."""
     pending = [top]
     while pending:
         folder = pending.pop()
         try:
-            entries = _entries(folder.path)
+            with os.scandir(folder.path) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             yield _skip(folder.path, f"the folder cannot be read: {error.strerror}")
             continue
-        yield from _notes(folder, entries, excluded)
+        for entry in entries:
+            name = f"{folder.name}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
+            if entry.name.lower().endswith(SUFFIX) and not _is_folder(entry) and not excluded.fullmatch(name):
+                yield _MarkdownFile(name, entry)
         if folder.depth != 0:
-            below = _folders(folder, entries, excluded)
+            below = [entry for entry in entries if _is_entered(folder, entry, excluded)]
             yield from (_skip(entry.path, "symbolic link to a folder") for entry in below if entry.is_symlink())
             pending += [folder.child(entry) for entry in reversed(below) if not entry.is_symlink()]
 
 
-def _entries(folder: str) -> list[os.DirEntry[str]]:
-    with os.scandir(folder) as entries:
-        return sorted(entries, key=lambda entry: entry.name)
-
-
-def _notes(folder: _Folder, entries: list[os.DirEntry[str]], excluded: re.Pattern[str]) -> Iterator[_Found]:
-    for entry in entries:
-        if entry.name.lower().endswith(SUFFIX) and not _is_folder(entry):
-            name = f"{folder.name}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
-            if not excluded.fullmatch(name):
-                yield _Found(name, entry)
-
-
-def _folders(folder: _Folder, entries: list[os.DirEntry[str]], excluded: re.Pattern[str]) -> list[os.DirEntry[str]]:
-    """The folders inside, without hidden, ignored and excluded ones."""
-    return [
-        entry
-        for entry in entries
-        if not entry.name.startswith(".")
+def _is_entered(folder: _Folder, entry: os.DirEntry[str], excluded: re.Pattern[str]) -> bool:
+    """Whether an entry is a folder, and neither hidden nor ignored nor excluded."""
+    return (
+        not entry.name.startswith(".")
         and entry.name not in IGNORED_FOLDERS
         and _is_folder(entry)
         and not excluded.fullmatch(f"{folder.name}{entry.name}/")
-    ]
+    )
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -173,18 +250,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 @dataclass(frozen=True)
-class _Judge:
+class _Classifier:
     """Decides what becomes of a file that was found."""
 
     source: Source
     limits: Limits
-    ignored: Callable[[str], bool]
-    read_only: Callable[[str], bool]
+    is_ignored: Callable[[str], bool]
+    is_read_only: Callable[[str], bool]
 
-    def verdict(self, found: _Found, path: str) -> Iterator[SourceFile | Skip]:
+    def classify(self, found: _MarkdownFile, path: str) -> Iterator[SourceFile | Skip]:
         """One SourceFile or Skip; nothing for an ignored id or a file that is gone."""
-        name = found.name[: -len(SUFFIX)]
-        memory_id = f"{self.source.id_prefix}{name}"
+        memory_id = f"{self.source.id_prefix}{found.name[: -len(SUFFIX)]}"
         try:
             info = found.entry.stat()
         except OSError as error:
@@ -194,19 +270,19 @@ class _Judge:
         reason = self._objection(found, path, info)
         if reason:
             yield _skip(found.path, reason)
-        elif not self.ignored(memory_id):
+        elif not self.is_ignored(memory_id):
             yield SourceFile(
                 source=self.source.name,
                 memory_id=memory_id,
                 path=path,
                 size=info.st_size,
                 mtime_ns=info.st_mtime_ns,
-                writable=self.source.writable and not self.read_only(memory_id),
+                writable=self.source.writable and not self.is_read_only(memory_id),
                 artifact=self.source.artifact or artifact_class(PurePosixPath(found.name)),
                 trust=self.source.trust,
             )
 
-    def _objection(self, found: _Found, path: str, info: os.stat_result) -> str:
+    def _objection(self, found: _MarkdownFile, path: str, info: os.stat_result) -> str:
         if found.entry.name.startswith("."):
             return "hidden file"
         if not found.entry.name.endswith(SUFFIX):
@@ -220,7 +296,7 @@ class _Judge:
         return "" if os.access(path, os.R_OK) else "no permission to read it"
 
 
-def _expressions(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+def _compile_ids(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     """A test whether any of the expressions takes a whole id."""
     if not patterns:
         return lambda memory_id: False
@@ -238,3 +314,42 @@ def _expressions(patterns: tuple[str, ...]) -> Callable[[str], bool]:
 
 def _skip(path: str, reason: str) -> Skip:
     return Skip(path=printable(path), reason=reason)
+
+
+def _markdown_below(globs: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f"{glob}/*.md" for glob in globs)
+
+
+def _serena_sources(project: Path, home: Path | None) -> list[Source]:
+    """Serena's memories under Serena's own rules; what its settings ignore may not even be read."""
+    if not (project / SERENA_MEMORIES).is_dir():
+        return []
+    # The local file replaces what it names in the project's.
+    own = _serena_settings(project / ".serena/project.yml") | _serena_settings(project / ".serena/project.local.yml")
+    shared = _serena_settings(home / "serena_config.yml") if home else {}
+    memories = Source(
+        name="serena",
+        root=project / SERENA_MEMORIES,
+        artifact=ArtifactClass.MEMORY,
+        ignored=_serena_patterns("ignored_memory_patterns", shared, own),
+        read_only=_serena_patterns("read_only_memory_patterns", shared, own),
+        trust=Trust.AGENT,  # Serena's tools let agents write them
+    )
+    if home is None or not (home / "memories/global").is_dir():
+        return [memories]
+    return [memories, replace(memories, name="serena-global", root=home / "memories", include=("global/**/*.md",))]
+
+
+def _serena_settings(path: Path) -> dict[str, object]:
+    try:
+        loaded = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, YAMLError) as error:
+        raise ConfigError(f"Serena's settings in {path} cannot be read.", "Repair the file.", path=str(path)) from error
+    return loaded if isinstance(loaded, dict) else {}
+
+
+def _serena_patterns(key: str, *settings: dict[str, object]) -> tuple[str, ...]:
+    lists = [found.get(key) for found in settings]
+    return tuple(str(pattern) for patterns in lists if isinstance(patterns, list) for pattern in patterns)

@@ -1,37 +1,28 @@
-"""SQL that every engine shares: filters as conditions, rows as memories."""
+"""SQL that every engine with SQL shares: filters as conditions, rows as memories, dates as they are compared."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
 
-from scrimshaw.models import (
-    ArtifactClass,
-    Filters,
-    Memory,
-    MemoryType,
-    Provenance,
-    Quality,
-    Tier,
-    Trust,
-)
-from scrimshaw.storage.dates import COMPARED, earliest, latest
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.models import ArtifactClass, Filters, Memory, MemoryType, Provenance, Quality, Tier, Trust
 
 MEMORY_COLUMNS = (
     "m.id, m.source, m.path, m.title, m.type, m.tier, m.artifact, m.triggers, m.topics, m.origin, m.trust, "
     "m.session, m.quality, m.flags, m.created, m.updated, m.content_hash, m.tokens, m.label_tokens, m.length, "
     "m.writable"
 )
-
 SORTS = {
     "id": "m.id",
     "title": "m.title, m.id",
     "created": "m.created DESC, m.id",
     "updated": "m.updated DESC, m.id",
 }
-
 GROUPS = {
     "": "''",
     "tier": "m.tier",
@@ -41,6 +32,10 @@ GROUPS = {
     "folder": "CASE WHEN instr(m.id, '/') THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
     "topic": "t.topic",
 }
+# A date alone begins its day; what ends in Z would come behind its own fractions of a second.
+_UPDATED = "rtrim(CASE length(m.updated) WHEN 10 THEN m.updated || 'T00:00:00' ELSE m.updated END, 'Z')"
+_YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d)?")
+_DAY_LENGTH = len("2026-11-21")
 
 
 def conditions(filters: Filters) -> tuple[str, list[Any]]:
@@ -77,10 +72,10 @@ def _add_ranges(filters: Filters, add: Any) -> None:
     if filters.source:
         add("m.source = ?", filters.source)
     if filters.since:
-        add(f"{COMPARED} >= ?", earliest(filters.since))
+        add(f"{_UPDATED} >= ?", earliest(filters.since))
     if filters.until:
         # What bears no date is not known to be old.
-        add(f"m.updated <> '' AND {COMPARED} <= ?", latest(filters.until))
+        add(f"m.updated <> '' AND {_UPDATED} <= ?", latest(filters.until))
     if filters.min_quality_score is not None:
         # A file written by hand is never hidden, whatever it scores.
         add("(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)", filters.min_quality_score)
@@ -114,3 +109,33 @@ def memory(row: Sequence[Any]) -> Memory:
         length=row[19],
         writable=bool(row[20]),
     )
+
+
+def earliest(date: str) -> str:
+    """The first moment of a year, month or day, or the moment itself, in UTC; raises InvalidRequest for no date."""
+    return _first_moment(date).isoformat()
+
+
+def latest(date: str) -> str:
+    """The last moment of a year, month or day, or the moment itself, in UTC; raises InvalidRequest for no date."""
+    begin = _first_moment(date)
+    if len(date) > _DAY_LENGTH:
+        return begin.isoformat()
+    if not _YEAR_OR_MONTH.fullmatch(date):
+        return begin.replace(hour=23, minute=59, second=59, microsecond=999_999).isoformat()
+    is_year = len(date) == len("2026")
+    year, month = (begin.year + 1, 1) if is_year or begin.month == 12 else (begin.year, begin.month + 1)
+    if year > datetime.max.year:
+        return datetime.max.isoformat()
+    return (datetime(year, month, 1) - timedelta.resolution).isoformat()
+
+
+def _first_moment(date: str) -> datetime:
+    whole = f"{date}-01-01"[:_DAY_LENGTH] if _YEAR_OR_MONTH.fullmatch(date) else date
+    try:
+        found = datetime.fromisoformat(whole)
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequest(
+            f"{date!r} is no ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
+        ) from error

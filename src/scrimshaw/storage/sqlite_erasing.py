@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from scrimshaw.storage import sqlite_ledger
 from scrimshaw.storage.ports import Traces, Wipe
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite.database import Database
+from scrimshaw.storage.sqlite.journal import rewrite_ledger, verify_chain
 
 # Readers hold the log for milliseconds; whoever reads longer than this is reported.
 PATIENCE_S = 3.0
@@ -65,8 +65,8 @@ def erase(write: apsw.Connection, wipe: Wipe) -> Erased:
     before, broken = "", 0
     for table in ledger:
         before = str(write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get)
-        broken = sqlite_ledger.verify(write)[1]
-        with sqlite_ledger.rewritten(write):
+        broken = verify_chain(write)[1]
+        with rewrite_ledger(write):
             counts[table.name] += _changed(write, table, wipe.traces)
     return Erased({name: count for name, count in counts.items() if count}, before, broken)
 

@@ -83,7 +83,7 @@ class Synchronizer:
         """Scan all sources; with `force` every file is read again."""
         # Before the files: what another process adds meanwhile is not taken for gone.
         known = {path: state for source in sources for path, state in self._index.manifest(source.name).items()}
-        torn = self._torn()
+        incomplete = self._incomplete_files()
         files, passed = self._scan(sources)
         skips = [skip for _, skip in passed]
         changes: list[Change] = []
@@ -91,10 +91,10 @@ class Synchronizer:
         unread = mended = 0
         for number, file in enumerate(files, start=1):
             state = known.pop(file.path, None)
-            result = self._look(file, state, force or file.path in torn)
+            result = self._look(file, state, force or file.path in incomplete)
             if isinstance(result, Document):
                 batch.append(result)
-                if file.path in torn and state and state.content_hash == result.content_hash:
+                if file.path in incomplete and state and state.content_hash == result.content_hash:
                     mended += 1
                 else:
                     changes.append(_change(file, state, result.content_hash))
@@ -108,8 +108,9 @@ class Synchronizer:
                 progress(number, len(files))
         unchanged = len(files) - len(changes) - unread
         changes += self._pass_over(passed, known, {file.path for file in files})
-        if torn:
-            self._forget(torn.difference(file.path for file in files))
+        if incomplete:
+            gone = incomplete.difference(file.path for file in files)
+            self._index.retire(sorted(gone), orphans=True)
         return SyncReport(
             files=len(files),
             unchanged=unchanged,
@@ -118,18 +119,12 @@ class Synchronizer:
             mended=mended,
         )
 
-    def _torn(self) -> set[str]:
-        """Paths of what the index does not hold whole; in a damaged one nobody can tell, and its searches say so."""
+    def _incomplete_files(self) -> set[str]:
+        """Paths of what the index lacks in part; in a damaged one nobody can tell, and its searches report it."""
         try:
-            return set(self._index.torn())
+            return set(self._index.incomplete_files())
         except DamagedDatabase:
             return set()
-
-    def _forget(self, gone: set[str]) -> None:
-        """Remove the memories of files that are no more, and what belongs to none."""
-        if gone:
-            self._index.retire(sorted(gone))
-        self._index.sweep()
 
     def _scan(self, sources: Sequence[Source]) -> tuple[list[SourceFile], list[tuple[str, Skip]]]:
         """The files to read, and those that are none, each with the name of its source."""
@@ -160,7 +155,7 @@ class Synchronizer:
         for path, (source, reason) in told.items():
             if path not in known:
                 nothing = SourceFile(source=source, memory_id="", path=path, size=_UNREAD, mtime_ns=0)
-                self._index.skip(nothing, "", reason)
+                self._index.record_file(nothing, "", skipped=reason)
         return changes
 
     def _look(self, file: SourceFile, state: FileState | None, force: bool) -> Document | Skip | None:
@@ -173,12 +168,12 @@ class Synchronizer:
             return Skip(path=file.path, reason=f"it cannot be read: {error.strerror}")
         digest = content_hash(raw)
         if state and not force and state.content_hash == digest and state.memory_id == file.memory_id:
-            self._index.touch(file, digest)
+            self._index.record_file(file, digest)
             return None
         try:
             return self._parse(file, raw)
         except UnreadableFile as error:
-            self._index.skip(file, digest, error.message)
+            self._index.record_file(file, digest, skipped=error.message)
             return Skip(path=file.path, reason=error.message)
 
     def _retire(self, gone: dict[str, FileState]) -> list[Change]:

@@ -25,6 +25,7 @@ from msgspec import Meta, Struct
 from scrimshaw.errors import Conflict, ScrimshawError, StorageFailure
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import (
+    PRIVATE_FOLDER,
     TEMP_PREFIX,
     prune,
     remove_file,
@@ -34,7 +35,6 @@ from scrimshaw.storage.durable import (
     sync_folder,
     temporary_of,
 )
-from scrimshaw.storage.private import PRIVATE_FOLDER
 
 MARKER = TEMP_PREFIX + "swap.json"
 SCRATCH = TEMP_PREFIX + "scratch"

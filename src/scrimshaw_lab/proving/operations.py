@@ -173,7 +173,7 @@ def _undo(desk: Desk, token: str) -> Planned | None:
     entry, memory_id = desk.last
     row = desk.engine.journal.history(memory_id, 1)[0]
     prior = str(row["prior_hash"])
-    if row["seq"] != entry or (prior and desk.engine.journal.prior(memory_id, prior) is None):
+    if row["seq"] != entry or (prior and desk.engine.journal.prior_text(memory_id, prior) is None):
         return None
 
     def act() -> Ack:

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite.database import Database
 
 BEFORE_RENAME, AFTER_RENAME = "before rename", "after rename"
 BEFORE_FSYNC = "before fsync"

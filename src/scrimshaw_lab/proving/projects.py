@@ -9,8 +9,9 @@ from pathlib import Path
 from scrimshaw.config import CONFIG_FILE, PROJECT_FOLDER, Settings, load
 from scrimshaw.engine import write
 from scrimshaw.engine.core import MEMORIES, open_engine
-from scrimshaw.storage import sqlite_tables
-from scrimshaw.storage.sqlite import newest_migration
+from scrimshaw.storage.ports import Row
+from scrimshaw.storage.sqlite.database import newest_migration
+from scrimshaw.storage.sqlite.rows import SCHEMA, rewind
 from scrimshaw_lab.proving.account import Account
 from scrimshaw_lab.proving.operations import SHARED
 
@@ -44,8 +45,8 @@ def new_project(scratch: Path, number: int) -> Project:
         for name, token in _seeds():
             new = write.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
             project.account.files[name] = write.save(engine, new, force=True).content_hash
-        rows = list(engine.journal.dump())
-    _make_older(home, 1 + number % newest_migration(sqlite_tables.SCHEMA), rows)
+        rows = list(engine.maintenance.dump_rows())
+    _make_older(home, 1 + number % newest_migration(SCHEMA), rows)
     return project
 
 
@@ -54,7 +55,7 @@ def _seeds() -> Iterator[tuple[str, str]]:
         yield name, f"seed{number}x"
 
 
-def _make_older(home: Path, schema: int, rows: list[tuple[str, sqlite_tables.Row]]) -> None:
+def _make_older(home: Path, schema: int, rows: list[tuple[str, Row]]) -> None:
     for path in home.glob("journal.db*"):
         path.unlink()
-    sqlite_tables.rewind(home / "journal.db", schema, rows)
+    rewind(home / "journal.db", schema, rows)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from scrimshaw.storage.sqlite_journal import SqliteJournal
+from scrimshaw.storage.databases import Storage
 from scrimshaw_lab.proving.plan import ROUNDS_PER_PROJECT, planned
 from scrimshaw_lab.proving.processes import WRITER
 from scrimshaw_lab.proving.projects import Project, new_project
@@ -194,7 +194,6 @@ def _failure(played: Played, project: Project, kept: Path) -> Failure:
 def _durable_settings(project: Project) -> str:
     """How the durable database writes; a power loss can take what is less than full."""
     settings = project.settings
-    journal = SqliteJournal(settings.folder / "journal.db", busy_timeout_ms=settings.index.busy_timeout_ms)
-    found = [journal.database.value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous")]
-    journal.close()
+    with Storage(settings.folder, busy_timeout_ms=settings.index.busy_timeout_ms) as storage:
+        found = [storage.journal_database.value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous")]
     return f"journal_mode={found[0]} synchronous={_LEVELS[found[1]]}"

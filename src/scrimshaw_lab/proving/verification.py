@@ -17,7 +17,7 @@ from scrimshaw.errors import DamagedDatabase
 from scrimshaw.models import Filters, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
-from scrimshaw.storage.links import LINKS_FILE
+from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw_lab.proving.account import Account, Expected, Step, book, expectations, rows
 from scrimshaw_lab.proving.protocol import Fault
 
@@ -70,7 +70,7 @@ def _recovered(settings: Settings) -> Engine:
             raise
     else:
         try:
-            if not engine.index.check():
+            if not engine.maintenance.check("index"):
                 return engine
         except DamagedDatabase:
             pass
@@ -164,7 +164,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
     """After recovery the index holds the files and nothing else; one that was hurt is made anew first."""
     if fault in HURT_INDEX:
         index.rebuild(engine)
-    for skip in engine.index.skips():
+    for skip in index.skipped_files(engine):
         yield Finding(Kind.INDEX, f"{skip.path} was passed over: {skip.reason}")
     found = engine.index.select(Filters(include_deprecated=True), sort="id", limit=-1, offset=0)
     held = {memory.id: memory.content_hash for memory in found}
@@ -172,7 +172,7 @@ def _wrong_index(engine: Engine, files: Mapping[str, bytes], fault: Fault) -> It
         digest = content_hash(files[name]) if name in files else None
         if held.get(name) != digest:
             yield Finding(Kind.INDEX, f"{name}: indexed {held.get(name)}, the file is {digest}")
-    for problem in (*engine.index.check(), *engine.journal.check()):
+    for problem in (*engine.maintenance.check("index"), *engine.maintenance.check("journal")):
         yield Finding(Kind.OTHER, f"integrity check: {problem}")
 
 

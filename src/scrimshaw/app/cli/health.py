@@ -25,7 +25,7 @@ from scrimshaw.engine.health import Health, Verdict, check_health, write_test_fi
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Capability
 from scrimshaw.storage.git import ask_git, work_tree
-from scrimshaw.storage.golden import GOLDEN_FILE, Golden
+from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 
 app = typer.Typer()
 golden = command_group("Questions whose answers are known.", "scrimshaw golden list")

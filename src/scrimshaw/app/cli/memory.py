@@ -88,7 +88,7 @@ def _fill(engine: Engine, advance: Advance) -> Vectors:
 
     def keep_going(done: int, total: int) -> bool:
         advance(done, total)
-        return job is None or engine.journal.heartbeat(job, done, total, LEASE_S)
+        return job is None or engine.journal.renew_lease(job, done, total, LEASE_S)
 
     try:
         made = index.embed_pending(engine, keep_going)

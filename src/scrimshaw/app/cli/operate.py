@@ -107,7 +107,7 @@ def rebuild(
     confirm("Read every file again and make all vectors anew?", yes)
     try:
         with open_engine(settings) as engine:
-            is_unusable = bool(engine.index.check())
+            is_unusable = bool(engine.maintenance.check("index"))
     except (DamagedDatabase, NewerDatabase) as error:
         if Path(error.details["path"]) != settings.folder / "index.db":
             raise
@@ -146,7 +146,7 @@ def list_jobs(
 @command(jobs, "cancel", "scrimshaw jobs cancel 12", render=_render_state, fresh=False)
 def cancel_job(engine: Engine, job: JobNumber) -> list[Job | None]:
     """Cancel a job that has not ended, or put a failed one aside; one that runs stops at its next report."""
-    if not engine.journal.cancel(job):
+    if not engine.journal.change_job(job, JobState.CANCELLED):
         raise NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
     return [engine.journal.job(job)]
 
@@ -154,7 +154,7 @@ def cancel_job(engine: Engine, job: JobNumber) -> list[Job | None]:
 @command(jobs, "retry", "scrimshaw jobs retry 12", render=_render_state, fresh=False)
 def retry_job(engine: Engine, job: JobNumber) -> list[Job | None]:
     """Queue a job again that failed or was cancelled."""
-    if not engine.journal.retry(job):
+    if not engine.journal.change_job(job, JobState.QUEUED):
         found = engine.journal.job(job)
         if found and found.state in (JobState.FAILED, JobState.CANCELLED):
             raise Conflict(f"The same work as job {job} waits already.", "`scrimshaw jobs cancel` puts this one aside.")

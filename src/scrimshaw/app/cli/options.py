@@ -16,7 +16,7 @@ from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.output import show
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Filters, MemoryType, Tier
-from scrimshaw.storage.dates import earliest
+from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"

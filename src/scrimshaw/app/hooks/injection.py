@@ -11,17 +11,16 @@ from msgspec.structs import replace
 
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, bound_tokens, fence_list, fence_state, is_withheld
-from scrimshaw.app.hooks.settings import BUSY_MS
 from scrimshaw.config import Settings
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.phrases import heads
 from scrimshaw.models import EventKind, Filters, Injected, Memory, Session
 from scrimshaw.search import lineage
-from scrimshaw.search.tokens import excerpt, find_phrases, match_expression, query_terms
+from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import Occasion, fit_lines, state_lines
-from scrimshaw.storage.ports import Index, Sessions
-from scrimshaw.storage.sqlite_index import SqliteIndex
+from scrimshaw.storage.databases import INDEX, Storage
+from scrimshaw.storage.ports import Index, Query, Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 600, 200, 400
@@ -37,19 +36,15 @@ _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": O
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
-def context_injection(client: Client, sessions: Sessions, event: Event, settings: Settings, now: float) -> str:
+def context_injection(client: Client, storage: Storage, event: Event, settings: Settings, now: float) -> str:
     """What to print. Only what the client hands on is looked for, counted, and held to be known to its model."""
     if event.kind not in client.reply_kinds:
         return ""
-    text = ""
+    text, sessions = "", storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:
         text = _session_state(sessions, event, settings, now)
-    elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / "index.db").exists():
-        index = SqliteIndex(settings.folder / "index.db", busy_timeout_ms=BUSY_MS, ram_scan_max=0)
-        try:
-            text = _recall_memories(index, sessions, event, settings, now)
-        finally:
-            index.close()
+    elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
+        text = _recall_memories(storage.index, sessions, event, settings, now)
     if text:
         occasion = _OCCASIONS.get(event.occasion, event.kind)
         hits = text.count("\n- ")
@@ -92,7 +87,7 @@ def _subject(sessions: Sessions, session: Session, occasion: Occasion) -> Sessio
 
 def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings, now: float) -> str:
     """The memories that a prompt brings up, that a search would show, and that the session has not seen as they are."""
-    prompt, known = event.prompt[:LONGEST_PROMPT], sessions.shown(event.session)
+    prompt, known = event.prompt[:LONGEST_PROMPT], sessions.shown_hashes(event.session)
     words = query_terms(prompt)
     filters = Filters(min_quality_score=settings.search.min_quality_score)
     chunks = _certain_chunks(index, prompt, words, filters)
@@ -112,7 +107,7 @@ def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: S
         lines.append(line)
         recalled[name] = memory.content_hash
     if recalled:
-        sessions.show(event.session, recalled, now=now)
+        sessions.mark_shown(event.session, recalled, now=now)
     return fence_list(_RECALL_NOTE, lines)
 
 
@@ -122,7 +117,7 @@ def _certain_chunks(index: Index, prompt: str, words: Sequence[str], filters: Fi
     found = dict.fromkeys(sorted(phrases, key=lambda name: (-len(phrases[name][0]), name)), 0)
     if len(words) < LEAST_WORDS:
         return found
-    matches = index.match_text(match_expression(words), filters, _MOST_MATCHES)
+    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES)
     pieces = index.pieces([(match.id, max(match.chunk, 0)) for match in matches])
     least = max(LEAST_WORDS, LEAST_SHARE * len(words))
     for match in matches:

@@ -21,10 +21,8 @@ from scrimshaw.ingest.events import Event, make_answers, make_observation, redac
 from scrimshaw.ingest.payload import Json
 from scrimshaw.models import DRAFT_JOB, EventKind, SessionState
 from scrimshaw.session import working_memory
-from scrimshaw.storage.journal_file import JOURNAL, open_journal
-from scrimshaw.storage.private import make_private
-from scrimshaw.storage.sqlite_jobs import enqueue
-from scrimshaw.storage.sqlite_sessions import SqliteSessions
+from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.durable import make_private
 
 LARGEST_INPUT = 8 * 1024 * 1024
 # Enough for the last turns of any client; a transcript grows to many megabytes.
@@ -45,16 +43,12 @@ def handle_payload(arguments: list[str], payload: bytes) -> str:
         return ""
     settings = load_settings(project)
     event = structs.replace(redact_names(event), cwd=str(project))
-    database = open_journal(settings.folder / JOURNAL, busy_timeout_ms=BUSY_MS)
-    try:
-        text = _record(client, SqliteSessions(database), event, settings)
+    with Storage(settings.folder, busy_timeout_ms=BUSY_MS) as storage:
+        text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
-            with database.write() as write:
-                enqueue(write, DRAFT_JOB, event.session, now=time.time())
-        return text
-    finally:
-        database.close()
+            storage.journal.enqueue(DRAFT_JOB, event.session, {})
+    return text
 
 
 def _decode_payload(payload: bytes) -> Json:
@@ -76,8 +70,8 @@ def _find_memory(event: Event) -> Path | None:
         return None
 
 
-def _record(client: Client, sessions: SqliteSessions, event: Event, settings: Settings) -> str:
-    now, features = time.time(), settings.features
+def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:
+    now, features, sessions = time.time(), settings.features, storage.sessions
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=features.event_decay)
     observe = partial(sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     event, answers = read_transcript_tail(client, event)
@@ -94,12 +88,12 @@ def _record(client: Client, sessions: SqliteSessions, event: Event, settings: Se
     for answer in make_answers(event, answers) if features.extraction else ():
         observe(answer)
     if event.kind is EventKind.END:
-        sessions.close(event.session, SessionState.COMPLETED, now=now)
+        sessions.end(event.session, SessionState.COMPLETED, now=now)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
-        return context_injection(client, sessions, event, settings, now)
+        return context_injection(client, storage, event, settings, now)
     return ""
 
 

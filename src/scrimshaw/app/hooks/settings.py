@@ -21,7 +21,7 @@ from msgspec.structs import asdict
 from scrimshaw import config
 from scrimshaw.config import SECTIONS, Settings, SourceSettings
 from scrimshaw.ingest.redact import redact
-from scrimshaw.storage.private import make_private
+from scrimshaw.storage.durable import make_private
 
 # A hundred hooks at once write one after the other, each for some milliseconds.
 BUSY_MS = 3000

@@ -42,7 +42,8 @@ def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
 def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
     """Count a call and its answer in their session, and remember what the rules keep of it, in one transaction."""
     named = str(call.arguments.get("session_id") or "")
-    session = engine.sessions.get(named) if named else engine.sessions.of_process(ancestors())
+    own = engine.sessions.latest(processes=ancestors())
+    session = engine.sessions.get(named) if named else next(iter(own), None)
     if session is None:
         return
     reply = msgspec.json.encode(call.reply).decode()

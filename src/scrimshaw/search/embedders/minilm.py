@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from scrimshaw.config import silence_runtime
+from scrimshaw.config import release_freed_memory, silence_runtime
 from scrimshaw.search.embedders.base import (
     EmbedderUnavailable,
     model_errors,
@@ -20,7 +20,6 @@ from scrimshaw.search.embedders.base import (
     unit_rows,
 )
 from scrimshaw.search.tokens import load_tokenizer, piece_ids
-from scrimshaw.storage.native_memory import give_pages_back
 
 if TYPE_CHECKING:
     import numpy as np
@@ -72,7 +71,7 @@ class MiniLMEmbedder:
         for group in groups:
             vectors[group] = self._infer([rows[index] for index in group])
         if len(groups) > 1:
-            give_pages_back()
+            release_freed_memory()
         return vectors
 
     def _infer(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
@@ -139,7 +138,7 @@ def _load_session(path: Path) -> Any:
         session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     except model_errors() as error:
         raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
-    give_pages_back()
+    release_freed_memory()
     return session
 
 

@@ -13,6 +13,7 @@ from scrimshaw.app.mcp.replies import public_skips
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.engine import Engine
 from scrimshaw.engine.health import check_health
+from scrimshaw.engine.index import skipped_files
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Skip
 
@@ -40,7 +41,7 @@ def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
     done, total = found.vectors
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` says so
-        skips = engine.index.skips()
+        skips = skipped_files(engine)
     return HealthReply(
         status=found.status,
         memories=found.memories,

@@ -11,7 +11,7 @@ from msgspec import Meta
 from scrimshaw.app.mcp.replies import public, public_skips
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
-from scrimshaw.models import Job
+from scrimshaw.models import Job, JobState
 
 CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
 
@@ -141,7 +141,7 @@ def memory_ingest_status(engine: Engine, call: JobCall) -> JobReply:
 def memory_ingest_cancel(engine: Engine, call: JobCall) -> JobReply:
     """Stop an import; files already saved stay."""
     importers.ingest_status(engine, call.job_id)
-    engine.journal.cancel(call.job_id)
+    engine.journal.change_job(call.job_id, JobState.CANCELLED)
     return _job_reply(importers.ingest_status(engine, call.job_id))
 
 

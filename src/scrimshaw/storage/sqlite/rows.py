@@ -1,4 +1,4 @@
-"""The journal's tables as rows: given out as of one moment, checked in a database of their own, taken over at once.
+"""The journal's tables as rows: dumped as of one moment, checked in a database of their own, taken over at once.
 
 Tables and columns are read from the database itself, so that a table of a later migration is never forgotten.
 """
@@ -13,12 +13,13 @@ from typing import Any
 import apsw
 
 from scrimshaw.errors import UnusableArchive
+from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite.database import Database
 
 SCHEMA = "journal"
-Row = Mapping[str, Any]
 
+_HINT = "Use another checkpoint."
 _TABLES = (
     "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_' AND name <> 'migrations'"
     " ORDER BY name"
@@ -28,6 +29,7 @@ _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int
 _LEDGER, _CONTENTS = "ledger", "contents"
 _PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 _BUSY_MS = 10_000
+_UNREADABLE = (apsw.Error, UnicodeDecodeError, OverflowError)
 
 
 def dump(database: Database) -> Iterator[tuple[str, Row]]:
@@ -50,23 +52,20 @@ def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
     database = Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS, through=schema)
     try:
         with database.write() as write:
-            write.execute("PRAGMA defer_foreign_keys = ON")
             _load(write, rows)
     except apsw.ConstraintError as error:
-        raise UnusableArchive(f"Its rows contradict the schema: {error}.", "Use another checkpoint.") from error
+        raise UnusableArchive(f"Its rows contradict the schema: {error}.", _HINT) from error
     finally:
         database.close()
     return Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS)
 
 
 def rewind(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
-    """A database at `path` as the version of an older schema left it, with what of these rows it had a place for."""
+    """A database at `path` as the version of an older schema left it, with those rows that it has a place for."""
     database = Database(path, SCHEMA, durable=True, busy_timeout_ms=_BUSY_MS, through=schema)
     with database.write() as write:
-        write.execute("PRAGMA defer_foreign_keys = ON")
         known = columns_by_table(write)
-        older = ((table, {name: row[name] for name in known[table]}) for table, row in rows if table in known)
-        _load(write, older)
+        _load(write, ((table, {name: row[name] for name in known[table]}) for table, row in rows if table in known))
     database.close()
 
 
@@ -78,7 +77,7 @@ def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[
     write.execute("PRAGMA defer_foreign_keys = ON")
     has_ledger = write.execute("SELECT 1 FROM ledger").get is not None
     purged = {row[0] for row in write.execute(_PURGED)}
-    taken: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for table, columns in columns_by_table(write).items():
         if clear and table not in (_LEDGER, _CONTENTS):
             write.execute(f'DELETE FROM "{table}"')
@@ -90,16 +89,36 @@ def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[
             rows = [row for row in rows if row[place] not in purged]
         before = write.total_changes()
         write.executemany(f'INSERT OR IGNORE INTO "{table}" ({quoted(columns)}) VALUES ({marks(columns)})', rows)
-        taken[table] = write.total_changes() - before
-    return taken
+        counts[table] = write.total_changes() - before
+    return counts
+
+
+def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], list[str]]:
+    """(rows by table that a damaged journal holds and a sound one lacks, tables that could not be read to their end).
+
+    A row that was changed since counts as one. The damaged file stays as it is.
+    """
+    counts: dict[str, int] = {}
+    unread: list[str] = []
+    with sound.lend() as connection:
+        for table, columns in columns_by_table(connection).items():
+            sql = f'SELECT {quoted(columns)} FROM "{table}"'
+            hashes: set[int] = set()
+            # Where a row cannot be read, the others are read from the last one back too.
+            if not _collect_hashes(damaged, sql, hashes):
+                _collect_hashes(damaged, f"{sql} ORDER BY rowid DESC", hashes)
+                unread.append(table)
+            lost = hashes.difference(map(hash, connection.execute(sql)))
+            if lost:
+                counts[table] = len(lost)
+    return counts, unread
 
 
 def columns_by_table(connection: apsw.Connection) -> dict[str, dict[str, str]]:
     """The columns of every durable table, with their declared types."""
-    names = [str(row[0]) for row in connection.execute(_TABLES)]
     return {
-        name: {row[1]: row[2] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,))}
-        for name in names
+        str(name): {row[1]: row[2] for row in connection.execute("SELECT * FROM pragma_table_info(?)", (name,))}
+        for (name,) in connection.execute(_TABLES).fetchall()
     }
 
 
@@ -109,16 +128,17 @@ def quoted(columns: Iterable[str]) -> str:
 
 
 def _load(write: apsw.Connection, rows: Iterable[tuple[str, Row]]) -> None:
+    write.execute("PRAGMA defer_foreign_keys = ON")
     known = columns_by_table(write)
     for table, row in rows:
         columns = known.get(table)
         if columns is None or set(row) != set(columns):
-            raise UnusableArchive(f"Its table {table!r} has not the columns of this schema.", "Use another checkpoint.")
-        values = [_checked(table, name, declared, row[name]) for name, declared in columns.items()]
+            raise UnusableArchive(f"Its table {table!r} has not the columns of this schema.", _HINT)
+        values = [_check_type(table, name, declared, row[name]) for name, declared in columns.items()]
         write.execute(f'INSERT INTO "{table}" ({quoted(columns)}) VALUES ({marks(values)})', values)
 
 
-def _checked(table: str, column: str, declared: str, value: Any) -> Any:
+def _check_type(table: str, column: str, declared: str, value: Any) -> Any:
     """The value as the database takes it; raises UnusableArchive for one of another type."""
     if value is None:
         return None
@@ -126,9 +146,25 @@ def _checked(table: str, column: str, declared: str, value: Any) -> Any:
         try:
             return base64.b64decode(value, validate=True)
         except ValueError as error:
-            raise UnusableArchive(f"{table}.{column} holds broken base64.", "Use another checkpoint.") from error
+            raise UnusableArchive(f"{table}.{column} holds broken base64.", _HINT) from error
     if isinstance(value, bool) or not isinstance(value, _TYPES[declared]):
-        raise UnusableArchive(
-            f"{table}.{column} holds {type(value).__name__}, not {declared}.", "Use another checkpoint."
-        )
+        raise UnusableArchive(f"{table}.{column} holds {type(value).__name__}, not {declared}.", _HINT)
     return value
+
+
+def _collect_hashes(damaged: Path, sql: str, hashes: set[int]) -> bool:
+    """Add the hash of every row that can be read; whether all could."""
+    # For reading only; without a log the file is read as it lies, so that nothing is made beside it.
+    log = damaged.with_name(damaged.name + "-wal")
+    alone = "" if log.exists() and log.stat().st_size else "?immutable=1"
+    try:
+        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(f"{damaged.absolute().as_uri()}{alone}", flags=flags)
+        try:
+            for row in connection.execute(sql):
+                hashes.add(hash(row))
+        finally:
+            connection.close()
+    except _UNREADABLE:
+        return False
+    return True

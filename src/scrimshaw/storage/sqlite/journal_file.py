@@ -1,7 +1,4 @@
-"""The journal as a file: one that was lost is told from one that never was, by what stands beside it.
-
-Imports next to nothing: hooks use it.
-"""
+"""The journal as a file: a lost one differs from a new one by what stands beside it. Light to import: hooks use it."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from pathlib import Path
 import apsw
 
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, NotFound, StorageFailure, UnusableArchive
-from scrimshaw.storage.sqlite import Database, newest_migration
+from scrimshaw.storage.sqlite.database import Database, newest_migration
 
 SCHEMA = "journal"
 JOURNAL, INDEX, CHECKPOINTS = "journal.db", "index.db", "checkpoints/*.scrim"
@@ -27,28 +24,29 @@ _IS_USED = (
     "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
 )
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
-_SEEN = "SELECT value FROM meta WHERE key = 'journal'"
-_SEE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_NOTED = "SELECT value FROM meta WHERE key = 'journal'"
+_NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _NO_JSON = (
     "SELECT EXISTS (SELECT 1 FROM jobs WHERE NOT json_valid(payload))"
     " OR EXISTS (SELECT 1 FROM learnings WHERE NOT json_valid(gaps))"
 )
-# Milliseconds; what is remembered is written again after the next scan.
+# Milliseconds; a note that could not be written is written after the next scan.
 _PATIENCE_MS = 100
+_HINT = "Run `scrimshaw restore --newest`."
 
 
-def open_journal(path: Path, *, busy_timeout_ms: int, anew: bool = False) -> Database:
-    """Open the journal, or begin that of a new project; with `anew` also one in the place of a lost one.
+def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
+    """Open the journal, or begin that of a new project; with `replace_lost` also one in the place of a lost one.
 
-    Raises DamagedDatabase where it is missing or empty while the index or a checkpoint remembers it, NewerDatabase,
-    StorageFailure.
+    Raises DamagedDatabase where it is missing or empty while the index or a checkpoint proves that there was one,
+    NewerDatabase, StorageFailure.
     """
-    if not (anew or _has_bytes(path)) and _is_remembered(path.parent) and not _has_bytes(path):
+    if not (replace_lost or _has_bytes(path)) and _had_journal(path.parent) and not _has_bytes(path):
         raise _lost(path, "is empty" if path.exists() else "is missing")
     database = Database(path, SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms)
     try:
-        # Asked again behind the signs, which a process that begins the journal leaves after its first rows.
-        if not (anew or is_used(database)) and _is_remembered(path.parent) and not is_used(database):
+        # Asked again after the proof, which a process that begins the journal leaves after its first rows.
+        if not (replace_lost or _is_used(database)) and _had_journal(path.parent) and not _is_used(database):
             raise _lost(path, "has no rows")
     except StorageFailure:
         database.close()
@@ -56,16 +54,14 @@ def open_journal(path: Path, *, busy_timeout_ms: int, anew: bool = False) -> Dat
     return database
 
 
-def demand_sound(journal: Database, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
+def check_pages(journal: Database, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
     """Look at every page of a journal that is not too large for it; raises DamagedDatabase."""
     if journal.size_bytes() > most_bytes:
         return
     fault = str(journal.value("PRAGMA quick_check(1)"))
     if fault != "ok":
         what = " ".join(fault.split())
-        raise DamagedDatabase(
-            f"{journal.path} is damaged: {what}.", "Run `scrimshaw restore --newest`.", path=str(journal.path)
-        )
+        raise DamagedDatabase(f"{journal.path} is damaged: {what}.", _HINT, path=str(journal.path))
 
 
 def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
@@ -73,8 +69,8 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
 
     Raises NewerDatabase for a sound one of a later version, StorageFailure.
     """
-    from scrimshaw.storage.sqlite_ledger import verify  # noqa: PLC0415 - hooks have no use for it
-    from scrimshaw.storage.sqlite_tables import dump  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.sqlite.rows import dump  # noqa: PLC0415 - hooks have no use for it
 
     try:
         journal = open_journal(path, busy_timeout_ms=busy_timeout_ms)
@@ -86,8 +82,8 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
         return True
     try:
         with journal.lend() as connection:
-            chain_breaks = bool(verify(connection)[1])
-        for table, row in dump(journal):  # raises where a text is none
+            chain_breaks = bool(verify_chain(connection)[1])
+        for table, row in dump(journal):  # raises where a text is no UTF-8
             if table == "contents":
                 str(row["content"], "utf-8")
         return chain_breaks or bool(journal.check()) or bool(journal.value(_NO_JSON))
@@ -97,12 +93,7 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
         journal.close()
 
 
-def is_used(journal: Database) -> bool:
-    """Whether anything was ever recorded in it."""
-    return bool(journal.value(_IS_USED.format("main")))
-
-
-def remember(folder: Path) -> None:
+def note_ledger_end(folder: Path) -> None:
     """Note in the index how far the ledger beside it goes; without effect while either cannot be used."""
     journal = folder / JOURNAL
     with suppress(apsw.Error), _index(folder) as index:
@@ -110,24 +101,29 @@ def remember(folder: Path) -> None:
             return
         index.execute("ATTACH ? AS journal", (f"{journal.absolute().as_uri()}?mode=rw",))
         newest = index.execute(_NEWEST).get
-        if index.execute(_IS_USED.format("journal")).get and index.execute(_SEEN).get != newest:
-            index.execute(_SEE, (newest,))
+        if index.execute(_IS_USED.format("journal")).get and index.execute(_NOTED).get != newest:
+            index.execute(_NOTE, (newest,))
 
 
-def remembered(folder: Path) -> int | None:
-    """The newest number of the ledger that the index has seen, 0 for sessions alone; None if it has seen nothing."""
+def noted_ledger_end(folder: Path) -> int | None:
+    """The newest number of the ledger that the index noted, 0 for sessions alone; None without a note."""
     with suppress(apsw.Error, TypeError, ValueError), _index(folder) as index:
-        seen = index.execute(_SEEN).get
-        return None if seen is None else int(seen)
+        noted = index.execute(_NOTED).get
+        return None if noted is None else int(noted)
     return None
+
+
+def _is_used(journal: Database) -> bool:
+    """Whether anything was ever recorded in it."""
+    return bool(journal.value(_IS_USED.format("main")))
 
 
 def _has_bytes(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _is_remembered(folder: Path) -> bool:
-    return remembered(folder) is not None or any(map(_holds_rows, folder.glob(CHECKPOINTS)))
+def _had_journal(folder: Path) -> bool:
+    return noted_ledger_end(folder) is not None or any(map(_holds_rows, folder.glob(CHECKPOINTS)))
 
 
 def _holds_rows(checkpoint: Path) -> bool:
@@ -165,8 +161,5 @@ def _is_whole(path: Path) -> bool:
 
 
 def _lost(path: Path, what: str) -> DamagedDatabase:
-    return DamagedDatabase(
-        f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it.",
-        "Run `scrimshaw restore --newest`.",
-        path=str(path),
-    )
+    message = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it."
+    return DamagedDatabase(message, _HINT, path=str(path))

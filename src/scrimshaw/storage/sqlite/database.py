@@ -17,9 +17,9 @@ import apsw
 import msgspec
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, StorageFailure
-from scrimshaw.storage.private import make_private
+from scrimshaw.storage.durable import make_private
 
-_Made = TypeVar("_Made")
+_Value = TypeVar("_Value")
 _RETRY_S = 0.01
 # How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
@@ -45,14 +45,14 @@ class Database:
         self._busy_timeout_ms = busy_timeout_ms
         self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
         path.parent.mkdir(parents=True, exist_ok=True)
-        with refusals(path):
+        with database_errors(path):
             make_private(path)
             _migrate(self, schema, through)
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
         """A connection for one piece of work; what SQLite refuses is raised as StorageFailure."""
-        with refusals(self.path):
+        with database_errors(self.path):
             try:
                 connection = self._idle.get_nowait()
             except queue.Empty:
@@ -60,14 +60,14 @@ class Database:
             try:
                 yield connection
             finally:
-                self._give_back(connection)
+                self._put_back(connection)
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
         with self.lend() as connection:
             return connection.execute(sql, tuple(arguments)).fetchall()
 
-    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Made]) -> list[_Made]:
+    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
         """What `make` makes of the rows of a query; a row it cannot use is damage."""
         rows = self.rows(sql, arguments)
         try:
@@ -117,8 +117,8 @@ class Database:
         while not self._idle.empty():
             self._idle.get_nowait().close()
 
-    def _give_back(self, connection: apsw.Connection) -> None:
-        """Keep a connection for the next one; but one that sees no changes serves once."""
+    def _put_back(self, connection: apsw.Connection) -> None:
+        """Keep a connection for the next caller; a read-only one sees no changes, so it serves once."""
         if connection.readonly("main"):
             connection.close()
         else:
@@ -128,45 +128,35 @@ class Database:
         try:
             return self._connect_to_write()
         except _UNUSABLE:
-            if not self._rests():
+            log = self.path.with_name(self.path.name + "-wal")
+            if not self.path.exists() or (log.exists() and log.stat().st_size):
                 raise
-            return self._connect_to_read()
-
-    def _rests(self) -> bool:
-        """Whether all that was committed stands in the file itself, so that it can be read alone."""
-        log = self.path.with_name(self.path.name + "-wal")
-        return self.path.exists() and not (log.exists() and log.stat().st_size)
-
-    def _connect_to_read(self) -> apsw.Connection:
-        """Where nothing can be written, on a full disk or a read-only one, what is there can be read all the same."""
-        flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-        return apsw.Connection(f"{self.path.absolute().as_uri()}?immutable=1", flags=flags)
+            # On a full or read-only disk the file can be read alone, for everything committed is in it.
+            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+            return apsw.Connection(f"{self.path.absolute().as_uri()}?immutable=1", flags=flags)
 
     def _connect_to_write(self) -> apsw.Connection:
         connection = apsw.Connection(str(self.path))
         connection.set_busy_timeout(self._busy_timeout_ms)
-        self._log_ahead(connection)
+        # Of two processes that switch a new file to a write-ahead log at once SQLite refuses one without waiting.
+        patience = time.monotonic() + self._busy_timeout_ms / 1000
+        while True:
+            try:
+                connection.pragma("journal_mode", "wal")
+                break
+            except apsw.BusyError:
+                if time.monotonic() > patience:
+                    raise
+                time.sleep(_RETRY_S)
         connection.pragma("synchronous", "full" if self._durable else "normal")
         connection.pragma("foreign_keys", True)
         connection.pragma("secure_delete", True)
         return connection
 
-    def _log_ahead(self, connection: apsw.Connection) -> None:
-        """Switch to a write-ahead log. Of two processes that switch a new file at once SQLite refuses one unheard."""
-        patience = time.monotonic() + self._busy_timeout_ms / 1000
-        while True:
-            try:
-                connection.pragma("journal_mode", "wal")
-                return
-            except apsw.BusyError:
-                if time.monotonic() > patience:
-                    raise
-                time.sleep(_RETRY_S)
-
 
 @contextmanager
-def refusals(path: Path) -> Iterator[None]:
-    """Turns what SQLite refuses into StorageFailure, and a number it has no room for into InvalidRequest."""
+def database_errors(path: Path) -> Iterator[None]:
+    """Turn what SQLite refuses into StorageFailure, and a number it has no room for into InvalidRequest."""
     try:
         yield
     except OverflowError as error:
@@ -206,7 +196,7 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
         "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
     )
     migrations = _migrations(schema)
-    _demand_known(database, schema, migrations[-1][0])
+    _check_known(database, schema, migrations[-1][0])
     for number, name, sql in migrations:
         is_later = through is not None and number > through
         if is_later or database.value("SELECT 1 FROM migrations WHERE number = ?", (number,)):
@@ -217,7 +207,7 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
                 write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
 
 
-def _demand_known(database: Database, schema: str, known: int) -> None:
+def _check_known(database: Database, schema: str, known: int) -> None:
     """Raise NewerDatabase where a migration is recorded that this version does not know.
 
     A number that is not that of its file is none that any version wrote: DamagedDatabase.

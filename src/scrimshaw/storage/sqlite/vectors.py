@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
+from scrimshaw.config import release_freed_memory
 from scrimshaw.errors import DamagedDatabase
-from scrimshaw.storage.native_memory import give_pages_back
-
-if TYPE_CHECKING:
-    from scrimshaw.storage.sqlite import Database
+from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]
 
@@ -52,7 +50,6 @@ class RamScan:
         self._matrix = np.empty((0, 0), dtype=np.float32)
 
     def nearest(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
-        """See VectorScan."""
         with self._guard:
             if generation != self._generation:
                 self._follow(len(vector))
@@ -97,7 +94,7 @@ class RamScan:
         self._ordinals = np.concatenate([self._ordinals, numbers[:filled, 2]])
         self._matrix = matrix[: have + filled]
         if filled > _BLOCK:
-            give_pages_back()
+            release_freed_memory()
 
     def _fold(self, scores: Any, owners: Any, ordinals: Any, limit: int) -> Nearest:
         """Chunk scores folded to memories; looks at ever more chunks until `limit` memories are found."""
@@ -121,7 +118,6 @@ class DiskScan:
         self._model = model
 
     def nearest(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
-        """See VectorScan."""
         best: Nearest = []
         last = 0
         while rows := self._database.rows(_NEW + f" LIMIT {_BLOCK}", (self._model, last)):

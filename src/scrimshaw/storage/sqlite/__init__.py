@@ -1,0 +1,1 @@
+"""The ports in SQLite. Only `storage.databases` names these modules."""

@@ -1,0 +1,284 @@
+"""The Journal port in SQLite: ledger, prior contents, review state and jobs, each commit forced to disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+import msgspec
+
+from scrimshaw.errors import StorageFailure
+from scrimshaw.models import Entry, Job, JobState
+from scrimshaw.storage.ports import LedgerEntry, Review, Row, StoredText
+from scrimshaw.storage.sql import marks
+from scrimshaw.storage.sqlite.database import Database
+
+LEDGER = (
+    "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
+)
+# How long a done job can be asked for.
+KEPT_DONE_S = 30 * 86_400.0
+
+_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
+# Which file an entry is about: a memory's own, unless it names another.
+_FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
+_REVIEW = Review.__struct_fields__
+_JOB = "id, kind, key, payload, state, attempts, done, total, error"
+# Every claim is another attempt, so a worker that lost its job to another is told so.
+_CLAIMED = "id = ? AND state = 'running' AND attempts = ?"
+_DUE = (
+    "(state = 'running' AND lease_until < ?) OR (state = 'queued' AND due <= ? AND NOT EXISTS ("
+    "SELECT 1 FROM jobs AS other WHERE other.state = 'running' AND other.lease_until >= ?"
+    " AND other.kind = jobs.kind AND other.key = jobs.key))"
+)
+_CHANGES = {
+    JobState.CANCELLED: (
+        "UPDATE jobs SET state = 'cancelled' WHERE id = ?2 AND state IN ('queued', 'running', 'failed')"
+    ),
+    JobState.QUEUED: (
+        "UPDATE OR IGNORE jobs SET state = 'queued', attempts = 0, error = '', due = ?1"
+        " WHERE id = ?2 AND state IN ('failed', 'cancelled')"
+    ),
+}
+
+
+class SqliteJournal:
+    """The Journal port over the journal's database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # Ledger
+
+    def record(
+        self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
+    ) -> list[int]:
+        now = time.time()
+        with self._database.write() as write:
+            numbers = append_entries(write, entries, now)
+            for text in texts:
+                _store_text(write, text, now)
+            for kind, key in jobs:
+                _enqueue(write, kind, key, now)
+        return numbers
+
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
+        given = {"memory_id": memory_id, "session": session}
+        wanted = {column: value for column, value in given.items() if value}
+        where = " AND ".join([f"{column} = ?" for column in wanted]) or "1"
+        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
+        return self._database.read(sql, (*wanted.values(), limit), _ledger_row)
+
+    def transaction_committed(self, mark: str) -> bool:
+        found = "SELECT 1 FROM ledger WHERE json_extract(decision_meta, '$.mark') = ?"
+        return self._database.value(found, (mark,)) is not None
+
+    def last_hashes(self) -> dict[str, str]:
+        return dict(
+            self._database.rows(f"SELECT {_FILE} AS file, new_hash FROM ledger GROUP BY file HAVING seq = max(seq)")
+        )
+
+    def prior_text(self, memory_id: str, content_hash: str) -> str | None:
+        sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
+        found = self._database.read(sql, (memory_id, content_hash), lambda row: str(row[0], "utf-8"))
+        return found[0] if found else None
+
+    def verify(self) -> tuple[int, int]:
+        with self._database.lend() as connection:
+            return verify_chain(connection)
+
+    # Review state
+
+    def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
+        sql = f"SELECT {', '.join(_REVIEW)} FROM reviews WHERE memory_id IN ({marks(ids)})"
+        return {row[0]: Review(**dict(zip(_REVIEW, row, strict=True))) for row in self._database.rows(sql, ids)}
+
+    def update_review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
+        with self._database.write() as write:
+            sql = f"SELECT {', '.join(_REVIEW)} FROM reviews WHERE memory_id = ?"
+            found = write.execute(sql, (memory_id,)).fetchone()
+            state = change(Review(**dict(zip(_REVIEW, found, strict=True))) if found else None)
+            values = tuple(getattr(state, name) for name in _REVIEW)
+            write.execute(f"INSERT OR REPLACE INTO reviews ({', '.join(_REVIEW)}) VALUES ({marks(_REVIEW)})", values)
+        return state
+
+    def move_review(self, old: str, new: str) -> None:
+        with self._database.write() as write:
+            write.execute("UPDATE OR REPLACE reviews SET memory_id = ? WHERE memory_id = ?", (new, old))
+
+    # Jobs
+
+    def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
+        with self._database.write() as write:
+            return _enqueue(write, kind, key, time.time(), payload, total)
+
+    def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
+        find = f"SELECT id FROM jobs WHERE kind IN ({marks(kinds)}) AND ({_DUE}) ORDER BY due, id LIMIT 1"
+        now = time.time()
+        if self._database.value(find, (*kinds, now, now, now)) is None:
+            return None
+        with self._database.write() as write:
+            number = write.execute(find, (*kinds, now, now, now)).get
+            if number is None:
+                return None
+            write.execute(
+                "UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ? WHERE id = ?",
+                (now + lease_s, number),
+            )
+        return self.job(number)
+
+    def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
+        with self._database.write() as write:
+            write.execute(
+                f"UPDATE jobs SET done = ?, total = ?, lease_until = ? WHERE {_CLAIMED}",
+                (done, total, time.time() + lease_s, job.id, job.attempts),
+            )
+            return write.changes() > 0
+
+    def finish(self, job: Job, state: JobState, error: str = "", retry_in_s: float | None = None) -> None:
+        now = time.time()
+        is_given_back = state == JobState.QUEUED and retry_in_s is None
+        state = state if retry_in_s is None else JobState.QUEUED
+        # Spread by a fifth either way, so that workers that failed at once do not come back at once.
+        due = now + (retry_in_s or 0.0) * (0.8 + 0.4 * os.urandom(1)[0] / 255)
+        with self._database.write() as write:
+            write.execute(
+                f"UPDATE OR REPLACE jobs SET state = ?, error = ?, due = ?, attempts = attempts - ? WHERE {_CLAIMED}",
+                (state, error, due, is_given_back, job.id, job.attempts),
+            )
+            write.execute("DELETE FROM jobs WHERE state = 'done' AND due < ?", (now - KEPT_DONE_S,))
+            if state == JobState.DONE:
+                write.execute(
+                    "UPDATE jobs SET state = 'cancelled' WHERE state = 'failed' AND kind = ? AND key = ? AND id < ?",
+                    (job.kind, job.key, job.id),
+                )
+
+    def job(self, number: int) -> Job | None:
+        found = self._database.read(f"SELECT {_JOB} FROM jobs WHERE id = ?", (number,), _job)
+        return found[0] if found else None
+
+    def jobs(self, states: Sequence[str] = ()) -> list[Job]:
+        where = f"state IN ({marks(states)})" if states else "1"
+        return self._database.read(f"SELECT {_JOB} FROM jobs WHERE {where} ORDER BY id DESC", states, _job)
+
+    def change_job(self, number: int, state: JobState) -> bool:
+        with self._database.write() as write:
+            write.execute(_CHANGES[state], (time.time(), number))
+            return write.changes() > 0
+
+
+def append_entries(write: apsw.Connection, entries: Sequence[LedgerEntry], now: float) -> list[int]:
+    """Append entries to the ledger, with the contents they replaced; their numbers."""
+    chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
+    columns = LEDGER.partition(", ")[2]
+    numbers = []
+    for entry, prior in entries:
+        values = _entry_values(entry, now)
+        chain = _chain(chain, values)
+        write.execute(f"INSERT INTO ledger ({columns}) VALUES ({marks((*values, chain))})", (*values, chain))
+        numbers.append(int(write.last_insert_rowid()))
+        if prior is not None:
+            _store_text(write, StoredText(entry.memory_id, entry.prior_hash, prior), now)
+    return numbers
+
+
+def find_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int, int]:
+    """(rows checked, number of the last sound one, number of the first that breaks the chain, 0 when none does)."""
+    last, checked, newest = "", 0, 0
+    for row in rows:
+        last = _chain(last, row[1:-1])
+        checked += 1
+        if last != row[-1]:
+            return checked, newest, int(row[0])
+        newest = int(row[0])
+    return checked, newest, 0
+
+
+def verify_chain(connection: apsw.Connection) -> tuple[int, int]:
+    """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
+    checked, newest, broken = find_break(connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"))
+    if broken:
+        return checked, broken
+    given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
+    # SQLite keeps its own table without types, so that damage can make a text of the number.
+    is_cut = not isinstance(given, int) or newest < given
+    return checked, newest + 1 if is_cut else 0
+
+
+@contextmanager
+def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
+    """The block may change rows of the ledger, inside the transaction of `write`; the chain is computed again after it.
+
+    Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
+    """
+    triggers = {str(name): str(sql) for name, sql in write.execute(_TRIGGERS).fetchall()}
+    for name in triggers:
+        write.execute(f'DROP TRIGGER "{name}"')
+    yield
+    last = ""
+    for row in write.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq").fetchall():
+        last = _chain(last, row[1:-1])
+        write.execute("UPDATE ledger SET chain = ? WHERE seq = ?", (last, row[0]))
+    for sql in triggers.values():
+        write.execute(sql)
+    broken = verify_chain(write)[1]
+    if write.execute("SELECT 1 FROM ledger WHERE seq = ?", (broken,)).get:
+        raise StorageFailure(f"The ledger could not be chained again: row {broken}.", "Nothing was changed; try again.")
+
+
+def _chain(before: str, values: Sequence[Any]) -> str:
+    """The hash that ties a row, given without its number and its own hash, to the hash of the one before it."""
+    # A value of no type that was ever written comes from damage; then the hash is another one.
+    return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
+
+
+def _entry_values(entry: Entry, now: float) -> tuple[Any, ...]:
+    return (
+        now,
+        entry.action,
+        entry.memory_id,
+        entry.reason,
+        entry.prior_hash,
+        entry.new_hash,
+        json.dumps(entry.linked_memory_ids),
+        json.dumps(entry.decision_meta, sort_keys=True),
+        entry.actor,
+        entry.session,
+    )
+
+
+def _store_text(write: apsw.Connection, stored: StoredText, now: float) -> None:
+    write.execute(
+        "INSERT OR IGNORE INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?)",
+        (stored.content_hash, stored.memory_id, stored.text.text.encode(), now),
+    )
+
+
+def _enqueue(
+    write: apsw.Connection, kind: str, key: str, now: float, payload: Mapping[str, Any] | None = None, total: int = 0
+) -> int:
+    waiting = write.execute("SELECT id FROM jobs WHERE kind = ? AND key = ? AND state = 'queued'", (kind, key)).get
+    if waiting is not None:
+        return int(waiting)
+    write.execute(
+        "INSERT INTO jobs (kind, key, payload, state, total, due, created) VALUES (?,?,?,'queued',?,?,?)",
+        (kind, key, msgspec.json.encode(payload or {}).decode(), total, now, now),
+    )
+    return int(write.last_insert_rowid())
+
+
+def _ledger_row(row: Sequence[Any]) -> Row:
+    found = dict(zip(LEDGER.split(", "), row, strict=True))
+    return found | {name: json.loads(found[name]) for name in ("linked_memory_ids", "decision_meta")}
+
+
+def _job(row: Sequence[Any]) -> Job:
+    values = dict(zip(_JOB.split(", "), row, strict=True))
+    values["payload"], values["state"] = json.loads(values["payload"]), JobState(values["state"])
+    return Job(**values)

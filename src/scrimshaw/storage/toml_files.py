@@ -1,0 +1,175 @@
+"""The TOML files beside a vault that travel with git: relations from read-only documents, and golden queries."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta, Struct
+
+from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
+from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
+from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.toml_text import parse_toml
+
+LINKS_FILE = "links.toml"
+GOLDEN_FILE = "golden.toml"
+GOLDEN_HEAD = "# Questions whose answers are known: `scrimshaw doctor` and `scrimshaw eval golden` ask them.\n"
+
+_LINKS_HEAD = "# Relations from documents that Scrimshaw reads but never writes.\n"
+_LINK_NUMBER, _LINK_TABLE = re.compile(r"\$\.link\[(\d+)\]"), re.compile(r"\s*\[\[\s*link\s*\]\]")
+_QUERY_TABLE = re.compile(r"""\s*\[\[\s*["']?query["']?\s*\]\]""")
+_HINT = "Correct the file."
+_BOM = "\N{ZERO WIDTH NO-BREAK SPACE}"
+_Name = Annotated[str, Meta(min_length=1)]
+
+
+class _Link(Struct, frozen=True, forbid_unknown_fields=True):
+    source: _Name
+    target: _Name
+    relation: Relation
+    strength: Annotated[float, Meta(ge=0, le=1)] = 1.0
+    evidence: str = ""
+
+
+class _Links(Struct, frozen=True, forbid_unknown_fields=True):
+    link: tuple[_Link, ...] = ()
+
+
+class Golden(Struct, frozen=True, forbid_unknown_fields=True):
+    """A question, the ids it must bring, and among how many first hits."""
+
+    text: Annotated[str, Meta(min_length=1, max_length=2000)]
+    expect: Annotated[tuple[_Name, ...], Meta(min_length=1)]
+    within: Annotated[int, Meta(ge=1, le=100)] = 5
+
+
+class GoldenFile(Struct, frozen=True):
+    """The queries of a file that can be asked, and a sentence on each that cannot: file, line and what is wrong."""
+
+    queries: tuple[Golden, ...]
+    flaws: tuple[str, ...]
+
+
+class _Queries(Struct, frozen=True, forbid_unknown_fields=True):
+    query: tuple[dict[str, Any], ...] = ()
+
+
+# Raises InvalidRequest for a text that cannot be searched.
+Accept = Callable[[str], object]
+
+
+def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
+    """The links of a file, none where there is no file; `clean` redacts what a person may have written.
+
+    Raises UnreadableFile, naming what is wrong, and StorageFailure.
+    """
+    with storage_errors("read", path):
+        text = ""
+        try:
+            text = path.read_text(encoding="utf-8")
+            links = msgspec.convert(parse_toml(text), _Links).link
+        except FileNotFoundError:
+            return ()
+        except (ValueError, msgspec.ValidationError) as error:
+            message = f"{path}: {describe_os_error(error)}{_link_line(text, str(error))}."
+            raise UnreadableFile(message, _HINT, path=str(path)) from error
+    return tuple(
+        Edge(
+            source=clean(link.source),
+            target=clean(link.target),
+            relation=link.relation,
+            kind=EdgeKind.EXTERNAL,
+            strength=link.strength,
+            evidence=clean(link.evidence) if link.evidence else "",
+        )
+        for link in links
+    )
+
+
+def render_links(links: Iterable[Edge]) -> str:
+    """The text of a links file, in a fixed order so that two branches merge; comments are lost."""
+    tables = [_LINKS_HEAD]
+    for link in sorted(links, key=lambda link: (link.source, link.relation, link.target)):
+        names = ("source", "target", "relation", "strength", *(["evidence"] if link.evidence else []))
+        lines = [f"{name} = {_toml_value(getattr(link, name))}" for name in names]
+        tables.append("\n".join(["[[link]]", *lines, ""]))
+    return "\n".join(tables)
+
+
+def read_golden(path: Path, accept: Accept) -> GoldenFile:
+    """The golden queries of a file, none where there is no file.
+
+    Raises StorageFailure, and UnreadableFile where the file is no TOML or has no queries in it.
+    """
+    return _parse_golden(path, golden_text(path), accept)
+
+
+def golden_text(path: Path) -> str:
+    """The file as it is, empty where there is none; raises UnreadableFile and StorageFailure."""
+    with storage_errors("read", path):
+        try:
+            return path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            return ""
+        except UnicodeDecodeError as error:
+            raise UnreadableFile(f"{path} is no UTF-8 text.", "Save it as UTF-8.", path=str(path)) from error
+
+
+def with_query(before: str, golden: Golden) -> str:
+    """The text of a file with one more query at its end; the rest stays as it is."""
+    head = before or GOLDEN_HEAD
+    expect = ", ".join(map(_toml_value, golden.expect))
+    table = f"\n[[query]]\ntext = {_toml_value(golden.text)}\nexpect = [{expect}]\nwithin = {golden.within}\n"
+    return (head if head.endswith("\n") else head + "\n") + table
+
+
+def write_golden(path: Path, text: Redacted, accept: Accept) -> GoldenFile:
+    """Replace the file durably, hold the vault's lock; its queries. Raises UnreadableFile for a text that is none."""
+    found = _parse_golden(path, text.text, accept)
+    with storage_errors("write", path):
+        replace_file(path, text.text.encode())
+    return found
+
+
+def _link_line(text: str, fault: str) -> str:
+    """Where the link begins that a fault is in; a text that is no TOML has its line in the fault."""
+    number = _LINK_NUMBER.search(fault)
+    begins = _table_lines(text, _LINK_TABLE)
+    found = begins[int(number[1]) :] if number else []
+    return f" (the link at line {found[0]})" if found else ""
+
+
+def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
+    return [number for number, line in enumerate(text.split("\n"), start=1) if table.match(line)]
+
+
+def _parse_golden(path: Path, text: str, accept: Accept) -> GoldenFile:
+    try:
+        tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _Queries).query
+    except (ValueError, msgspec.ValidationError) as error:
+        raise UnreadableFile(f"{path}: {error}.", _HINT, path=str(path)) from error
+    lines = _table_lines(text, _QUERY_TABLE)
+    # An inline list of tables has no line for each.
+    places = [f"line {line}" for line in lines] if len(lines) == len(tables) else []
+    good: list[Golden] = []
+    flaws: list[str] = []
+    for number, table in enumerate(tables):
+        try:
+            golden = msgspec.convert(table, Golden)
+            accept(golden.text)
+        except (InvalidRequest, msgspec.ValidationError) as error:
+            message = error.message if isinstance(error, InvalidRequest) else f"{error}."
+            flaws.append(f"{path}, {places[number] if places else f'query {number + 1}'}: {message} {_HINT}")
+        else:
+            good.append(golden)
+    return GoldenFile(tuple(good), tuple(flaws))
+
+
+def _toml_value(value: str | float) -> str:
+    # JSON is TOML here, but for the one control character that JSON leaves unescaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
