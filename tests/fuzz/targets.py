@@ -25,7 +25,7 @@ from scrimshaw.config import load
 from scrimshaw.engine import open_engine, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import ScrimshawError
-from scrimshaw.ingest import contamination, instructions
+from scrimshaw.ingest import chatter, instructions
 from scrimshaw.ingest.documents import build_document
 from scrimshaw.ingest.extract import extract
 from scrimshaw.ingest.front_matter import find_spelling
@@ -137,9 +137,9 @@ def _redaction(text: str) -> None:
 
 
 def _contamination(text: str) -> None:
-    cleaned = contamination.clean(text)
+    cleaned = chatter.remove_chatter(text)
     assert len(cleaned.text) <= len(text)
-    assert contamination.clean(cleaned.text).text == cleaned.text, "cleaning finds more the second time"
+    assert chatter.remove_chatter(cleaned.text).text == cleaned.text, "cleaning finds more the second time"
 
 
 def _quality(text: str) -> None:

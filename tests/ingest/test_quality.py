@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.ingest import quality
-from scrimshaw.ingest.contamination import DEFAULT
+from scrimshaw.ingest.chatter import default_phrases
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.ingest.quality import ACCEPTED, Verdict
-from scrimshaw.ingest.quality_rules import decisions
-from scrimshaw.ingest.sheet import read
+from scrimshaw.ingest.quality import ACCEPTED, Verdict, find_decisions, read_contents
 
 FIXTURES = Path(__file__).parent / "quality_fixtures"
 
@@ -52,7 +50,9 @@ provenance: {source: session, session: S-1, trust: agent}
 DECIDED = "## Decisions\n\n- Use 8443 because the proxy already terminates TLS there.\n"
 
 
-def judge(text: str, *, name: str = "note", tool_calls: int | None = None, phrases: Sequence[str] = DEFAULT) -> Verdict:
+def judge(
+    text: str, *, name: str = "note", tool_calls: int | None = None, phrases: Sequence[str] = default_phrases()
+) -> Verdict:
     return quality.judge(parse_memory_file(text, name), tool_calls=tool_calls, phrases=phrases)
 
 
@@ -157,7 +157,7 @@ def test_chatter_in_the_title_counts() -> None:
 def test_a_users_phrase_counts() -> None:
     note = "Beep boop. The port is 8443.\n"
     assert judge(note).accepted
-    assert judge(note, phrases=(*DEFAULT, "Beep")).flags == ("has_contamination",)
+    assert judge(note, phrases=(*default_phrases(), "Beep")).flags == ("has_contamination",)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n---\n", "# Port\n"])
@@ -176,8 +176,8 @@ def test_decisions_are_told_from_titles_else_from_lines() -> None:
     lines = "## Key decisions\n\n- Use 8443 for the worker\n- decision_count: 0\n"
     lines += "- No decision on TLS yet\n- No second host\n"
     titles = "## Decisions\n\n### Decision 1: Bind to 8443 only\n\n**Rationale**: one port is enough for all\n"
-    assert [text.split()[-1] for text in decisions(read(parse_memory_file(lines)))] == ["worker", "host"]
-    assert decisions(read(parse_memory_file(titles))) == ("Bind to 8443 only",)
+    assert [text.split()[-1] for text in find_decisions(read_contents(parse_memory_file(lines)))] == ["worker", "host"]
+    assert find_decisions(read_contents(parse_memory_file(titles))) == ("Bind to 8443 only",)
 
 
 PIECES = st.sampled_from(

@@ -22,11 +22,9 @@ from scrimshaw.engine.core import MEMORIES, Engine
 from scrimshaw.engine.quality import judged
 from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
-from scrimshaw.ingest import sheet
 from scrimshaw.ingest.front_matter import parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
-from scrimshaw.ingest.quality import Verdict
-from scrimshaw.ingest.quality_rules import Case, decisions
+from scrimshaw.ingest.quality import FileContents, GateCase, Verdict, find_decisions, read_contents
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten, stale
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
 from scrimshaw.storage.git import moved_files
@@ -352,7 +350,7 @@ class QualityFigures(Struct, frozen=True, kw_only=True):
 class JudgedFile(Struct, frozen=True):
     """A memory file taken apart, and the gate's verdict."""
 
-    sheet: sheet.Sheet
+    contents: FileContents
     verdict: Verdict
 
 
@@ -361,11 +359,11 @@ def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | N
     since = (now or datetime.now(UTC)) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
     found = [
-        JudgedFile(sheet.read(file), judged(settings, file))
+        JudgedFile(read_contents(file), judged(settings, file))
         for path in paths
         if (text := read_markdown(path)) is not None and (file := parse_memory_file(text, path.stem))
     ]
-    dates = [_created(file.sheet) for file in found]
+    dates = [_created(file.contents) for file in found]
     new = [file for file, created in zip(found, dates, strict=True) if created and created >= since]
     counts = Counter(band(file.verdict.score) for file in new)
     return QualityFigures(
@@ -384,7 +382,7 @@ def band(score: float) -> str:
     return next(name for name, least in BANDS.items() if score >= least)
 
 
-def _created(found: sheet.Sheet) -> datetime | None:
+def _created(found: FileContents) -> datetime | None:
     """When a file says it was made; a time without an offset is taken as UTC."""
     times = (parse_time(found.values.get(key)) for key in ("created", "created_at"))
     text = next(filter(None, times), "")
@@ -396,7 +394,7 @@ def _created(found: sheet.Sheet) -> datetime | None:
 
 def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
     # A note that somebody wrote is no record of a session.
-    sessions = [file for file in files if Case(file.sheet, None, ()).shows_session]
+    sessions = [file for file in files if GateCase(file.contents, None, ()).is_session]
 
     def measure(name: str, holds: list[bool], target: float, *, at_most: bool = True) -> Measure:
         return Measure(name=name, count=sum(holds), of=len(holds), target=target, at_most=at_most)
@@ -405,20 +403,20 @@ def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
         return [flag in file.verdict.flags for file in files]
 
     def lacking(*keys: str) -> list[bool]:
-        return [not any(file.sheet.phrases(key) for key in keys) for file in files]
+        return [not any(file.contents.phrases(key) for key in keys) for file in files]
 
     yield measure("placeholder leakage", flagged("has_placeholders"), 0.02)
     yield measure("fallback decisions", flagged("has_fallback_decision"), 0.10)
     yield measure("contamination", flagged("has_contamination"), 0.01)
     yield measure("empty trigger phrases", lacking("trigger_phrases"), 0.05)
     yield measure("empty topics", lacking("topics", "key_topics"), 0.05)
-    yield measure("decisions captured", [bool(decisions(file.sheet)) for file in sessions], 0.70, at_most=False)
+    yield measure("decisions captured", [bool(find_decisions(file.contents)) for file in sessions], 0.70, at_most=False)
     good = [band(file.verdict.score) in ("A", "B") for file in files]
     yield measure("bands A and B", good, 0.70, at_most=False)
-    yield measure("score and flags present", [_is_scored(file.sheet) for file in files], 1.0, at_most=False)
+    yield measure("score and flags present", [_is_scored(file.contents) for file in files], 1.0, at_most=False)
 
 
-def _is_scored(found: sheet.Sheet) -> bool:
+def _is_scored(found: FileContents) -> bool:
     """Whether the front matter holds a score and a list of flags, empty or not."""
     quality = found.values.get("quality")
     has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in found.values

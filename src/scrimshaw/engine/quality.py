@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scrimshaw.config import Settings
-from scrimshaw.ingest import contamination
+from scrimshaw.ingest.chatter import default_phrases
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file
 from scrimshaw.ingest.quality import Verdict, judge
 from scrimshaw.models import Quality
@@ -11,7 +11,7 @@ from scrimshaw.models import Quality
 
 def judged(settings: Settings, file: MemoryFile, *, tool_calls: int | None = None) -> Verdict:
     """The verdict on a whole Markdown file, by the phrases of the product and those of the project."""
-    phrases = (*contamination.DEFAULT, *settings.quality.phrases)
+    phrases = (*default_phrases(), *settings.quality.phrases)
     return judge(file, tool_calls=tool_calls, phrases=phrases)
 
 

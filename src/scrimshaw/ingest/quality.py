@@ -1,21 +1,96 @@
-"""The quality gate: whether a memory file tells enough to be found and believed later (REQ-018 to REQ-023)."""
+"""The quality gate: whether a memory file tells enough to be found and believed later.
+
+Each rule looks for one class of defect and says what to do about it. The words and sentences that say nothing are in
+`boilerplate.toml`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.ingest import contamination, sheet
+from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest.chatter import find_chatter
+from scrimshaw.ingest.front_matter import (
+    compose_yaml,
+    convert_node,
+    parse_line,
+    parse_phrases,
+    parse_provenance,
+    parse_title,
+)
 from scrimshaw.ingest.memory_file import MemoryFile
-from scrimshaw.ingest.quality_rules import RULES, Case, Defect
+from scrimshaw.ingest.prose import Line, lines
+from scrimshaw.ingest.tables import load_table
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
-_REJECTED_MOST = 0.60
-_BEARABLE = 0.08
 _SLIGHT, _GRAVE = 0.08, 0.16
 # Defects that leave little to believe, where the others leave a file that can be mended.
 _GRAVE_FLAGS = frozenset({"foreign_references", "has_contamination", "has_fallback_decision", "mostly_boilerplate"})
+
+_HEADING = re.compile(r"[ \t]*(#{1,6})[ \t]+([^\n]*)")
+_NUMBER = re.compile(r"\A(?:\d+[.)]|\d+(?:\.\d+)+[.)]?)[ \t]+")
+_LABELLED = re.compile(r"(?:\*\*|__)?([A-Za-z][\w /%&-]{0,40}?)(?:\*\*|__)?:(?:\*\*|__)?[ \t]*(.*)", re.DOTALL)
+_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
+_RULE_ROW = re.compile(r"[|:\- \t]*")
+_CELLS = re.compile(r"(?<!\\)\|")
+_METADATA = re.compile(r"[ \t]*```ya?ml[ \t]*\n(?=(?:.*\n)??(?:.*\n)?(?:session_id|spec_folder|trigger_phrases)\b)")
+_TITLE_PATH = re.compile(r"[ \t]*\[[^\]\n]*/[^\]\n]*\][ \t]*$")
+_MARKUP = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
+
+_MANY_TOOL_CALLS = 5  # from here on a session must be findable by trigger phrases
+_FEWEST_TRIGGERS = 2
+_FEWEST_WORDS = 5  # different words that a session's file says of its own
+_FEWEST_WORDS_FRAMED = 30  # the same of one in a template's frame; the labelled ones worth keeping say 46 and more
+_FEWEST_FOREIGN = 5  # mentions of another piece of work
+_FEWEST_BLANKS = 3
+_FEWEST_TEMPORARY = 3
+_DECISION_WORDS = 3
+_COPIED = 50  # characters that do not agree by chance
+_FILLING_SPACES = 5
+_NEAR = 20
+_LONGEST_QUOTE = 60
+_SECTION_LEVEL = 2
+_STATEMENT_SPACES = 2
+
+_PLACEHOLDER = re.compile(
+    r"\[(?:TBD|TODO|N/?A|PLACEHOLDER|INSERT [^\]\n]{0,80}|Not (?:assessed|available|provided|recorded|set|specified)"
+    r"[^\]\n]{0,80})\](?!\()|\{\{[^{}\n]{0,80}\}\}",
+    re.IGNORECASE,
+)
+_TO_COME = re.compile(r"(?:TBD|TODO|FIXME|\?{2,}|/\d+|%)[.!]?", re.IGNORECASE)
+_SPEAKS_BEFORE = re.compile(
+    r"\b(?:an?|all|any|contain(?:s|ed|ing)?|each|every|ha[ds]|have|hold(?:s|ing)?|leav(?:es?|ing)|left|literal|no|of|or"
+    r"|re(?:ject|mov|plac)(?:s|e[sd]?|ed|ing)|sa(?:ys|id)|strip(?:s|ped|ping)?|the|unfilled)\s$",
+    re.IGNORECASE,
+)
+_SPEAKS_AFTER = re.compile(
+    r"\s(?:default|entr|field|leak|literal|mark|placeholder|string|tag|text|token|value)|(?:/|,| and| or)\s?\[",
+    re.IGNORECASE,
+)
+_MENTION = re.compile(r'`[^`]*`|"[^"]*"')
+_NO_DECISION = re.compile(r"no (?:\w+ )?decisions?\b")
+_PSEUDO_DECISION = re.compile(r"(?:observation|user|assistant|message) decision(?: \d+)?")
+_DECISION = re.compile(r"Decision (\d+): *(.*)", re.IGNORECASE)
+_SESSION_TITLE = re.compile(r"(?:\S+ ){0,4}session(?: \d\d-\d\d-\d\d)?", re.IGNORECASE)  # a name, not a sentence
+_FOLDER = re.compile(r"[\w@+(-][\w.@+()&,'-]*(?:[/\\ ][\w@+(&-][\w.@+()&,'-]*)*")
+_WORK_ID = re.compile(r"\b\d{3}(?:-[a-z0-9]+){2,}\b")
+_TEMPORARY = re.compile(r"(?:/private)?/tmp/\S|/var/folders/|\\Temp\\", re.IGNORECASE)
+_OBSTACLE = re.compile(
+    r"\b(?:await|block|broken|can'?t|cannot|conflict|crash|denied|depend|down|expired|fail(?:s|ed|ing|ure)|flaky|hang|issue"
+    r"|lack|limit|missing|must|need|no longer|not|outage|pending|problem|red|refus|require|stuck|timeout|unable"
+    r"|unavailable|unclear|until|wait|without)",
+    re.IGNORECASE,
+)
+_REASON = re.compile(r"\b(?:because|since|so that|rather than|instead of|due to|over)\b", re.IGNORECASE)
+_DONE = re.compile(r"Decision:|[A-Z][a-z]+(?:ed|lt|nt) |(?:Made|Wrote|Chose|Ran) ")
+_LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
+_ANY = re.compile(r"\w+")
 
 
 class Verdict(Struct, frozen=True):
@@ -35,30 +110,433 @@ class Verdict(Struct, frozen=True):
         return self.score >= ACCEPTED
 
 
-def judge(
-    file: MemoryFile,
-    *,
-    tool_calls: int | None = None,
-    phrases: Sequence[str] = contamination.DEFAULT,
-) -> Verdict:
+def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] | None = None) -> Verdict:
     """The verdict on a whole Markdown file of any shape, with or without front matter; never raises.
 
     `tool_calls` is how many its session made, None if that is not known or the file is no record of a session.
     `phrases` is how sentences of chatter begin.
     """
-    case = Case(sheet.read(file), tool_calls, phrases)
-    defects = [defect for rule in RULES for defect in rule(case)]
+    case = GateCase(read_contents(file), tool_calls, phrases)
+    defects = [defect for rule in _RULES for defect in rule(case)]
     defects.sort(key=lambda defect: not defect.rejects)
-    flags = tuple(dict.fromkeys(defect.flag for defect in defects))
-    return Verdict(_score(defects), flags, tuple(map(_reason, defects)))
-
-
-def _score(defects: Sequence[Defect]) -> float:
     rejecting = [_GRAVE if defect.flag in _GRAVE_FLAGS else _SLIGHT for defect in defects if defect.rejects]
-    if rejecting:
-        return round(max(0.0, _REJECTED_MOST - sum(rejecting)), 2)
-    return round(max(ACCEPTED, 1.0 - _BEARABLE * len(defects)), 2)
+    return Verdict(
+        score=round(max(0.0, 0.60 - sum(rejecting)) if rejecting else max(ACCEPTED, 1.0 - _SLIGHT * len(defects)), 2),
+        flags=tuple(dict.fromkeys(defect.flag for defect in defects)),
+        reasons=tuple(f"Quality gate failed: {each.reason}" if each.rejects else each.reason for each in defects),
+    )
 
 
-def _reason(defect: Defect) -> str:
-    return f"Quality gate failed: {defect.reason}" if defect.rejects else defect.reason
+# What a file says
+
+
+class Field(NamedTuple):
+    """One thing a file says: under which heading, by what name (that of the heading, if it has none), and what.
+
+    Names are lower-case words joined by `_`. A row of a table is a field for each of its values; heads are left out.
+    """
+
+    section: str
+    name: str
+    value: str
+
+
+class SectionHeading(NamedTuple):
+    """A heading below the title, in the section it belongs to."""
+
+    section: str
+    level: int
+    text: str
+
+
+class FileContents(NamedTuple):
+    """What a file says."""
+
+    #: The front matter, joined with the metadata block that some tools put at the end.
+    values: Mapping[str, object]
+    title: str
+    headings: tuple[SectionHeading, ...]
+    fields: tuple[Field, ...]
+    body: str
+    #: What could not be read as YAML, empty where all could.
+    broken: str = ""
+
+    def phrases(self, key: str) -> tuple[str, ...]:
+        """A list among the values, under any of its spellings."""
+        return parse_phrases(self.values, key)
+
+    def line(self, key: str) -> str:
+        """A single value, on one line."""
+        return parse_line(self.values.get(key))
+
+    def named(self, *names: str) -> Iterator[Field]:
+        """The fields of these names, or in sections of these names."""
+        return (field for field in self.fields if field.name in names or field.section in names)
+
+
+def read_contents(file: MemoryFile) -> FileContents:
+    """What any Markdown file says; never raises."""
+    values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
+    headings: list[SectionHeading] = []
+    fields: list[Field] = []
+    section, row = "", 0
+    for line in lines(body):
+        piece = body[line.start : line.end]
+        if heading := _HEADING.match(piece):
+            level, words = len(heading[1]), _MARKUP.sub("", _NUMBER.sub("", heading[2])).strip()
+            section = _join_words(words) if level == 2 or (level < 2 and headings) else section
+            headings.append(SectionHeading(section, level, words))
+        elif _RULE_ROW.fullmatch(piece.strip()) and line.kind == "row":
+            del fields[row:]  # the head of a table
+        elif "metadata" in section and _METADATA.match(piece):
+            found, why = _read_metadata(piece)
+            lists = {
+                key: [*known, *new]
+                for key, new in found.items()
+                if isinstance(new, list) and isinstance(known := values.get(key), list)
+            }
+            values, broken = {**found, **values, **lists}, broken or why
+        else:
+            row = len(fields)
+            fields.extend(_read_fields(section, line, piece))
+    title = _TITLE_PATH.sub("", parse_title(values)) or next((each.text for each in headings if each.level == 1), "")
+    return FileContents(values, title, tuple(headings), tuple(fields), body, broken)
+
+
+def _join_words(text: str) -> str:
+    """A name for a heading or label: lower-case words joined by `_`."""
+    return "_".join(re.findall(r"[^\W_]+", text.lower()))
+
+
+def _read_metadata(fence: str) -> tuple[Mapping[str, object], str]:
+    yaml = fence.partition("\n")[2].rpartition("```")[0]
+    try:
+        found = convert_node(node) if (node := compose_yaml(yaml, "metadata block")) else None
+    except UnreadableFile as error:
+        return {}, error.message
+    return (found, "") if isinstance(found, dict) else ({}, "")
+
+
+def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
+    if line.kind == "row":
+        first, *rest = (cell.strip() for cell in _CELLS.split(piece.strip().strip("|")))
+        name = _join_words(first)
+        if not rest:
+            yield Field(section, section, first)
+        for cell in rest:
+            yield Field(section, section if name.isdigit() else name or section, cell)
+    elif line.kind in ("text", "item"):
+        text = piece[mark.end() :] if (mark := _ITEM.match(piece)) else piece
+        label = _LABELLED.match(text)
+        if label and len(label[1].split()) <= 4:
+            yield Field(section, _join_words(label[1]), label[2].strip())
+        elif text.strip():
+            yield Field(section, section, text.strip())
+
+
+# Rules
+
+
+@cache
+def _boilerplate() -> Mapping[str, str]:
+    return load_table(__file__, "boilerplate", dict[str, str])
+
+
+@cache
+def _words(listing: str) -> frozenset[str]:
+    """The words of a listing of `boilerplate.toml`."""
+    return frozenset(_boilerplate()[listing].split())
+
+
+@cache
+def _sentences(listing: str) -> tuple[str, ...]:
+    """The lines of a listing of `boilerplate.toml`, as plain words."""
+    return tuple(map(_plain_words, _boilerplate()[listing].splitlines()))
+
+
+def _plain_words(text: str) -> str:
+    """A text as its words, lower case, for comparing."""
+    return " ".join(re.findall(r"[^\W_]+", text.lower()))
+
+
+class Defect(Struct, frozen=True):
+    """A defect: its flag, a sentence to act on, and whether the file is not accepted with it."""
+
+    flag: str
+    reason: str
+    rejects: bool = True
+
+
+class GateCase(NamedTuple):
+    """A file at the gate, the tool calls of its session where they are known, and the phrases of chatter."""
+
+    contents: FileContents
+    tool_calls: int | None
+    phrases: Sequence[str] | None
+
+    @property
+    def is_session(self) -> bool:
+        """Whether the file is the record of a session, and not a note somebody wrote."""
+        made_of_one = parse_provenance(self.contents.values).source == "session"
+        says_so = made_of_one or "session_id" in self.contents.values or any(self.contents.named("session_id"))
+        return says_so or (self.tool_calls or 0) >= _MANY_TOOL_CALLS
+
+
+def find_decisions(contents: FileContents) -> tuple[str, ...]:
+    """What the file records as decided: titles (`Decision 1: ...`) or, where it has none, the lines under Decisions."""
+    fields = (field for field in contents.fields if "decision" in field.section and field.name != "decision_count")
+    # A label says something too, where a field has one of its own.
+    labels = ((field, "" if field.name == field.section else field.name.replace("_", " ") + " ") for field in fields)
+    stated = _decision_titles(contents) or [label + field.value for field, label in labels]
+    return tuple(text for text in stated if _is_decision(_plain_words(text)))
+
+
+def _find_placeholders(case: GateCase) -> Iterator[Defect]:
+    """A field that waits to be filled in; where it is required, the file waits too."""
+    found = {field: mark for field in _all_fields(case.contents) if (mark := _placeholder(field))}
+    required = next((field for field in found if _required(field)), None)
+    if required:
+        name = _required(required)
+        yield Defect(
+            "has_placeholders", f"placeholder leakage detected \u2014 field '{name}' contains {found[required]}"
+        )
+    elif found:
+        field, mark = next(iter(found.items()))
+        yield Defect("has_placeholders", f"Fill in or remove field '{field.name}': it contains {mark}.", rejects=False)
+    elif _blanks(case.contents.values) >= _FEWEST_BLANKS:
+        yield Defect("has_placeholders", "Fill in or remove the blank keys of the metadata.", rejects=False)
+
+
+def _find_fallback_decision(case: GateCase) -> Iterator[Defect]:
+    """A sentence in place of decisions, or a decision in name only."""
+    told = " ".join(_plain_words(field.value) for field in case.contents.fields if "decision" in field.section)
+    stock = next((text for text in _sentences("fallback_decisions") if text in told), "")
+    pseudo = next(
+        (title for title in _decision_titles(case.contents) if _PSEUDO_DECISION.fullmatch(_plain_words(title))), ""
+    )
+    if stock or pseudo:
+        said = f"the file says '{stock}'" if stock else f"'{pseudo}' decides nothing"
+        hint = "write what was decided, or leave the section out"
+        yield Defect(
+            "has_fallback_decision", f"generic decision \u2014 {said}; {hint}", not find_decisions(case.contents)
+        )
+
+
+def _find_narration(case: GateCase) -> Iterator[Defect]:
+    """Narration, tool traces and chat replies, in the title too."""
+    texts = (case.contents.title, case.contents.line("description"), case.contents.body)
+    for text in texts:
+        if found := find_chatter(text, case.phrases):
+            piece = " ".join(text[found[0].start : found[0].end].split())
+            yield Defect("has_contamination", f"{found[0].kind} \u2014 remove '{_short(piece)}' and the like")
+            return
+
+
+def _find_sparse_semantics(case: GateCase) -> Iterator[Defect]:
+    """Nothing to find a session's file by."""
+    if not case.is_session:
+        return
+    telling = _telling(case)
+    if len(telling) < _FEWEST_TRIGGERS:
+        names = f"only {telling[0]!r} tells" if telling else "none tells"
+        yield Defect(
+            "sparse_semantic_fields",
+            f"empty semantic fields \u2014 of 'trigger_phrases' {names} what the file is about; give {_FEWEST_TRIGGERS}",
+        )
+    elif not (case.contents.phrases("topics") or case.contents.phrases("key_topics")):
+        yield Defect("sparse_semantic_fields", "Give the file a topic: 'topics' is empty.", rejects=False)
+
+
+def _find_malformed_field(case: GateCase) -> Iterator[Defect]:
+    """A field whose value cannot be what the field is for."""
+    reason = case.contents.broken or _folder_defect(case.contents)
+    if case.is_session:
+        reason = reason or _blocker_defect(case.contents)
+    if reason:
+        yield Defect("malformed_field", f"malformed field \u2014 {reason}")
+
+
+def _find_generic_title(case: GateCase) -> Iterator[Defect]:
+    """A title that fits any session; bearable where the file tells decisions."""
+    titles = (case.contents.title, next((item.text for item in case.contents.headings if item.level == 1), ""))
+    generic = next((title for title in titles if title and _is_generic_title(title, case.phrases)), None)
+    if generic:
+        rejects = case.is_session and not find_decisions(case.contents)
+        hint = "name what the file is about"
+        yield Defect("generic_title", f"generic title \u2014 '{_short(generic)}' fits any session; {hint}", rejects)
+
+
+def _find_boilerplate(case: GateCase) -> Iterator[Defect]:
+    """A file that says next to nothing of its own, and gives no reason for a decision either."""
+    words = _own_words(case)
+    is_framed = any(heading.section in _words("frame") for heading in case.contents.headings)
+    due = (_FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS) if case.is_session else 1
+    if len(words) < due and not any(map(_REASON.search, find_decisions(case.contents))):
+        count = f"{len(words)} words" if words else "no word"
+        yield Defect("mostly_boilerplate", f"nothing but boilerplate \u2014 the file has {count} of its own")
+
+
+def _find_repeated_decisions(case: GateCase) -> Iterator[Defect]:
+    """The same decisions written down twice."""
+    numbers = Counter(match[1] for item in case.contents.headings if (match := _DECISION.fullmatch(item.text)))
+    repeated = next((number for number, count in numbers.items() if count > 1), None)
+    if repeated:
+        yield Defect("repeated_decisions", f"decisions are recorded twice \u2014 keep one 'Decision {repeated}'")
+
+
+def _find_foreign_references(case: GateCase) -> Iterator[Defect]:
+    """A file that is about another piece of work than the one it is filed under."""
+    folder = case.contents.line("spec_folder")
+    told = [field.value for field in case.contents.fields if field.section not in _words("frame")]
+    named = [ids for text in told if (ids := _WORK_ID.findall(text))]
+    own = sum(any(found in folder for found in ids) for ids in named)
+    others = Counter(found for ids in named if not any(one in folder for one in ids) for found in ids)
+    for foreign, count in others.most_common(1):
+        if folder and count >= _FEWEST_FOREIGN and count > 2 * own:
+            yield Defect("foreign_references", f"foreign content \u2014 filed under '{folder}', but about '{foreign}'")
+
+
+def _find_stale_references(case: GateCase) -> Iterator[Defect]:
+    """A file that rests on temporary files, which are gone when it is read."""
+    paths = [word for field in case.contents.fields for word in field.value.split() if _is_path(word)]
+    temporary = [path for path in paths if _TEMPORARY.match(path.strip("`'\"([{"))]
+    if case.is_session and len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
+        yield Defect("stale_references", f"stale references \u2014 '{temporary[0]}' and others are temporary files")
+
+
+# In the order in which their reasons are given.
+_RULES: tuple[Callable[[GateCase], Iterator[Defect]], ...] = (
+    _find_placeholders,
+    _find_malformed_field,
+    _find_fallback_decision,
+    _find_narration,
+    _find_sparse_semantics,
+    _find_generic_title,
+    _find_boilerplate,
+    _find_repeated_decisions,
+    _find_foreign_references,
+    _find_stale_references,
+)
+
+
+def _is_decision(text: str) -> bool:
+    if len(text.split()) < _DECISION_WORDS or _NO_DECISION.match(text):
+        return False
+    is_stock = text in _sentences("stock") or any(stock in text for stock in _sentences("fallback_decisions"))
+    return not is_stock and not _PSEUDO_DECISION.fullmatch(text)
+
+
+def _decision_titles(contents: FileContents) -> list[str]:
+    return [match[2] for heading in contents.headings if (match := _DECISION.fullmatch(heading.text))]
+
+
+def _all_fields(contents: FileContents) -> Iterator[Field]:
+    """The fields of the body, and the values of the front matter as fields."""
+    for key, value in contents.values.items():
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, str):
+                yield Field("", key, item)
+    yield from contents.fields
+
+
+def _placeholder(field: Field) -> str:
+    """What stands in the field until it is filled in; a text may speak of placeholders, and so may a long value."""
+    told = _MENTION.sub("", field.value).strip("* _\t")
+    if _TO_COME.fullmatch(told):
+        return told
+    if _plain_words(told) == _sentences("default_description")[0]:
+        return f"the template's '{told}'"
+    meant = (mark[0] for mark in _PLACEHOLDER.finditer(told) if not _is_spoken_of(told, mark))
+    if _required(field) or _PLACEHOLDER.sub("", told).count(" ") <= _FILLING_SPACES:
+        return next(meant, "")
+    return ""
+
+
+def _is_spoken_of(told: str, mark: re.Match[str]) -> bool:
+    before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
+    return bool(_SPEAKS_BEFORE.search(before) or _SPEAKS_AFTER.match(after))
+
+
+def _required(field: Field) -> str:
+    """The name under which the field is required, nothing where it is not."""
+    return next((name for name in (field.section, field.name) if name.removesuffix("s") in _words("required")), "")
+
+
+def _blanks(values: Mapping[str, object]) -> int:
+    nested = (_blanks(value) for value in values.values() if isinstance(value, Mapping))
+    return sum(value is None for value in values.values()) + sum(nested)
+
+
+def _telling(case: GateCase) -> list[str]:
+    """The trigger phrases with a word that comes neither from the folder, nor from chatter, nor from every session."""
+    body = case.contents.body
+    chatter = (body[piece.start : piece.end] for piece in find_chatter(body, case.phrases))
+    noise = {word for text in (case.contents.line("spec_folder"), *chatter) for word in _plain_words(text).split()}
+    noise |= _words("generic_words")
+    return [
+        phrase
+        for phrase in case.contents.phrases("trigger_phrases")
+        if "/" not in phrase
+        and _plain_words(phrase) not in _sentences("default_triggers")
+        and any(_is_telling(word) for word in _plain_words(phrase).split() if word not in noise)
+    ]
+
+
+def _is_telling(word: str) -> bool:
+    return not word.isdigit() and (len(word) > 2 or not word.isascii())
+
+
+def _folder_defect(contents: FileContents) -> str:
+    folder = contents.line("spec_folder").strip("/")
+    stated = next((field.value.strip("/`* ") for field in contents.fields if field.name == "spec_folder"), folder)
+    if folder and not _FOLDER.fullmatch(folder):
+        return f"'spec_folder' is no folder of the project: '{_short(folder)}'"
+    if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
+        return f"'spec_folder' is '{_short(folder)}', but the summary says '{_short(stated)}'"
+    return ""
+
+
+def _blocker_defect(contents: FileContents) -> str:
+    blocker = next((field.value for field in contents.fields if field.name in ("blocker", "blockers")), "")
+    if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
+        return ""
+    if blocker.count("`") % 2 or (blocker[:1].islower() and not _OBSTACLE.search(blocker)):
+        return f"'blockers' is a fragment: '{_short(blocker)}'"
+    others = (field.value for field in contents.fields if field.name not in ("blocker", "blockers"))
+    is_copied = not _OBSTACLE.search(blocker) and any(blocker[:_COPIED] in value for value in others)
+    if (_DONE.match(blocker) and not _OBSTACLE.match(blocker)) or is_copied:
+        return f"'blockers' names nothing that blocks: '{_short(blocker)}'"
+    return ""
+
+
+def _is_generic_title(title: str, phrases: Sequence[str] | None) -> bool:
+    words = [word for word in _plain_words(title).split() if not word.isdigit()]
+    if words and all(word in _words("generic_title_words") for word in words):
+        return True
+    return bool(_SESSION_TITLE.fullmatch(title) or find_chatter(title, phrases))
+
+
+def _own_words(case: GateCase) -> set[str]:
+    """The words a file does not owe to a template or to the names of its files."""
+    if not case.is_session:
+        return set(_ANY.findall(case.contents.body))
+    told = [(field.section, field.value) for field in case.contents.fields]
+    told += ((item.section, item.text) for item in case.contents.headings if item.level > _SECTION_LEVEL)
+    own = (text for section, text in told if section not in _words("frame"))
+    said = (word for text in own if _is_statement(_plain_words(text)) for word in text.split() if not _is_path(word))
+    return {part for word in said for part in _LETTERS.findall(word.lower())}
+
+
+def _is_path(word: str) -> bool:
+    return "/" in word or "\\" in word
+
+
+def _is_statement(text: str) -> bool:
+    """Whether a plain text says something: a word or two is a status or a name, and templates write the rest."""
+    if text in _sentences("stock") or text.startswith(_sentences("stock_starts")):
+        return False
+    return text.count(" ") >= _STATEMENT_SPACES or not text.isascii()
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "\u2026"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-from scrimshaw.ingest.contamination import clean
+from scrimshaw.ingest.chatter import remove_chatter
 from scrimshaw.ingest.shell import parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.cues import PATTERNS, WORDS
@@ -398,7 +398,7 @@ def _announced_step(events: Sequence[RecordedEvent]) -> Statement | None:
     step = _OPEN["lead_in"].sub("", last).rstrip(" .:")
     if not _OPEN["intent"].search(last) or not last.rstrip(" .:").endswith(step) or step == last.rstrip(" .:"):
         return None
-    fits = len(step.split()) > 1 and len(step) <= _LONGEST_STEP and clean(step).text.strip() == step
+    fits = len(step.split()) > 1 and len(step) <= _LONGEST_STEP and remove_chatter(step).text.strip() == step
     return Statement(text=step, event=answers[-1].number) if fits and not _is_carried_out(events, step) else None
 
 

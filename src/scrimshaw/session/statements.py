@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from scrimshaw.ingest.contamination import clean
+from scrimshaw.ingest.chatter import remove_chatter
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.session.cues import PATTERNS
 
@@ -62,7 +62,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     for event in events:
         by = _speaker(event)
         turn += by == USER and event.kind == EventKind.PROMPT
-        text = clean(_CUT.join(prose_parts(event))).text if by else ""
+        text = remove_chatter(_CUT.join(prose_parts(event))).text if by else ""
         repeats = event.kind == EventKind.STOP and flatten(event.text) in answers
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))

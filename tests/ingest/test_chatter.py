@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.contamination import DEFAULT, Cleaned, clean, find
+from scrimshaw.ingest.chatter import Cleaned, default_phrases, find_chatter, remove_chatter
 from scrimshaw.ingest.prose import blocks, lines, sentences
 
 FACT = "The reset bug is in SQLite 3.45."
@@ -87,48 +87,48 @@ UNTOUCHED = [
 
 @pytest.mark.parametrize("sentence", CHATTER)
 def test_chatter_goes_and_the_fact_beside_it_stays(sentence: str) -> None:
-    assert clean(f"{sentence} {FACT}") == Cleaned(FACT, (sentence,))
-    assert clean(f"{FACT} {sentence}").text == FACT
-    assert clean(f"{FACT}\n\n- {sentence}\n- kept\n").text == f"{FACT}\n\n- kept\n"
+    assert remove_chatter(f"{sentence} {FACT}") == Cleaned(FACT, (sentence,))
+    assert remove_chatter(f"{FACT} {sentence}").text == FACT
+    assert remove_chatter(f"{FACT}\n\n- {sentence}\n- kept\n").text == f"{FACT}\n\n- kept\n"
 
 
 @pytest.mark.parametrize("sentence", INFORMATION)
 def test_what_carries_information_stays(sentence: str) -> None:
-    assert clean(sentence).text == sentence
-    assert not find(sentence)
+    assert remove_chatter(sentence).text == sentence
+    assert not find_chatter(sentence)
 
 
 @pytest.mark.parametrize("trace", TRACES)
 def test_traces_go_with_their_lines(trace: str) -> None:
-    found = clean(f"{FACT}\n\n{trace}\n\n- kept")
+    found = remove_chatter(f"{FACT}\n\n{trace}\n\n- kept")
     assert found.text == f"{FACT}\n\n\n- kept"
-    assert {piece.kind for piece in find(trace)} == {"tool trace"}
+    assert {piece.kind for piece in find_chatter(trace)} == {"tool trace"}
 
 
 @pytest.mark.parametrize("text", UNTOUCHED)
 def test_headings_code_comments_and_quotations_are_not_touched(text: str) -> None:
-    assert clean(text).text == text
+    assert remove_chatter(text).text == text
 
 
 def test_a_sentence_over_several_lines_goes_whole() -> None:
     text = "It fails on macOS. Let me check\nwhat the loader does\nthere. It works on Linux."
-    assert clean(text).text == "It fails on macOS. It works on Linux."
+    assert remove_chatter(text).text == "It fails on macOS. It works on Linux."
 
 
 def test_a_label_goes_with_what_it_labels() -> None:
-    assert clean("**Summary:** Let me look.\n**Recent:** Let me look. Fixed the port.\n").text == (
+    assert remove_chatter("**Summary:** Let me look.\n**Recent:** Let me look. Fixed the port.\n").text == (
         "**Recent:** Fixed the port.\n"
     )
 
 
 def test_a_table_keeps_its_shape() -> None:
     row = "| Last | Tests pass. Let me compile the results. |\n| Next | Let me check. |"
-    assert clean(row).text == "| Last | Tests pass. |\n| Next |  |"
+    assert remove_chatter(row).text == "| Last | Tests pass. |\n| Next |  |"
 
 
 def test_kinds_and_places_are_told() -> None:
     text = "Perfect! Let me check.\nTool: read\n"
-    assert [(piece.kind, text[piece.start : piece.end].strip()) for piece in find(text)] == [
+    assert [(piece.kind, text[piece.start : piece.end].strip()) for piece in find_chatter(text)] == [
         ("chat reply", "Perfect!"),
         ("narration", "Let me check."),
         ("tool trace", "Tool: read"),
@@ -136,13 +136,13 @@ def test_kinds_and_places_are_told() -> None:
 
 
 def test_a_users_phrase_is_plain_text_and_begins_a_sentence() -> None:
-    phrases = (*DEFAULT, "As your (.*) assistant", "Beep")
-    assert clean("As your (.*) assistant, I care. Beep boop. It beeps.", phrases).text == "It beeps."
-    assert clean("As your coding assistant, I care.", phrases).text == "As your coding assistant, I care."
+    phrases = (*default_phrases(), "As your (.*) assistant", "Beep")
+    assert remove_chatter("As your (.*) assistant, I care. Beep boop. It beeps.", phrases).text == "It beeps."
+    assert remove_chatter("As your coding assistant, I care.", phrases).text == "As your coding assistant, I care."
 
 
 def test_no_phrases_leave_narration_alone() -> None:
-    assert clean("Let me check.", ()).text == "Let me check."
+    assert remove_chatter("Let me check.", ()).text == "Let me check."
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_no_phrases_leave_narration_alone() -> None:
 def test_the_time_grows_with_the_text_and_no_faster(piece: str) -> None:
     text = piece * (400_000 // len(piece))
     start = time.thread_time()
-    clean(text)
+    remove_chatter(text)
     assert time.thread_time() - start < 30  # quadratic would be minutes
 
 
@@ -203,17 +203,17 @@ TEXTS = st.lists(st.tuples(PIECES, st.sampled_from([" ", "\n", "\n\n", "", "\r\n
 
 @given(TEXTS)
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
-    once = clean(text)
-    assert clean(once.text).text == once.text
-    assert not find(once.text)
+    once = remove_chatter(text)
+    assert remove_chatter(once.text).text == once.text
+    assert not find_chatter(once.text)
 
 
 @given(TEXTS)
 def test_what_stays_is_whole_sentences_in_their_order(text: str) -> None:
     prose = (block for block in blocks(text) if not block.is_trace)
     whole = [text[start:end] for block in prose for start, end in sentences(text, block.start, block.end)]
-    gone = [text[piece.start : piece.end] for piece in find(text)]
-    rest = "".join(clean(text).text.split())
+    gone = [text[piece.start : piece.end] for piece in find_chatter(text)]
+    rest = "".join(remove_chatter(text).text.split())
     for sentence in whole:
         if sentence not in gone and re.search(r"[^\W_]", sentence):
             squeezed = "".join(sentence.split())
@@ -224,7 +224,7 @@ def test_what_stays_is_whole_sentences_in_their_order(text: str) -> None:
 @given(TEXTS, st.text(max_size=40).filter(lambda code: "`" not in code))
 def test_fenced_code_stays_to_the_byte(text: str, code: str) -> None:
     fence = f"````\n{code}\n````"
-    assert fence in clean(f"{fence}\n{text}").text
+    assert fence in remove_chatter(f"{fence}\n{text}").text
 
 
 @given(TEXTS)
@@ -237,4 +237,4 @@ def test_lines_and_sentences_leave_no_gaps(text: str) -> None:
 
 @given(st.lists(st.sampled_from(CHATTER), min_size=1, max_size=5))
 def test_of_chatter_alone_nothing_stays(spoken: list[str]) -> None:
-    assert not re.search(r"\w", clean(" ".join(spoken)).text)
+    assert not re.search(r"\w", remove_chatter(" ".join(spoken)).text)
