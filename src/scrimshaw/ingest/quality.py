@@ -341,7 +341,8 @@ def _find_sparse_semantics(case: GateCase) -> Iterator[Defect]:
         names = f"only {telling[0]!r} tells" if telling else "none tells"
         yield Defect(
             "sparse_semantic_fields",
-            f"empty semantic fields \u2014 of 'trigger_phrases' {names} what the file is about; give {_FEWEST_TRIGGERS}",
+            "empty semantic fields \u2014 of 'trigger_phrases' "
+            f"{names} what the file is about; give {_FEWEST_TRIGGERS}",
         )
     elif not (case.contents.phrases("topics") or case.contents.phrases("key_topics")):
         yield Defect("sparse_semantic_fields", "Give the file a topic: 'topics' is empty.", rejects=False)
