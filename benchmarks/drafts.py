@@ -19,7 +19,6 @@ from msgspec import Struct
 
 from benchmarks.recordings import Recording, console, cut, mini_swe, recorded, swe_agent
 from scrimshaw.app.clients.claude import CLIENT
-from scrimshaw.ingest.contamination import clean
 from scrimshaw.ingest.chatter import remove_chatter
 from scrimshaw.ingest.memory_file import NewMemory, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import judge

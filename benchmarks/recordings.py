@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.hooks.record import LONGEST_ANSWER, MOST_ANSWERS
 from scrimshaw.ingest.events import Event, add_call_id, make_answers, make_observation
-from scrimshaw.ingest.rules import default_rules
+from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.ingest.transcripts import Transcript
 from scrimshaw.models import EventKind, Item, Observation, RecordedEvent, Session

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from scrimshaw.ingest.documents import text_hash
-from scrimshaw.ingest.phrases import head
+from scrimshaw.ingest.comparison import find_head, hash_normalised_text
 from scrimshaw.models import Chunk, Document, Edge, EventKind, Job, Observation, Phrase, Redacted, SourceFile
 from scrimshaw.storage.ports import Admission, Journal, Sessions
 
@@ -42,7 +41,7 @@ def document(memory_id: str, *pieces: str, file: SourceFile | None = None, **fie
     body = "".join(pieces)
     defaults: dict[str, Any] = {
         "content_hash": digest(body),
-        "text_hash": text_hash(body),
+        "text_hash": hash_normalised_text(body),
         "title": memory_id.rpartition("/")[2],
         "body": Redacted(text=body),
         "chunks": tuple(_chunks(pieces)),
@@ -65,7 +64,7 @@ def report(sessions: Sessions, session: str, *, context_used: float | None = Non
 
 def phrase(text: str, *, is_title: bool = False) -> Phrase:
     """A phrase as the parser gives it."""
-    return Phrase(text=text, head=head(text), is_title=is_title)
+    return Phrase(text=text, head=find_head(text), is_title=is_title)
 
 
 def edge(source: str, target: str, relation: str = "supports", **fields: Any) -> Edge:

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.ingest.extract import Extraction
+from scrimshaw.ingest.extraction import Extraction
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw_lab.metrics import share
 

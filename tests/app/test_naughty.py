@@ -20,7 +20,7 @@ from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, read, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.ingest.documents import text_hash
+from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.redact import redact
 
 STRINGS: list[str] = json.loads((Path(__file__).parents[1] / "data/naughty_strings.json").read_text(encoding="utf-8"))
@@ -104,7 +104,7 @@ def test_a_text_that_is_stored_comes_back_exactly(engine: Engine) -> None:
         assert found.body == redact(content).text, text
         title = " ".join(redact(text[:300]).text.split())
         assert not title or " ".join(engine.memory(saved.id).title.split()) == title, text
-        assert saved.id in engine.index.find_ids(text_hash=text_hash(found.body)), text
+        assert saved.id in engine.index.find_ids(text_hash=hash_normalised_text(found.body)), text
 
 
 def test_labels_that_are_stored_come_back_exactly(engine: Engine) -> None:

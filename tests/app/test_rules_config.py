@@ -10,7 +10,7 @@ from scrimshaw.app.cli.main import main
 from scrimshaw.app.rules import check_rules, read_rules, usable_rules
 from scrimshaw.config import Settings, load
 from scrimshaw.errors import ConfigError
-from scrimshaw.ingest.rules import default_rules, order_rules
+from scrimshaw.ingest.extraction import default_rules, order_rules
 
 DEPLOY = """
 [[rules]]

@@ -26,15 +26,20 @@ from scrimshaw.engine import open_engine, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest import chatter, instructions
-from scrimshaw.ingest.documents import build_document
-from scrimshaw.ingest.extract import extract
+from scrimshaw.ingest.extraction import default_rules, extract
 from scrimshaw.ingest.front_matter import find_spelling
-from scrimshaw.ingest.memory_file import MemoryFile, add_relation, edit_memory_file, parse_memory_file, remove_relation
+from scrimshaw.ingest.memory_file import (
+    MemoryFile,
+    add_relation,
+    build_document,
+    edit_memory_file,
+    parse_memory_file,
+    remove_relation,
+)
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import references, rewritten
 from scrimshaw.ingest.rule_checks import find_problems
-from scrimshaw.ingest.rules import default_rules
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.models import Relation
 from scrimshaw.search.tokens import count_tokens

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.chunks import CHUNK_CHARS, chunk
+from scrimshaw.ingest.markdown import CHUNK_CHARS, split_chunks
 from scrimshaw.models import Chunk, Heading
 
 _LINE = re.compile(r"^(#{1,6}) +(.+)$", re.MULTILINE)
@@ -20,7 +20,7 @@ def headings(body: str) -> list[Heading]:
 
 
 def cut(title: str, body: str, size: int = CHUNK_CHARS) -> tuple[list[Chunk], list[str]]:
-    chunks = list(chunk(title, body, headings(body), size=size))
+    chunks = list(split_chunks(title, body, headings(body), size=size))
     return chunks, [body[each.start : each.end] for each in chunks]
 
 
@@ -33,7 +33,7 @@ def test_a_small_memory_is_one_chunk() -> None:
 
 @pytest.mark.parametrize(("title", "context"), [("Bare", "Bare\n"), ("", "")])
 def test_an_empty_body_still_has_a_chunk(title: str, context: str) -> None:
-    assert chunk(title, "") == (Chunk(ordinal=0, anchor="", heading="", start=0, end=0, context=context),)
+    assert split_chunks(title, "") == (Chunk(ordinal=0, anchor="", heading="", start=0, end=0, context=context),)
 
 
 def test_sections_are_cut_apart_and_know_their_path() -> None:
@@ -79,7 +79,7 @@ def test_where_a_long_text_is_cut(body: str, texts: list[str]) -> None:
 
 def test_headings_are_taken_as_given() -> None:
     body = "```\n# not a heading\n```\n" + "text " * 10
-    assert {each.anchor for each in chunk("T", body, (), size=30)} == {""}
+    assert {each.anchor for each in split_chunks("T", body, (), size=30)} == {""}
 
 
 def test_blank_text_makes_no_chunk_of_its_own() -> None:
@@ -91,7 +91,7 @@ def test_blank_text_makes_no_chunk_of_its_own() -> None:
 @pytest.mark.parametrize("size", [0, -1])
 def test_a_size_must_be_positive(size: int) -> None:
     with pytest.raises(ValueError, match="positive"):
-        chunk("T", "x", size=size)
+        split_chunks("T", "x", size=size)
 
 
 _blocks = st.lists(
@@ -114,7 +114,7 @@ def test_chunks_cover_the_body_in_order(title: str, blocks: list[str], size: int
 def test_each_chunk_lies_under_its_heading(blocks: list[str], size: int) -> None:
     body = "".join(blocks)
     found = headings(body)
-    for each in chunk("T", body, found, size=size):
+    for each in split_chunks("T", body, found, size=size):
         above = [heading for heading in found if heading.start < each.end]
         assert each.heading in ("", *(heading.text for heading in above))
         assert each.context.startswith("T")

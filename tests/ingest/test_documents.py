@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.documents import build_document, text_hash
-from scrimshaw.ingest.memory_file import NewMemory, parse_memory_file, render_memory_file
+from scrimshaw.ingest.comparison import hash_normalised_text
+from scrimshaw.ingest.memory_file import NewMemory, build_document, parse_memory_file, render_memory_file
 from scrimshaw.models import (
     Document,
     Edge,
@@ -77,7 +77,7 @@ def test_every_key_of_the_format_is_read() -> None:
     assert found.body.text == "Plain *text*.\n"
     assert found.tokens == len(found.body.text)
     assert found.content_hash == content_hash(EXAMPLE.encode())
-    assert found.text_hash == text_hash("plain  *TEXT*.")
+    assert found.text_hash == hash_normalised_text("plain  *TEXT*.")
     assert {(e.relation, e.target, e.strength, e.evidence) for e in found.edges} == {
         ("supersedes", "storage/stdlib-sqlite", 1.0, ""),
         ("supports", "storage/wal", 0.8, "bench 3"),
@@ -329,4 +329,4 @@ def test_no_title_can_break_a_file(title: str) -> None:
     ],
 )
 def test_text_hash_ignores_case_space_and_composition(one: str, other: str, same: bool) -> None:
-    assert (text_hash(one) == text_hash(other)) is same
+    assert (hash_normalised_text(one) == hash_normalised_text(other)) is same

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrimshaw.ingest.events import Event, make_observation, redact_call
-from scrimshaw.ingest.rules import default_rules
+from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import EventKind
 
 HOME = "/home/ann/shop"

@@ -9,8 +9,8 @@ import re2
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scrimshaw.ingest.extraction import compile_pattern
 from scrimshaw.ingest.rule_checks import find_danger
-from scrimshaw.ingest.rules import compile_pattern
 
 CATASTROPHIC = [
     "(a+)+$",

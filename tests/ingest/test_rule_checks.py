@@ -5,8 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from scrimshaw.ingest.extraction import Rule, default_rules, join_rules, order_rules
 from scrimshaw.ingest.rule_checks import find_problems
-from scrimshaw.ingest.rules import Rule, default_rules, join_rules, order_rules
 
 
 def rule(id: str, **fields: object) -> Rule:

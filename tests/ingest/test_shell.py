@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.shell import parse_command
+from scrimshaw.ingest.tool_calls import parse_command
 
 INTENTS = [
     ("cat docs/spec.md", "Read", "docs/spec.md"),

@@ -10,7 +10,7 @@ from itertools import product
 
 from scrimshaw.engine import Engine
 from scrimshaw.ingest.events import Event, make_observation
-from scrimshaw.ingest.rules import default_rules, order_rules
+from scrimshaw.ingest.extraction import default_rules, order_rules
 from scrimshaw.models import EventKind, Observation
 from scrimshaw.session import working_memory
 from scrimshaw_lab.targets import EXTRACTION_PRECISION, EXTRACTION_RECALL

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.phrases import head, heads, normalise
+from scrimshaw.ingest.comparison import find_head, find_heads, normalise_text
 from scrimshaw.search.tokens import find_phrases
 
 WORD = re.compile(r"\w+")
 
 
 class Table:
-    """Phrases by their heads, as an index keeps them."""
+    """Phrases by their find_heads, as an index keeps them."""
 
     def __init__(self, phrases: list[tuple[str, str]]) -> None:
         self._by_head: dict[str, list[tuple[str, str]]] = {}
         for phrase, memory_id in phrases:
-            self._by_head.setdefault(head(phrase), []).append((phrase, memory_id))
+            self._by_head.setdefault(find_head(phrase), []).append((phrase, memory_id))
 
     def match(self, text: str) -> dict[str, list[str]]:
-        return find_phrases(text, (each for name in heads(text) for each in self._by_head.get(name, ())))
+        return find_phrases(text, (each for name in find_heads(text) for each in self._by_head.get(name, ())))
 
 
 def matched(phrase: str, text: str) -> bool:
@@ -74,9 +74,9 @@ def test_all_memories_and_phrases_are_told_longest_first() -> None:
 def naive(phrases: list[tuple[str, str]], text: str) -> dict[str, set[str]]:
     """Every phrase against the whole text: word for word."""
     found: dict[str, set[str]] = {}
-    padded = f" {' '.join(WORD.findall(normalise(text)))} "
+    padded = f" {' '.join(WORD.findall(normalise_text(text)))} "
     for phrase, memory_id in phrases:
-        words = WORD.findall(normalise(phrase))
+        words = WORD.findall(normalise_text(phrase))
         if len("".join(words)) >= 2 and f" {' '.join(words)} " in padded:
             found.setdefault(memory_id, set()).add(phrase)
     return found
@@ -101,7 +101,7 @@ def test_any_text_and_phrase_can_be_compared(phrase: str, text: str) -> None:
 
 @given(st.text(alphabet="東京都データ", min_size=2, max_size=6), st.text(alphabet="東京都データ ", max_size=30))
 def test_a_script_without_spaces_is_found_anywhere(phrase: str, text: str) -> None:
-    assert matched(phrase, text) is (phrase in normalise(text))
+    assert matched(phrase, text) is (phrase in normalise_text(text))
 
 
 def test_ten_thousand_phrases_are_matched_correctly_and_at_once() -> None:

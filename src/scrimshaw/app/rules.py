@@ -6,8 +6,8 @@ import msgspec
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError
+from scrimshaw.ingest.extraction import Rule, default_rules, join_rules, order_rules
 from scrimshaw.ingest.rule_checks import RuleProblem, find_pattern_problem, find_problems
-from scrimshaw.ingest.rules import Rule, default_rules, join_rules, order_rules
 
 
 def check_rules(settings: Settings) -> tuple[tuple[Rule, ...], list[RuleProblem]]:

@@ -14,8 +14,7 @@ import msgspec
 from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
-from scrimshaw.ingest.documents import build_document
-from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
+from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile, Tier
 from scrimshaw.search.embedders import Embedder, open_embedder

@@ -23,7 +23,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import EMBED, vectors_ready
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
-from scrimshaw.ingest.phrases import head
+from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
 from scrimshaw.search.candidates import vectors_pending
@@ -273,7 +273,7 @@ def _is_under_way(engine: Engine, kind: str) -> bool:
 
 def _check_triggers(engine: Engine) -> Result:
     for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
-        for phrase in filter(head, memory.triggers):
+        for phrase in filter(find_head, memory.triggers):
             if memory.id in engine.searcher.match_phrases(phrase):
                 return on(f"a phrase of {memory.id} brings it")
             return off(f"a phrase of {memory.id} does not bring it")

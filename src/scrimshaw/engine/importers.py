@@ -22,13 +22,13 @@ from scrimshaw.engine.memory_ids import slug
 from scrimshaw.engine.trust import notice
 from scrimshaw.engine.write import NewText, Saved, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
-from scrimshaw.ingest.documents import text_hash
+from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, hash_text, make_answers, make_observation
+from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.front_matter import parse_time
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.other_memories import OtherMemory, first_heading, parse_graph, parse_guidance, parse_note
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.rules import Rule
 from scrimshaw.ingest.transcripts import StoredSession, Transcript
 from scrimshaw.models import (
     ArtifactClass,
@@ -293,7 +293,7 @@ def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[Impor
             continue
         file = parse_memory_file(text, deleted.path)
         body = text if file.problem else file.body
-        if same := engine.index.find_ids(text_hash=text_hash(redact(body).text)):
+        if same := engine.index.find_ids(text_hash=hash_normalised_text(redact(body).text)):
             yield ImportResult(source="decisions", place=place, status="unchanged", memories=(same[0],))
         else:
             records.append((origin, _decision_memory(deleted, body)))
@@ -408,7 +408,7 @@ def _update_import(
 ) -> ImportResult:
     """Bring an earlier import up to date; a change made here since then is never written over."""
     memory = engine.memory(earlier)
-    if memory.id in engine.index.find_ids(text_hash=text_hash(redact(new.content).text)):
+    if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
         return result(status="unchanged", memories=(memory.id,))
     last = engine.journal.history(memory.id, 1)
     if not last or (last[0]["actor"], last[0]["new_hash"]) != (new.origin, memory.content_hash):

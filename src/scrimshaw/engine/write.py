@@ -27,7 +27,7 @@ from scrimshaw.engine.quality import judged, judged_again, quality_of
 from scrimshaw.engine.similar import Similar, similar_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, reworded, vouched
 from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, StorageFailure
-from scrimshaw.ingest.documents import text_hash
+from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.memory_file import (
     MemoryFile,
     NewMemory,
@@ -156,7 +156,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
 
 def _same(engine: Engine, content: Redacted) -> Memory | None:
     """A memory that says this already, in a file that still stands as it was read."""
-    found = engine.index.get(engine.index.find_ids(text_hash=text_hash(content.text)))
+    found = engine.index.get(engine.index.find_ids(text_hash=hash_normalised_text(content.text)))
     return next((memory for memory in found.values() if _is_as_read(memory)), None)
 
 

@@ -8,9 +8,8 @@ from typing import Any
 
 from msgspec import Struct, structs
 
-from scrimshaw.ingest.extract import extract
+from scrimshaw.ingest.extraction import Rule, extract
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
-from scrimshaw.ingest.rules import Rule
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
 

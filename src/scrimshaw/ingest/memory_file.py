@@ -7,7 +7,7 @@ planned on the YAML that was parsed first, so editing a file, even several times
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -17,6 +17,7 @@ from msgspec import Struct
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
 from scrimshaw.ingest.front_matter import (
     LONGEST,
     SPELLINGS,
@@ -28,9 +29,39 @@ from scrimshaw.ingest.front_matter import (
     format_entry,
     format_inline,
     format_items,
+    limit_tier,
+    parse_phrases,
+    parse_provenance,
+    parse_quality,
+    parse_tier,
+    parse_time,
+    parse_title,
+    parse_type,
 )
-from scrimshaw.ingest.markdown import format_relation, parse_reference, parse_strength
-from scrimshaw.models import Edge, MemoryType, Provenance, Quality, Relation, Tier, content_hash
+from scrimshaw.ingest.markdown import (
+    format_relation,
+    parse_headings,
+    parse_links,
+    parse_page,
+    parse_reference,
+    parse_relations,
+    parse_strength,
+    split_chunks,
+)
+from scrimshaw.models import (
+    Document,
+    Edge,
+    Heading,
+    MemoryType,
+    Phrase,
+    Provenance,
+    Quality,
+    Redacted,
+    Relation,
+    SourceFile,
+    Tier,
+    content_hash,
+)
 
 BOM = "\ufeff"
 _OPENING = re.compile(r"---[ \t]*\r?\n")
@@ -403,3 +434,68 @@ def _inline_span(yaml: str, place: _Place) -> tuple[int, int] | None:
 
 def _is_block(node: CollectionNode, key: ScalarNode) -> bool:
     return not node.flow_style and node.start_mark.line > key.end_mark.line
+
+
+# The document that the index stores
+
+
+def build_document(
+    source: SourceFile, file: MemoryFile, redact: Callable[[str], Redacted], *, count_tokens: Callable[[str], int]
+) -> Document:
+    """The document that a file holds; all its text has passed `redact`.
+
+    Headings, chunks and offsets index `Document.body.text`, `text_hash` is that of the same text.
+    Raises UnreadableFile for broken front matter. The size limit is the caller's.
+    """
+
+    def clean(text: str) -> str:
+        return redact(text).text if text else ""
+
+    file.raise_problem()
+    values, body = file.values, redact(file.body)
+    page = parse_page(body.text)
+    found = parse_headings(body.text, page)
+    title = parse_title(values, clean) or _first_title(found) or clean(_words(source.memory_id))
+    triggers = parse_phrases(values, "trigger_phrases", clean)
+    provenance = parse_provenance(values, clean, source.trust)
+    return Document(
+        file=source,
+        content_hash=file.content_hash,
+        text_hash=hash_normalised_text(body.text),
+        title=title,
+        body=body,
+        type=parse_type(values),
+        tier=limit_tier(parse_tier(values), provenance.trust),
+        triggers=triggers,
+        topics=parse_phrases(values, "topics", clean),
+        headings=found,
+        chunks=split_chunks(title, body.text, found),
+        edges=parse_relations(values, source.memory_id, clean) + parse_links(page, source.memory_id),
+        provenance=provenance,
+        quality=parse_quality(values, clean),
+        created=parse_time(values.get("created")),
+        updated=parse_time(values.get("updated")),
+        tokens=count_tokens(body.text),
+        label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
+        phrases=_phrases(title, triggers),
+        sketch=compute_minhash(body.text),
+    )
+
+
+def _phrases(title: str, triggers: tuple[str, ...]) -> tuple[Phrase, ...]:
+    """The named phrases, and the title where it has at least two words: a single one stands everywhere."""
+    named = tuple(Phrase(text=phrase, head=find_head(phrase)) for phrase in triggers if find_head(phrase))
+    return (
+        (*named, Phrase(text=title, head=find_head(title), is_title=True))
+        if len(title.split()) > 1 and find_head(title)
+        else named
+    )
+
+
+def _first_title(found: tuple[Heading, ...]) -> str:
+    return next((heading.text for heading in found if heading.level == 1 and heading.text), "")
+
+
+def _words(memory_id: str) -> str:
+    stem = memory_id.rpartition("/")[2]
+    return " ".join(stem.replace("-", " ").replace("_", " ").split()) or stem

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from scrimshaw.ingest.rules import Rule, compile_pattern, order_rules
+from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 
 
 class RuleProblem(Struct, frozen=True, kw_only=True):

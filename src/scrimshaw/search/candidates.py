@@ -12,7 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import ForgettingSettings
-from scrimshaw.ingest.phrases import heads
+from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Relation, Retention
 from scrimshaw.search import decay
 from scrimshaw.search.degradation import Degradations, Part
@@ -122,7 +122,7 @@ class CandidateFinder:
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
-        return find_phrases(text, self._index.phrases(heads(text), titles=titles))
+        return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
 
     def _match_triggers(self, phrases: Mapping[str, Sequence[str]], filters: Filters, length: int) -> list[Match]:
         """Memories whose phrases occur in the query; the score is the share of the query that they cover."""

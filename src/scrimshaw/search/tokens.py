@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scrimshaw.ingest.phrases import normalise, spaced, stands_in
+from scrimshaw.ingest.comparison import contains_phrase, normalise_text, space_words
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
@@ -64,11 +64,11 @@ def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
 
 def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Of (phrase, memory id) pairs those whose phrase occurs whole in the text: id -> its phrases, longest first."""
-    text = normalise(text)
-    words = spaced(text)
+    text = normalise_text(text)
+    words = space_words(text)
     found: dict[str, set[str]] = {}
     for phrase, memory_id in phrases:
-        if stands_in(phrase, words, text):
+        if contains_phrase(phrase, words, text):
             found.setdefault(memory_id, set()).add(phrase)
     return {memory_id: sorted(own, key=lambda phrase: (-len(phrase), phrase)) for memory_id, own in found.items()}
 

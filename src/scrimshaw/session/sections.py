@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 
 from scrimshaw.ingest.chatter import remove_chatter
-from scrimshaw.ingest.shell import parse_command
+from scrimshaw.ingest.tool_calls import parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.cues import PATTERNS, WORDS
 from scrimshaw.session.keywords import count_subjects

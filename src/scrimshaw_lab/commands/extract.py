@@ -14,8 +14,7 @@ from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note, percent, show, show_json
 from scrimshaw.app.rules import check_rules
-from scrimshaw.ingest.extract import extract
-from scrimshaw.ingest.rules import Rule
+from scrimshaw.ingest.extraction import Rule, extract
 from scrimshaw_lab.commands import calibration
 from scrimshaw_lab.extraction import ExtractionReport, ExtractionScore, LabelledCall, evaluate_extraction
 from scrimshaw_lab.labelled import labelled_calls

@@ -29,8 +29,7 @@ from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, make_observation, redact_call, redacted_classes
-from scrimshaw.ingest.extract import winner
-from scrimshaw.ingest.rules import Rule
+from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState, NewItem
 from scrimshaw.storage.sync import SyncReport
@@ -228,7 +227,7 @@ def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> Ev
     if event.kind != EventKind.TOOL:
         return explanation
     call = redact_call(event)
-    activity, rule = describe_call(call), winner(call, rules)
+    activity, rule = describe_call(call), find_rule(call, rules)
     return msgspec.structs.replace(
         explanation,
         tool=event.tool_name,

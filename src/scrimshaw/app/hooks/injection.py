@@ -12,8 +12,8 @@ from msgspec.structs import replace
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, bound_tokens, fence_list, fence_state, is_withheld
 from scrimshaw.config import Settings
+from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.phrases import heads
 from scrimshaw.models import EventKind, Filters, Injected, Memory, Session
 from scrimshaw.search import lineage
 from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
@@ -113,7 +113,7 @@ def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: S
 
 def _certain_chunks(index: Index, prompt: str, words: Sequence[str], filters: Filters) -> dict[str, int]:
     """Memory ids with the chunk to show: those by phrase, longest phrase first, then those by words."""
-    phrases: Mapping[str, Sequence[str]] = find_phrases(prompt, index.phrases(heads(prompt), titles=True))
+    phrases: Mapping[str, Sequence[str]] = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
     found = dict.fromkeys(sorted(phrases, key=lambda name: (-len(phrases[name][0]), name)), 0)
     if len(words) < LEAST_WORDS:
         return found

@@ -18,8 +18,8 @@ from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.events import Event, make_observation, redacted_classes
+from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.rules import Rule, compile_pattern, order_rules
 from scrimshaw.models import EventKind, Injected, Memory, Observation, Session, Trust
 from scrimshaw.search.tokens import count_tokens
 

@@ -1,12 +1,25 @@
-"""Summaries of tool calls: the few lines worth keeping, never longer than LONGEST_SUMMARY characters."""
+"""Decides which tool calls are worth remembering, and what of them: rules in, one short text out.
+
+Rules are data. The first that matches a call, in the order of trial, says how much it deserves attention and how it is
+summarised.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from functools import cache
+from typing import Annotated, Any, Protocol
 
-from scrimshaw.ingest.rules import Summarizer
-from scrimshaw.ingest.tool_calls import Activity
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+
+from scrimshaw.ingest.tables import load_table
+from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe_call
+
+LONGEST_SCAN = 64_000  # characters of an output that are looked at, head and tail: keeps a hook within its 5 ms
+_SCANNED_HEAD = 16_000
 
 LONGEST_SUMMARY = 500  # characters; the seeds' firstLast500
 LONGEST_HEAD = 180  # characters of the line that says what was done
@@ -46,16 +59,169 @@ _PROGRESS = (
 )
 _OUTCOME = r"^(?:Successfully|Installed|[Aa]dded|Removed|Updated|Created|Saved|Generated|✓|✔|\+ )|->|\.\.|done|complete"
 
-Summarize = Callable[[Activity], str]
+
+# Rules
+
+
+class ExtractedKind(StrEnum):
+    """What a captured call leaves behind in working memory."""
+
+    DECISION = "decision"
+    ERROR = "error"
+    FILE = "file"
+    COMMIT = "commit"
+    RESULT = "result"
+
+
+class Summarizer(StrEnum):
+    """How the text of an item is made from a call."""
+
+    FIRST_LAST = "first_last_500"
+    MATCH_COUNT = "match_count"
+    STDOUT = "stdout"
+    ERRORS = "errors"
+    TEST_RUN = "test_run"
+    EDIT = "edit"
+    COMMIT = "commit"
+    OUTLINE = "outline"
+
+
+class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One extraction rule; patterns are RE2, searched anywhere, and an empty one matches everything.
+
+    `tool` is searched in the activity's name and in the tool's own name, `argument` in the activity's subject (path,
+    search or command), `content` in the output. `min_lines` counts the output's lines. Attention 0 means: leave this
+    call alone, whatever later rules say. Rules are tried by rising `priority`, then in the order given;
+    a rule without one comes before the default rules, which start at 10.
+    """
+
+    id: str
+    tool: str
+    argument: str = ""
+    content: str = ""
+    failed: bool | None = None
+    min_lines: Annotated[int, Meta(ge=0)] = 0
+    attention: Annotated[float, Meta(ge=0.0, le=1.0)]
+    kind: ExtractedKind = ExtractedKind.RESULT
+    summarizer: Summarizer = Summarizer.STDOUT
+    priority: int = 0
+
+
+class RuleTable(Struct, frozen=True):
+    """`rules.toml`."""
+
+    rules: tuple[Rule, ...]
+
+
+class Pattern(Protocol):
+    """The part of a compiled RE2 pattern that matching uses."""
+
+    def search(self, text: str) -> Any:
+        """The first match, or None."""
+
+
+@cache
+def default_rules() -> tuple[Rule, ...]:
+    """The rules Scrimshaw comes with, as given."""
+    return load_table(__file__, "rules", RuleTable).rules
+
+
+def join_rules(own: Sequence[Rule], defaults: Sequence[Rule]) -> tuple[Rule, ...]:
+    """Own rules and defaults in the order of trial; an own rule that bears the id of a default takes its place."""
+    taken = {rule.id for rule in own}
+    return order_rules([*own, *(rule for rule in defaults if rule.id not in taken)])
+
+
+def order_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
+    """The rules as they are tried: by rising priority, then as given."""
+    return tuple(sorted(rules, key=lambda rule: rule.priority))
+
+
+@cache
+def compile_pattern(pattern: str) -> Pattern:
+    """`pattern` on RE2, whose matching takes time linear in the text; compiled once, when first asked for.
+
+    Raises re2.error when RE2 refuses it, which the check of the rules at start has ruled out.
+    """
+    import re2  # noqa: PLC0415 - native library, needed only where a call is matched
+
+    options = re2.Options()
+    options.log_errors = False
+    compiled: Pattern = re2.compile(pattern, options)
+    return compiled
+
+
+# Extraction
+
+
+class Extraction(Struct, frozen=True, kw_only=True):
+    """What is kept of a call: `attention` 0..1, `text` of at most 500 characters, `path` of the file it is about."""
+
+    kind: ExtractedKind
+    attention: float
+    text: str
+    rule_id: str
+    path: str = ""
+
+
+def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
+    """Apply the first of `rules` (in the order of trial) that matches.
+
+    None when no rule matches, or when the one that does says to leave the call alone.
+    """
+    activity = describe_call(_within_scan(call))
+    rule = _find_rule(activity, rules)
+    if not rule or not rule.attention:
+        return None
+    return Extraction(
+        kind=rule.kind,
+        attention=rule.attention,
+        text=summarize(activity, rule.summarizer),
+        rule_id=rule.id,
+        path=activity.path,
+    )
+
+
+def find_rule(call: ToolCall, rules: Iterable[Rule]) -> Rule | None:
+    """The first of `rules` that matches `call`, one that says to leave it alone included."""
+    return _find_rule(describe_call(_within_scan(call)), rules)
+
+
+def _find_rule(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
+    return next((rule for rule in rules if _matches(rule, activity)), None)
+
+
+def _within_scan(call: ToolCall) -> ToolCall:
+    if len(call.output) <= LONGEST_SCAN:
+        return call
+    head, tail = call.output[:_SCANNED_HEAD], call.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
+    return replace(call, output=f"{head}\n{tail}")
+
+
+def _matches(rule: Rule, activity: Activity) -> bool:
+    return (
+        rule.failed in (None, activity.failed)
+        and (_finds(rule.tool, activity.name) or _finds(rule.tool, activity.tool))
+        and _finds(rule.argument, activity.subject)
+        and (not rule.min_lines or activity.output.count("\n") + 1 >= rule.min_lines)
+        and _finds(rule.content, activity.output)
+    )
+
+
+def _finds(pattern: str, text: str) -> bool:
+    return not pattern or bool(compile_pattern(pattern).search(text))
+
+
+# Summaries
 
 
 def summarize(activity: Activity, summarizer: Summarizer) -> str:
     """The summary of `activity`: at most LONGEST_SUMMARY characters, never empty, the same for the same input."""
-    text = SUMMARIZERS[summarizer](activity)
+    text = _SUMMARIZERS[summarizer](activity)
     return text[:LONGEST_SUMMARY].rstrip() or activity.name
 
 
-def _first_last(activity: Activity) -> str:
+def _summarize_ends(activity: Activity) -> str:
     head = _head(activity)
     text = re.sub(_BLANKS, "\n", _clean(activity.output)).strip()
     room = LONGEST_SUMMARY - len(head) - 1
@@ -65,7 +231,7 @@ def _first_last(activity: Activity) -> str:
     return f"{head}\n{text[: room - tail - 3].rstrip()}\n…\n{text[-tail:].lstrip()}"
 
 
-def _match_count(activity: Activity) -> str:
+def _summarize_matches(activity: Activity) -> str:
     lines = [line for line in _lines(activity) if line.strip() != "--" and not re.search(_TALLY, line)]
     files = dict.fromkeys(found[1] for line in lines if (found := re.match(_LOCATED, line)))
     counts = f"{len(lines)} lines" + (f" in {len(files)} files: {', '.join(list(files)[:3])}" if files else "")
@@ -73,19 +239,19 @@ def _match_count(activity: Activity) -> str:
     return _join(_head(activity), _fitting([counts, *wrong, *lines]))
 
 
-def _stdout(activity: Activity) -> str:
+def _summarize_output(activity: Activity) -> str:
     lines = [line for line in _lines(activity) if not re.match(_PROGRESS, line)]
     telling = [line for line in lines if re.search(_OUTCOME, line)]
     return _whole_or(activity, [*lines[-2:], *lines[:2], *telling, *reversed(lines)])
 
 
-def _errors(activity: Activity) -> str:
+def _summarize_errors(activity: Activity) -> str:
     lines = _lines(activity)
     wrong = [*_those_with(_RAISED, lines)[-1:], *_those_with(_WRONG, lines)[:4], *_those_with(_PLACE, lines)[-2:]]
     return _whole_or(activity, [*wrong, *lines[-3:]] if wrong else lines)
 
 
-def _test_run(activity: Activity) -> str:
+def _summarize_tests(activity: Activity) -> str:
     lines = [line.strip("= ") for line in _lines(activity)]
     counts = _those_with(_COUNT, lines)
     names = _those_with(_FAILED_NAME, lines)
@@ -95,34 +261,34 @@ def _test_run(activity: Activity) -> str:
     return _whole_or(activity, ranked)
 
 
-def _edit(activity: Activity) -> str:
+def _summarize_edit(activity: Activity) -> str:
     changed = _those_with(_LETTERS, activity.change.splitlines())
     said = [line for line in _lines(activity)[:1] if not _tells_only_success(line)]
     return _join(_head(activity), _fitting([*said, *sorted(changed, key=_news)]))
 
 
-def _commit(activity: Activity) -> str:
+def _summarize_commit(activity: Activity) -> str:
     lines = _lines(activity)
     telling = [line for line in lines if line.startswith(("[", "+", "-")) or "changed" in line or "->" in line]
     return _whole_or(activity, [*telling, *lines])
 
 
-def _outline(activity: Activity) -> str:
+def _summarize_outline(activity: Activity) -> str:
     """Definitions of code, headings of prose, then the first lines."""
     lines = [line.rstrip() for line in _clean(activity.output).splitlines() if line.strip()]
     outline = _those_with(_DEFINITION, lines) or _those_with(_HEADING, lines)
     return _join(f"{_head(activity)} ({len(lines)} lines)", _fitting([*outline, *lines[:8]]))
 
 
-SUMMARIZERS: Mapping[Summarizer, Summarize] = {
-    Summarizer.FIRST_LAST: _first_last,
-    Summarizer.MATCH_COUNT: _match_count,
-    Summarizer.STDOUT: _stdout,
-    Summarizer.ERRORS: _errors,
-    Summarizer.TEST_RUN: _test_run,
-    Summarizer.EDIT: _edit,
-    Summarizer.COMMIT: _commit,
-    Summarizer.OUTLINE: _outline,
+_SUMMARIZERS: Mapping[Summarizer, Callable[[Activity], str]] = {
+    Summarizer.FIRST_LAST: _summarize_ends,
+    Summarizer.MATCH_COUNT: _summarize_matches,
+    Summarizer.STDOUT: _summarize_output,
+    Summarizer.ERRORS: _summarize_errors,
+    Summarizer.TEST_RUN: _summarize_tests,
+    Summarizer.EDIT: _summarize_edit,
+    Summarizer.COMMIT: _summarize_commit,
+    Summarizer.OUTLINE: _summarize_outline,
 }
 
 

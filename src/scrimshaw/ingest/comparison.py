@@ -1,0 +1,79 @@
+"""Texts as they are compared: the same text, phrases that occur in one, and how alike two are.
+
+A phrase of words is found by its first word, a phrase of a script without spaces by its first character, so the time to
+find phrases in a text grows with the text and not with the number of phrases.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+import zlib
+from heapq import nsmallest
+
+Run = tuple[str, ...]
+
+_WORD = re.compile(r"\w+")
+# Scripts that are written without spaces: Thai, Lao, Myanmar, Khmer, Hiragana, Katakana, Han.
+_UNSPACED = re.compile(r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
+_SHORTEST = 2
+_RUN = 3
+# The smallest hashes of a text are a fair sample of its runs. Of 24, texts that share 80 % of their runs have about 20
+# in common, texts that share 30 % about 11.
+MINHASH_SIZE = 24
+
+
+def hash_normalised_text(body: str) -> str:
+    """SHA-256, in hex, of a body that differs from its equals only in case, white space or Unicode composition."""
+    import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
+
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", body).casefold())
+    return hashlib.sha256(" ".join(folded.split()).encode()).hexdigest()
+
+
+def normalise_text(text: str) -> str:
+    """Text as it is compared: composed, case folded, white space collapsed."""
+    return " ".join(unicodedata.normalize("NFC", text).casefold().split())
+
+
+def find_head(phrase: str) -> str:
+    """What a phrase is looked up by: its first word or character; empty for one too short to mean anything."""
+    text = normalise_text(phrase)
+    words = _WORD.findall(text)
+    if len("".join(words)) < _SHORTEST:
+        return ""
+    unspaced = _UNSPACED.search(text)
+    return unspaced[0] if unspaced else words[0]
+
+
+def find_heads(text: str) -> set[str]:
+    """The heads of all phrases that could stand in a text."""
+    text = normalise_text(text)
+    return {*_WORD.findall(text), *_UNSPACED.findall(text)}
+
+
+def contains_phrase(phrase: str, words: str, text: str) -> bool:
+    """Whether a normalised text holds a phrase as whole words; `words` are those of the text, by `space_words`."""
+    wanted = normalise_text(phrase)
+    return wanted in text if _UNSPACED.search(wanted) else space_words(wanted) in words
+
+
+def space_words(text: str) -> str:
+    """The words of a normalised text with one space around each, so that whole words can be looked for."""
+    return f" {' '.join(_WORD.findall(text))} "
+
+
+def split_runs(text: str) -> set[Run]:
+    """The runs of three words in a text, or the one run of a shorter text."""
+    words = _WORD.findall(text.casefold())
+    return set(zip(words, words[1:], words[2:], strict=False)) if len(words) >= _RUN else {tuple(words)}
+
+
+def compute_minhash(text: str) -> tuple[int, ...]:
+    """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
+    return tuple(nsmallest(MINHASH_SIZE, {zlib.crc32(" ".join(run).encode()) for run in split_runs(text)}))
+
+
+def jaccard(one: set[Run], other: set[Run]) -> float:
+    """The share of runs that both have."""
+    return len(one & other) / len(one | other)
