@@ -18,7 +18,7 @@ from scrimshaw.ingest.secret_values import (
     WORDS,
     SecretRule,
     entropy,
-    find_assigned,
+    find_assigned_secrets,
     is_identifier_or_hash,
     is_masked,
     is_placeholder,
@@ -37,6 +37,8 @@ _MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
 # A run is tried once and whole: a shorter piece of it could not match either, and trying them all is quadratic.
 _ENTROPY_TOKEN = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}+(?![A-Za-z0-9+/_=-]|\.\.\.)"
 _SECRET_WORD_NEAR = r"(?i)(?:secret|token|passw|credential|auth|api.?key|access.?key)[^\n]{0,80}(?:\n[^\n]{0,40})?\Z"
+# What precedes a digest, an image, an id, a public token, or a part of a path or URL.
+_BLOB_LEAD = r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id)\W{0,5}|(?:csrf|public|nonce)[^\n]{0,30})\Z"
 _MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
 _JOINT = re.compile(
     r"(?:(?P<quote>[\"'])(?=[\s+.\\])(?<=[\w/+=-].)\s{0,80}(?:[+.]\s{0,80}|\\?\r?\n\s{0,80})(?P=quote)"
@@ -56,6 +58,7 @@ def _token_rule(line: str) -> SecretRule:
 
 
 TOKENS = [_token_rule(line) for line in TABLE.tokens.splitlines()]
+_PUBLIC_DOMAINS = tuple(WORDS["public_mail_domains"])
 
 
 def redact(text: str) -> Redacted:
@@ -75,7 +78,7 @@ def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -
 
 
 class _Cut(NamedTuple):
-    """A stretch of the original text and what stands for it in a view."""
+    """A stretch of the original text and what replaces it in a view."""
 
     start: int
     end: int
@@ -83,44 +86,40 @@ class _Cut(NamedTuple):
 
 
 class _View:
-    """A text with cuts applied, whose offsets can be told back in the original."""
+    """A text with cuts applied, whose offsets can be found in the original."""
 
     def __init__(self, text: str, cuts: Sequence[_Cut]) -> None:
-        pieces, self._shown, self._original, end = [], [0], [0], 0
+        pieces, self._places, self._originals, end = [], [0], [0], 0
         length = 0
         for cut in cuts:
             pieces += [text[end : cut.start], cut.replacement]
             length += cut.start - end + len(cut.replacement)
             end = cut.end
-            self._shown.append(length)
-            self._original.append(end)
+            self._places.append(length)
+            self._originals.append(end)
         self.text = "".join([*pieces, text[end:]])
 
-    def original(self, span: Span) -> Span:
+    def find_original(self, span: Span) -> Span:
         """The same span in the original text; one that crosses a cut covers it."""
-        return Span(start=self._offset(span.start), end=self._offset(span.end - 1) + 1, secret_class=span.secret_class)
+        start, end = self._find_offset(span.start), self._find_offset(span.end - 1) + 1
+        return Span(start=start, end=end, secret_class=span.secret_class)
 
-    def _offset(self, shown: int) -> int:
-        piece = bisect_right(self._shown, shown) - 1
-        return self._original[piece] + shown - self._shown[piece]
+    def _find_offset(self, place: int) -> int:
+        piece = bisect_right(self._places, place) - 1
+        return self._originals[piece] + place - self._places[piece]
 
 
 def _find_all(text: str) -> list[Span]:
     """Every secret, until a text with these removed shows no more; each round covers new characters, so it ends."""
     spans: list[Span] = []
     while True:
-        view = _View(text, [_Cut(span.start, span.end, _marker(span)) for span in spans])
-        found = [view.original(span) for span in _find(view.text)]
+        view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
+        found = _merge([*_scan_joined(view.text), *_scan(view.text)])
+        if "[REDACTED:" in view.text:
+            found = _outside(found, [match.span() for match in _MARKER.finditer(view.text)])
         if not found:
             return spans
-        spans = _merge([*spans, *found])
-
-
-def _find(text: str) -> list[Span]:
-    found = [*_scan_joined(text), *_scan(text)]
-    if "[REDACTED:" not in text:
-        return _merge(found)
-    return _outside(_merge(found), [match.span() for match in _MARKER.finditer(text)])
+        spans = _merge([*spans, *map(view.find_original, found)])
 
 
 def _scan_joined(text: str) -> Iterator[Span]:
@@ -128,20 +127,7 @@ def _scan_joined(text: str) -> Iterator[Span]:
     joints = [_Cut(*match.span(), "") for match in _JOINT.finditer(text)]
     if not joints:
         return
-    gaps = _gaps(text, joints)
-    view = _View(text, sorted([*joints, *gaps]))
-    for span in map(view.original, _scan(view.text)):
-        if _covers(span, joints) and not _covers(span, gaps):
-            yield span
-
-
-def _covers(span: Span, cuts: Sequence[_Cut]) -> bool:
-    return any(span.start <= cut.start and cut.end <= span.end for cut in cuts)
-
-
-def _gaps(text: str, joints: Sequence[_Cut]) -> list[_Cut]:
-    """The lines that no joint touches."""
-    gaps, end = [], 0
+    gaps, end = [], 0  # the lines that no joint touches
     for joint in joints:
         start = text.rfind("\n", 0, joint.start) + 1
         if start > end:
@@ -149,51 +135,56 @@ def _gaps(text: str, joints: Sequence[_Cut]) -> list[_Cut]:
         end = max(end, text.find("\n", joint.end) + 1 or len(text))
     if end < len(text):
         gaps.append(_Cut(end, len(text), "\n"))
-    return gaps
+    view = _View(text, sorted([*joints, *gaps]))
+    for span in map(view.find_original, _scan(view.text)):
+        if _covers_any(span, joints) and not _covers_any(span, gaps):
+            yield span
+
+
+def _covers_any(span: Span, cuts: Sequence[_Cut]) -> bool:
+    return any(span.start <= cut.start and cut.end <= span.end for cut in cuts)
 
 
 def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
     if len(lowered) != len(text):
         lowered = text.translate(_TRANSLATION)
-    yield from _find_shapes(text)
-    yield from find_assigned(text, lowered)
+    # Secrets whose text gives them away; each rule is tried only where its literal is.
+    words = "\n".join(_compile(_LONG_WORD).findall(text))
+    rules = [rule for rule in TABLE.shapes if rule.hint in text]
+    rules += [rule for rule in TOKENS if rule.hint in words]
+    if _compile(_DIGIT_GROUPS).search(text):
+        rules += TABLE.personal
+    for rule in rules:
+        for match in _compile(rule.pattern).finditer(text):
+            start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
+            if _is_secret(rule.secret_class, text[start:end]):
+                yield Span(start=start, end=end, secret_class=rule.secret_class)
+    yield from find_assigned_secrets(text, lowered)
     if "@" in text:
         yield from _find_emails(text)
     yield from _find_random(text)
 
 
-def _find_shapes(text: str) -> Iterator[Span]:
-    """Secrets whose text gives them away; each rule is tried only where its literal stands."""
-    words = "\n".join(_compiled(_LONG_WORD).findall(text))
-    rules = [rule for rule in TABLE.shapes if rule.hint in text]
-    rules += [rule for rule in TOKENS if rule.hint in words]
-    if _compiled(_DIGIT_GROUPS).search(text):
-        rules += TABLE.personal
-    for rule in rules:
-        yield from _apply(rule, text)
-
-
-def _apply(rule: SecretRule, text: str) -> Iterator[Span]:
-    is_secret = _CHECKS.get(rule.secret_class, _is_unmasked)
-    for match in _compiled(rule.pattern).finditer(text):
-        start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
-        if is_secret(text[start:end]):
-            yield Span(start=start, end=end, secret_class=rule.secret_class)
-
-
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-def _is_unmasked(value: str) -> bool:
-    return not is_masked(value)
+def _is_secret(secret_class: str, value: str) -> bool:
+    """Whether a value of the shape of a secret is one, and not masked, typed or a placeholder."""
+    if check := _CHECKS.get(secret_class):
+        return check(value)
+    return not (
+        is_masked(value)
+        or (secret_class in _WITH_DIGITS and not re.search(r"\d", value))
+        or (secret_class in _VARIED and len(set(value)) < VARIED)
+        or (secret_class in _NEVER_TYPED and is_typed_sample(value))
+    )
 
 
 def _is_url_password(value: str) -> bool:
-    drawn = is_random(value.strip("{}"), 12)
-    return drawn or (not is_placeholder(value) and not is_masked(value))
+    return is_random(value.strip("{}"), 12) or not (is_placeholder(value) or is_masked(value))
 
 
 def _is_authorization(value: str) -> bool:
@@ -201,31 +192,8 @@ def _is_authorization(value: str) -> bool:
     return strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value)
 
 
-def _is_varied(value: str) -> bool:
-    return not is_masked(value) and len(set(value)) >= VARIED
-
-
-def _is_no_sample(value: str) -> bool:
-    return not is_masked(value) and not is_typed_sample(value)
-
-
-def _is_google_key(value: str) -> bool:
-    return _is_varied(value) and not is_typed_sample(value)
-
-
-def _has_digit(value: str) -> bool:
-    return not is_masked(value) and bool(re.search(r"\d", value))
-
-
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "discord-token": is_random,
-    "aws-key": _is_no_sample,
-    "gitlab-token": _is_varied,
-    "google-key": _is_google_key,
-    "grafana-token": _is_varied,
-    "vault-token": _has_digit,
-    "slack-token": _has_digit,
-    "openai-key": _has_digit,
     "auth-header": _is_authorization,
     "url-password": _is_url_password,
     "credential": _is_url_password,
@@ -234,30 +202,27 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "ssn": bool,
     "private-key": bool,
 }
+_WITH_DIGITS = {"vault-token", "slack-token", "openai-key"}
+_VARIED = {"gitlab-token", "google-key", "grafana-token"}
+_NEVER_TYPED = {"aws-key", "google-key"}
 
 
 def _find_emails(text: str) -> Iterator[Span]:
     """Addresses of persons; reserved domains, git remotes and the host part of a URL's credentials are not."""
-    for match in _compiled(_MAIL_DOMAIN).finditer(text):
-        local = _compiled(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
-        if local and _is_person(local.group(), match["domain"].lower()) and not _in_url(text, local.start()):
-            yield Span(start=local.start(), end=match.end(), secret_class="email")
-
-
-def _in_url(text: str, start: int) -> bool:
-    return "://" in re.split(r"[\s\"'<>]", text[max(0, start - 100) : start])[-1]
-
-
-def _is_person(local: str, domain: str) -> bool:
-    reserved = (
-        domain.endswith(tuple(WORDS["public_mail_domains"]))
-        or domain.rsplit(".", 1)[-1] in WORDS["reserved_top_levels"]
-    )
-    return (
-        not reserved
-        and local.lower() not in ("git", "noreply", "no-reply")
-        and not re.match(r"\d+(?:\.\d+)?x\.", domain)
-    )
+    for match in _compile(_MAIL_DOMAIN).finditer(text):
+        local = _compile(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
+        domain = match["domain"].lower()
+        if (
+            not local
+            or local.group().lower() in ("git", "noreply", "no-reply")
+            or re.match(r"\d+(?:\.\d+)?x\.", domain)
+        ):
+            continue
+        if domain.endswith(_PUBLIC_DOMAINS) or domain.rpartition(".")[2] in WORDS["reserved_top_levels"]:
+            continue
+        start = local.start()
+        if "://" not in re.split(r"[\s\"'<>]", text[max(0, start - 100) : start])[-1]:
+            yield Span(start=start, end=match.end(), secret_class="email")
 
 
 def _find_random(text: str) -> Iterator[Span]:
@@ -265,34 +230,22 @@ def _find_random(text: str) -> Iterator[Span]:
 
     Beyond 200 characters it is a file, not a key; without such a word it is an id, a digest or a key of the wrong form.
     """
-    for match in _compiled(_ENTROPY_TOKEN).finditer(text):
-        value = match.group()
-        if len(value) <= 200 and _is_drawn(value) and _is_announced(text, match.start()):
-            yield Span(start=match.start(), end=match.end(), secret_class="high-entropy")
+    for match in _compile(_ENTROPY_TOKEN).finditer(text):
+        value, start = match.group(), match.start()
+        if len(value) <= 200 and _is_drawn(value):
+            is_named = _compile(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
+            if is_named and not _compile(_BLOB_LEAD).search(text, max(0, start - 40), start):
+                yield Span(start=start, end=match.end(), secret_class="high-entropy")
 
 
 def _is_drawn(value: str) -> bool:
-    kinds = (re.search(r"[a-z]", value), re.search(r"[A-Z]", value), re.search(r"\d", value))
     return (
-        all(kinds)
+        all(re.search(kind, value) for kind in (r"[a-z]", r"[A-Z]", r"\d"))
         and not is_masked(value)
         and is_random(value, 32)
         and entropy(value) >= 4.2
         and not is_identifier_or_hash(value)
     )
-
-
-def _is_announced(text: str, start: int) -> bool:
-    named = _compiled(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
-    return bool(named) and not _is_blob(text, start)
-
-
-def _is_blob(text: str, start: int) -> bool:
-    """Whether what precedes a token says that it is a digest, an image, an id, public, or a part of a path or URL."""
-    return bool(_compiled(_BLOB_LEAD).search(text, max(0, start - 40), start))
-
-
-_BLOB_LEAD = r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id)\W{0,5}|(?:csrf|public|nonce)[^\n]{0,30})\Z"
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
@@ -340,14 +293,10 @@ def _unchanged(before: str, after: str) -> list[tuple[int, int]]:
     return found
 
 
-def _marker(span: Span) -> str:
-    return f"[REDACTED:{span.secret_class}]"
-
-
 def _replace(text: str, spans: Sequence[Span]) -> Redacted:
     if not spans:
         return Redacted(text=text)
-    view = _View(text, [_Cut(span.start, span.end, _marker(span)) for span in spans])
+    view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
     removed = sum(span.end - span.start for span in spans)
     return Redacted(
         text=view.text,

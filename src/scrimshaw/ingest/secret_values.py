@@ -194,7 +194,7 @@ class _Pair(NamedTuple):
         return bool(self.quote)
 
 
-def find_assigned(text: str, lowered: str) -> Iterator[Span]:
+def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
     """Yield the values in `text` that a name marks as secret; `lowered` is `text` in lower case, of equal length."""
     seen: set[int] = set()
     for hint in TABLE.words["assignment_hints"].split():
