@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scrimshaw.ingest.extraction import (
     LONGEST_SCAN,
     LONGEST_SUMMARY,
-    ExtractedKind,
     Rule,
     Summarizer,
     default_rules,
@@ -19,6 +18,7 @@ from scrimshaw.ingest.extraction import (
     summarize,
 )
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
+from scrimshaw.models import ItemKind
 
 SOURCE = "\n".join(f"{number}\tdef step_{number}(): ..." for number in range(1, 81))
 TRACEBACK = "Traceback (most recent call last):\n  File \"app.py\", line 3, in <module>\nKeyError: 'port'"
@@ -34,105 +34,105 @@ def read(path: str, output: str = "text", **arguments: int) -> ToolCall:
 
 
 KEPT = [
-    (read("specs/001/spec.md", "# Goal"), "spec-read", 0.9, ExtractedKind.FILE, ["specs/001/spec.md", "# Goal"]),
-    (bash("cat specs/001/spec.md", "# Goal"), "spec-read", 0.9, ExtractedKind.FILE, ["# Goal"]),
-    (read("specs/001/plan.md", "# Steps"), "plan-read", 0.9, ExtractedKind.FILE, ["# Steps"]),
-    (read("docs/adr/0007-cache.md", "# Cache"), "adr-read", 0.9, ExtractedKind.FILE, ["0007-cache.md"]),
-    (read(".scrimshaw/memories/wal.md", "WAL."), "memory-read", 0.6, ExtractedKind.FILE, ["WAL."]),
-    (read("README.md", "# App\n" * 9), "guide-read", 0.6, ExtractedKind.FILE, ["README.md", "# App"]),
+    (read("specs/001/spec.md", "# Goal"), "spec-read", 0.9, ItemKind.FILE, ["specs/001/spec.md", "# Goal"]),
+    (bash("cat specs/001/spec.md", "# Goal"), "spec-read", 0.9, ItemKind.FILE, ["# Goal"]),
+    (read("specs/001/plan.md", "# Steps"), "plan-read", 0.9, ItemKind.FILE, ["# Steps"]),
+    (read("docs/adr/0007-cache.md", "# Cache"), "adr-read", 0.9, ItemKind.FILE, ["0007-cache.md"]),
+    (read(".scrimshaw/memories/wal.md", "WAL."), "memory-read", 0.6, ItemKind.FILE, ["WAL."]),
+    (read("README.md", "# App\n" * 9), "guide-read", 0.6, ItemKind.FILE, ["README.md", "# App"]),
     (
         bash("gh issue view 7", "Crash\nstate: open\nsteps"),
         "issue-read",
         0.9,
-        ExtractedKind.FILE,
+        ItemKind.FILE,
         ["gh issue view 7", "Crash"],
     ),
     (
         ToolCall(tool="Grep", arguments={"pattern": "timeout"}, output="app.log:9: ERROR: timeout"),
         "grep-error",
         0.8,
-        ExtractedKind.ERROR,
+        ItemKind.ERROR,
         ["timeout", "app.log", "1 lines in 1 files"],
     ),
-    (bash("grep timeout app.log", "ERROR: timeout"), "grep-error", 0.8, ExtractedKind.ERROR, ["ERROR: timeout"]),
+    (bash("grep timeout app.log", "ERROR: timeout"), "grep-error", 0.8, ItemKind.ERROR, ["ERROR: timeout"]),
     (
         bash("git add . && git commit -m 'fix: port'", "[main 1a2b3c4] fix: port\n 1 file changed, 2 insertions(+)"),
         "commit",
         0.7,
-        ExtractedKind.COMMIT,
+        ItemKind.COMMIT,
         ["1a2b3c4", "fix: port", "1 file changed"],
     ),
-    (bash("git commit -qm 'fix: port'"), "commit-quiet", 0.7, ExtractedKind.COMMIT, ["fix: port"]),
+    (bash("git commit -qm 'fix: port'"), "commit-quiet", 0.7, ItemKind.COMMIT, ["fix: port"]),
     (
         bash("git merge dev", "CONFLICT (content): Merge conflict in a.py\nAutomatic merge failed"),
         "git-conflict",
         0.8,
-        ExtractedKind.ERROR,
+        ItemKind.ERROR,
         ["Merge conflict in a.py"],
     ),
     (
         bash("git push", "   f0b86dd..3114215  main -> main"),
         "git-moved",
         0.7,
-        ExtractedKind.RESULT,
+        ItemKind.RESULT,
         ["f0b86dd..3114215"],
     ),
     (
         bash("pytest tests", "FAILED tests/a.py::test_x - boom\n== 1 failed, 2 passed in 1s =="),
         "test-failure-counted",
         0.8,
-        ExtractedKind.ERROR,
+        ItemKind.ERROR,
         ["1 failed, 2 passed", "tests/a.py::test_x"],
     ),
-    (bash("npm test", "Exit code 1\nboom"), "test-failure", 0.8, ExtractedKind.ERROR, ["npm test", "boom"]),
-    (bash("cargo test", "test result: ok. 3 passed; 0 failed"), "test-pass", 0.5, ExtractedKind.RESULT, ["3 passed"]),
-    (bash("mix test", "14 tests, 0 failures"), "test-pass", 0.5, ExtractedKind.RESULT, ["14 tests, 0 failures"]),
-    (bash("go test ./...", "--- FAIL: TestX (0.0s)"), "test-failure-counted", 0.8, ExtractedKind.ERROR, ["TestX"]),
-    (bash("python app.py", TRACEBACK), "exception", 0.8, ExtractedKind.ERROR, ["KeyError: 'port'"]),
-    (bash("gcc a.c", "a.c:3:1: error: expected ';'"), "exception", 0.8, ExtractedKind.ERROR, ["expected ';'"]),
-    (bash("terraform plan", "no credentials", True), "failed-command", 0.7, ExtractedKind.ERROR, ["no credentials"]),
-    (bash("bd close x-1", "Closed x-1"), "issue-changed", 0.7, ExtractedKind.RESULT, ["bd close x-1"]),
-    (bash("pip install rich", "Successfully installed rich-15"), "installed", 0.6, ExtractedKind.RESULT, ["rich-15"]),
-    (bash("mypy src", "Success: no issues"), "linted", 0.5, ExtractedKind.RESULT, ["no issues"]),
-    (bash("./bench.sh", "Decision: keep SQLite"), "decision-stated", 0.8, ExtractedKind.DECISION, ["keep SQLite"]),
-    (bash("python3 reproduce.py", "344"), "script-run", 0.5, ExtractedKind.RESULT, ["reproduce.py", "344"]),
+    (bash("npm test", "Exit code 1\nboom"), "test-failure", 0.8, ItemKind.ERROR, ["npm test", "boom"]),
+    (bash("cargo test", "test result: ok. 3 passed; 0 failed"), "test-pass", 0.5, ItemKind.RESULT, ["3 passed"]),
+    (bash("mix test", "14 tests, 0 failures"), "test-pass", 0.5, ItemKind.RESULT, ["14 tests, 0 failures"]),
+    (bash("go test ./...", "--- FAIL: TestX (0.0s)"), "test-failure-counted", 0.8, ItemKind.ERROR, ["TestX"]),
+    (bash("python app.py", TRACEBACK), "exception", 0.8, ItemKind.ERROR, ["KeyError: 'port'"]),
+    (bash("gcc a.c", "a.c:3:1: error: expected ';'"), "exception", 0.8, ItemKind.ERROR, ["expected ';'"]),
+    (bash("terraform plan", "no credentials", True), "failed-command", 0.7, ItemKind.ERROR, ["no credentials"]),
+    (bash("bd close x-1", "Closed x-1"), "issue-changed", 0.7, ItemKind.RESULT, ["bd close x-1"]),
+    (bash("pip install rich", "Successfully installed rich-15"), "installed", 0.6, ItemKind.RESULT, ["rich-15"]),
+    (bash("mypy src", "Success: no issues"), "linted", 0.5, ItemKind.RESULT, ["no issues"]),
+    (bash("./bench.sh", "Decision: keep SQLite"), "decision-stated", 0.8, ItemKind.DECISION, ["keep SQLite"]),
+    (bash("python3 reproduce.py", "344"), "script-run", 0.5, ItemKind.RESULT, ["reproduce.py", "344"]),
     (
         ToolCall(tool="Edit", arguments=EDIT, output="The file has been updated"),
         "edit",
         0.7,
-        ExtractedKind.FILE,
+        ItemKind.FILE,
         ["src/app.py", "+retries = 3", "-retries = 1"],
     ),
     (
         bash("sed -i 's/retries = 1/retries = 3/' src/app.py"),
         "edit",
         0.7,
-        ExtractedKind.FILE,
+        ItemKind.FILE,
         ["src/app.py", "retries = 3"],
     ),
     (
         ToolCall(tool="Write", arguments={"file_path": "docs/plan.md", "content": "# Plan\nUse RRF"}),
         "decision-written",
         0.8,
-        ExtractedKind.DECISION,
+        ItemKind.DECISION,
         ["docs/plan.md", "Use RRF"],
     ),
     (
         ToolCall(tool="ExitPlanMode", output="User has approved your plan.\n## Approved Plan:\nUse RRF"),
         "plan-approved",
         0.9,
-        ExtractedKind.DECISION,
+        ItemKind.DECISION,
         ["Use RRF"],
     ),
     (
         ToolCall(tool="Bash", output="The user doesn't want to proceed. the user said: use uv"),
         "declined-with-reason",
         0.9,
-        ExtractedKind.DECISION,
+        ItemKind.DECISION,
         ["use uv"],
     ),
-    (read("src/app.py", SOURCE), "source-read", 0.5, ExtractedKind.FILE, ["src/app.py", "def step_1", "80 lines"]),
-    (read("src/app.py", SOURCE, offset=40, limit=80), "source-range", 0.5, ExtractedKind.FILE, ["src/app.py"]),
+    (read("src/app.py", SOURCE), "source-read", 0.5, ItemKind.FILE, ["src/app.py", "def step_1", "80 lines"]),
+    (read("src/app.py", SOURCE, offset=40, limit=80), "source-range", 0.5, ItemKind.FILE, ["src/app.py"]),
 ]
 
 LEFT_ALONE = [
@@ -158,7 +158,7 @@ LEFT_ALONE = [
 
 
 @pytest.mark.parametrize(("call", "rule_id", "attention", "kind", "keys"), KEPT)
-def test_call_is_kept(call: ToolCall, rule_id: str, attention: float, kind: ExtractedKind, keys: list[str]) -> None:
+def test_call_is_kept(call: ToolCall, rule_id: str, attention: float, kind: ItemKind, keys: list[str]) -> None:
     extraction = extract(call, default_rules())
     assert extraction is not None
     assert (extraction.rule_id, extraction.attention, extraction.kind) == (rule_id, attention, kind)

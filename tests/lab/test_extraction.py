@@ -6,8 +6,9 @@ from typing import Literal
 
 import pytest
 
-from scrimshaw.ingest.extraction import ExtractedKind, Extraction
+from scrimshaw.ingest.extraction import Extraction
 from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.models import ItemKind
 from scrimshaw_lab.extraction import ExtractionScore, LabelledCall, evaluate_extraction
 
 
@@ -18,7 +19,7 @@ def labelled(capture: Literal["yes", "no", "maybe"], output: str, source: str = 
 def keep_what_says_so(call: ToolCall) -> Extraction | None:
     if "keep" not in call.output:
         return None
-    return Extraction(kind=ExtractedKind.ERROR, attention=0.5, text=call.output, rule_id="r")
+    return Extraction(kind=ItemKind.ERROR, attention=0.5, text=call.output, rule_id="r")
 
 
 def test_maybe_counts_for_neither_side() -> None:

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from scrimshaw.ingest.extraction import Rule, extract
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
-from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
+from scrimshaw.models import EventKind, ItemSource, NewItem, Observation, Redacted, Trust
 
 # What is recorded of an event for later drafts; more of it is in the client's own transcript.
 RECORDED_CHARACTERS = 4_000
@@ -162,7 +162,7 @@ def _extract_item(event: Event, call: ToolCall, rules: Sequence[Rule], drop_rati
         return None
     return NewItem(
         text=redact(found.text),
-        kind=ItemKind(found.kind),
+        kind=found.kind,
         attention=found.attention,
         path=redact(found.path).text,
         source=ItemSource(

@@ -7,7 +7,7 @@ summarised.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache
 from typing import Annotated, Any, Protocol
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe_call
+from scrimshaw.models import ItemKind
 
 LONGEST_SCAN = 64_000  # characters of an output that are looked at, head and tail: keeps a hook within its 5 ms
 _SCANNED_HEAD = 16_000
@@ -63,16 +64,6 @@ _OUTCOME = r"^(?:Successfully|Installed|[Aa]dded|Removed|Updated|Created|Saved|G
 # Rules
 
 
-class ExtractedKind(StrEnum):
-    """What a captured call leaves behind in working memory."""
-
-    DECISION = "decision"
-    ERROR = "error"
-    FILE = "file"
-    COMMIT = "commit"
-    RESULT = "result"
-
-
 class Summarizer(StrEnum):
     """How the text of an item is made from a call."""
 
@@ -87,30 +78,23 @@ class Summarizer(StrEnum):
 
 
 class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One extraction rule; patterns are RE2, searched anywhere, and an empty one matches everything.
-
-    `tool` is searched in the activity's name and in the tool's own name, `argument` in the activity's subject (path,
-    search or command), `content` in the output. `min_lines` counts the output's lines. Attention 0 means: leave this
-    call alone, whatever later rules say. Rules are tried by rising `priority`, then in the order given;
-    a rule without one comes before the default rules, which start at 10.
-    """
+    """One extraction rule; patterns are RE2, searched anywhere, and an empty one matches everything."""
 
     id: str
+    #: Searched in the activity's name and in the tool's own name.
     tool: str
+    #: Searched in the activity's subject: path, search or command.
     argument: str = ""
+    #: Searched in the output.
     content: str = ""
     failed: bool | None = None
     min_lines: Annotated[int, Meta(ge=0)] = 0
+    #: 0 means: leave this call alone, whatever later rules say.
     attention: Annotated[float, Meta(ge=0.0, le=1.0)]
-    kind: ExtractedKind = ExtractedKind.RESULT
+    kind: ItemKind = ItemKind.RESULT
     summarizer: Summarizer = Summarizer.STDOUT
+    #: Rules are tried by rising priority, then in the order given; the default rules start at 10.
     priority: int = 0
-
-
-class RuleTable(Struct, frozen=True):
-    """`rules.toml`."""
-
-    rules: tuple[Rule, ...]
 
 
 class Pattern(Protocol):
@@ -123,7 +107,7 @@ class Pattern(Protocol):
 @cache
 def default_rules() -> tuple[Rule, ...]:
     """The rules Scrimshaw comes with, as given."""
-    return load_table(__file__, "rules", RuleTable).rules
+    return load_table(__file__, "rules", dict[str, tuple[Rule, ...]])["rules"]
 
 
 def join_rules(own: Sequence[Rule], defaults: Sequence[Rule]) -> tuple[Rule, ...]:
@@ -157,7 +141,7 @@ def compile_pattern(pattern: str) -> Pattern:
 class Extraction(Struct, frozen=True, kw_only=True):
     """What is kept of a call: `attention` 0..1, `text` of at most 500 characters, `path` of the file it is about."""
 
-    kind: ExtractedKind
+    kind: ItemKind
     attention: float
     text: str
     rule_id: str
@@ -169,33 +153,25 @@ def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
 
     None when no rule matches, or when the one that does says to leave the call alone.
     """
-    activity = describe_call(_within_scan(call))
-    rule = _find_rule(activity, rules)
+    activity = _describe_within_scan(call)
+    rule = next((rule for rule in rules if _matches(rule, activity)), None)
     if not rule or not rule.attention:
         return None
-    return Extraction(
-        kind=rule.kind,
-        attention=rule.attention,
-        text=summarize(activity, rule.summarizer),
-        rule_id=rule.id,
-        path=activity.path,
-    )
+    text = summarize(activity, rule.summarizer)
+    return Extraction(kind=rule.kind, attention=rule.attention, text=text, rule_id=rule.id, path=activity.path)
 
 
 def find_rule(call: ToolCall, rules: Iterable[Rule]) -> Rule | None:
     """The first of `rules` that matches `call`, one that says to leave it alone included."""
-    return _find_rule(describe_call(_within_scan(call)), rules)
-
-
-def _find_rule(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
+    activity = _describe_within_scan(call)
     return next((rule for rule in rules if _matches(rule, activity)), None)
 
 
-def _within_scan(call: ToolCall) -> ToolCall:
-    if len(call.output) <= LONGEST_SCAN:
-        return call
-    head, tail = call.output[:_SCANNED_HEAD], call.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
-    return replace(call, output=f"{head}\n{tail}")
+def _describe_within_scan(call: ToolCall) -> Activity:
+    if len(call.output) > LONGEST_SCAN:
+        head, tail = call.output[:_SCANNED_HEAD], call.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
+        call = replace(call, output=f"{head}\n{tail}")
+    return describe_call(call)
 
 
 def _matches(rule: Rule, activity: Activity) -> bool:
@@ -223,7 +199,7 @@ def summarize(activity: Activity, summarizer: Summarizer) -> str:
 
 def _summarize_ends(activity: Activity) -> str:
     head = _head(activity)
-    text = re.sub(_BLANKS, "\n", _clean(activity.output)).strip()
+    text = re.sub(_BLANKS, "\n", re.sub(_NUMBERING, "", _plain_output(activity))).strip()
     room = LONGEST_SUMMARY - len(head) - 1
     if len(text) <= room:
         return f"{head}\n{text}"
@@ -236,35 +212,34 @@ def _summarize_matches(activity: Activity) -> str:
     files = dict.fromkeys(found[1] for line in lines if (found := re.match(_LOCATED, line)))
     counts = f"{len(lines)} lines" + (f" in {len(files)} files: {', '.join(list(files)[:3])}" if files else "")
     wrong = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
-    return _join(_head(activity), _fitting([counts, *wrong, *lines]))
+    return _join(_head(activity), [counts, *wrong, *lines])
 
 
 def _summarize_output(activity: Activity) -> str:
     lines = [line for line in _lines(activity) if not re.match(_PROGRESS, line)]
-    telling = [line for line in lines if re.search(_OUTCOME, line)]
-    return _whole_or(activity, [*lines[-2:], *lines[:2], *telling, *reversed(lines)])
+    return _whole_or(activity, [*lines[-2:], *lines[:2], *_matching(_OUTCOME, lines), *reversed(lines)])
 
 
 def _summarize_errors(activity: Activity) -> str:
     lines = _lines(activity)
-    wrong = [*_those_with(_RAISED, lines)[-1:], *_those_with(_WRONG, lines)[:4], *_those_with(_PLACE, lines)[-2:]]
+    wrong = [*_matching(_RAISED, lines)[-1:], *_matching(_WRONG, lines)[:4], *_matching(_PLACE, lines)[-2:]]
     return _whole_or(activity, [*wrong, *lines[-3:]] if wrong else lines)
 
 
 def _summarize_tests(activity: Activity) -> str:
     lines = [line.strip("= ") for line in _lines(activity)]
-    counts = _those_with(_COUNT, lines)
-    names = _those_with(_FAILED_NAME, lines)
-    listed = [line for line in names if line.startswith(("FAILED", "ERROR", "FAIL"))]
-    wrong = _those_with(_RAISED, lines) + _those_with(_WRONG, lines)
-    ranked = [*counts[-1:], *wrong[:1], *(listed or names)[:3], *wrong[1:4], *names[3:], *lines[-2:]]
-    return _whole_or(activity, ranked)
+    counts, names = _matching(_COUNT, lines), _matching(_FAILED_NAME, lines)
+    failed = [line for line in names if line.startswith(("FAILED", "ERROR", "FAIL"))]
+    wrong = _matching(_RAISED, lines) + _matching(_WRONG, lines)
+    return _whole_or(activity, [*counts[-1:], *wrong[:1], *(failed or names)[:3], *wrong[1:4], *names[3:], *lines[-2:]])
 
 
 def _summarize_edit(activity: Activity) -> str:
-    changed = _those_with(_LETTERS, activity.change.splitlines())
-    said = [line for line in _lines(activity)[:1] if not _tells_only_success(line)]
-    return _join(_head(activity), _fitting([*said, *sorted(changed, key=_news)]))
+    """New lines before old ones, and code before imports and comments."""
+    changes = _matching(_LETTERS, activity.change.splitlines())
+    changes.sort(key=lambda line: (line.startswith("-"), line[1:].lstrip().startswith(("import ", "from ", "#"))))
+    success = ("The file ", "File created", "File updated", "[File:")
+    return _join(_head(activity), [*(line for line in _lines(activity)[:1] if not line.startswith(success)), *changes])
 
 
 def _summarize_commit(activity: Activity) -> str:
@@ -275,9 +250,10 @@ def _summarize_commit(activity: Activity) -> str:
 
 def _summarize_outline(activity: Activity) -> str:
     """Definitions of code, headings of prose, then the first lines."""
-    lines = [line.rstrip() for line in _clean(activity.output).splitlines() if line.strip()]
-    outline = _those_with(_DEFINITION, lines) or _those_with(_HEADING, lines)
-    return _join(f"{_head(activity)} ({len(lines)} lines)", _fitting([*outline, *lines[:8]]))
+    text = re.sub(_NUMBERING, "", _plain_output(activity))
+    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+    outline = _matching(_DEFINITION, lines) or _matching(_HEADING, lines)
+    return _join(f"{_head(activity)} ({len(lines)} lines)", [*outline, *lines[:8]])
 
 
 _SUMMARIZERS: Mapping[Summarizer, Callable[[Activity], str]] = {
@@ -293,44 +269,34 @@ _SUMMARIZERS: Mapping[Summarizer, Callable[[Activity], str]] = {
 
 
 def _head(activity: Activity) -> str:
-    """What was done, in one line."""
+    """What was done, in one line; of a long command the first and the last words.
+
+    The last words often say what is run or which file it is about.
+    """
     if activity.name == "Run":
-        return f"$ {_shortened(activity.command)}"
-    return _clip(f"{activity.name} {_about(activity)}", LONGEST_HEAD)
-
-
-def _about(activity: Activity) -> str:
+        steps = (" ".join(step.split()) for step in re.sub(_HEREDOC_MARK, "", activity.command).splitlines())
+        line = "; ".join(filter(None, steps))
+        half = LONGEST_HEAD // 2
+        return f"$ {line if len(line) <= LONGEST_HEAD else f'{line[:half]} … {line[-half + 3 :]}'}"
     path, _, search = activity.subject.rpartition("\n")
     if activity.name == "Grep":
-        return f"{search} in {path}" if path else search
-    if activity.change or activity.name.startswith(("Read", "Edit", "Write")):
-        return activity.path or "a file"
-    return " ".join(activity.subject.split())
+        about = f"{search} in {path}" if path else search
+    elif activity.change or activity.name.startswith(("Read", "Edit", "Write")):
+        about = activity.path or "a file"
+    else:
+        about = " ".join(activity.subject.split())
+    return _clip(f"{activity.name} {about}", LONGEST_HEAD)
 
 
-def _shortened(command: str) -> str:
-    """The first and the last words of a long command: the last often says what is run or which file it is about."""
-    steps = (" ".join(step.split()) for step in re.sub(_HEREDOC_MARK, "", command).splitlines())
-    line = "; ".join(step for step in steps if step)
-    if len(line) <= LONGEST_HEAD:
-        return line
-    half = LONGEST_HEAD // 2
-    return f"{line[:half]} … {line[-half + 3 :]}"
-
-
-def _clean(output: str) -> str:
-    return re.sub(_NUMBERING, "", _plain(output))
-
-
-def _plain(output: str) -> str:
-    return re.sub(_HARNESS_NOTE, "", re.sub(_ESCAPES, "", output))
+def _plain_output(activity: Activity) -> str:
+    return re.sub(_HARNESS_NOTE, "", re.sub(_ESCAPES, "", activity.output))
 
 
 def _lines(activity: Activity) -> list[str]:
-    return [line.rstrip() for line in _plain(activity.output).splitlines() if line.strip()]
+    return [line.rstrip() for line in _plain_output(activity).splitlines() if line.strip()]
 
 
-def _those_with(pattern: str, lines: Iterable[str]) -> list[str]:
+def _matching(pattern: str, lines: Iterable[str]) -> list[str]:
     return [line for line in lines if re.search(pattern, line)]
 
 
@@ -338,30 +304,19 @@ def _clip(line: str, longest: int) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
-def _join(head: str, lines: Iterable[str]) -> str:
-    return "\n".join([head, *lines])
-
-
 def _whole_or(activity: Activity, ranked: Iterable[str]) -> str:
     """Head and whole output where both fit, else the head and the best lines in the order of rank."""
     head, lines = _head(activity), _lines(activity)
     if len(head) + sum(len(line) + 1 for line in lines) <= LONGEST_SUMMARY:
-        return _join(head, lines)
-    return _join(head, _fitting(ranked, LONGEST_SUMMARY - len(head)))
+        return "\n".join([head, *lines])
+    return _join(head, ranked, LONGEST_SUMMARY - len(head))
 
 
-def _fitting(lines: Iterable[str], room: int = LONGEST_SUMMARY - LONGEST_HEAD) -> Iterator[str]:
-    """The lines that fit into `room` characters, each once, in order; one that is too long is passed over."""
+def _join(head: str, lines: Iterable[str], room: int = LONGEST_SUMMARY - LONGEST_HEAD) -> str:
+    """The head, and the lines that fit into `room` characters, each once; one that is too long is passed over."""
+    fitting = [head]
     for line in dict.fromkeys(_clip(line.strip(), LONGEST_LINE) for line in lines):
         if len(line) < room:
             room -= len(line) + 1
-            yield line
-
-
-def _news(line: str) -> tuple[bool, bool]:
-    """Sorts new lines before old ones, and code before imports and comments."""
-    return line.startswith("-"), line[1:].lstrip().startswith(("import ", "from ", "#"))
-
-
-def _tells_only_success(line: str) -> bool:
-    return line.startswith(("The file ", "File created", "File updated", "[File:"))
+            fitting.append(line)
+    return "\n".join(fitting)
