@@ -56,12 +56,12 @@ def _packed(path: Path, needle: bytes) -> bool:
 
 def purge(engine: Engine, text: str = NEEDLE, **how: bool) -> Purged:
     scope = [(engine, secret_target(text))]
-    return purging.purge(scope, purging.find_traces(scope), **how)
+    return purging.purge(scope, purging.find_traces(scope), purging.PurgeOptions(**how))
 
 
 def purge_memory(engine: Engine, memory_id: str, **how: bool) -> Purged:
     scope = [(engine, memory_target(engine, [memory_id]))]
-    return purging.purge(scope, purging.find_traces(scope), **how)
+    return purging.purge(scope, purging.find_traces(scope), purging.PurgeOptions(**how))
 
 
 @contextmanager
@@ -529,7 +529,7 @@ with open_engine(load(project, home=home, environment={})) as engine:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["memory", NEEDLE])
-@pytest.mark.parametrize("where", ["_clean_sealed", "write_archive", "_clean_text", "rename_clean", "_compact"])
+@pytest.mark.parametrize("where", ["_clean_sealed", "write_archive", "_erase_text", "_compact"])
 def test_a_killed_purge_is_completed_by_the_next(engine: Engine, project: Path, where: str, name: str) -> None:
     remembered(engine)
     command = [sys.executable, "-c", KILLED, str(project), str(engine.settings.home), where, name]

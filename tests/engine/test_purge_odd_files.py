@@ -28,7 +28,7 @@ TEXT = f"It is {NEEDLE}.\n".encode() * 3
 
 def purge(engine: Engine, **how: bool) -> Purged:
     scope = [(engine, secret_target(NEEDLE))]
-    return purging.purge(scope, find_traces(scope), **how)
+    return purging.purge(scope, find_traces(scope), purging.PurgeOptions(**how))
 
 
 def names(done: Purged) -> dict[str, list[str]]:

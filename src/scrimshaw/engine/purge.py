@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,16 +33,14 @@ from scrimshaw.models import Action, Entry, SourceFile, content_hash
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import (
     Kind,
-    Searched,
+    SearchedFile,
     clean_path,
     count_in_archive,
-    files_below,
-    kind_of,
     read_bytes,
     remake_archive,
     rename_clean,
     search_behind,
-    search_file,
+    search_folder,
     texts_in_archive,
 )
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
@@ -65,8 +64,6 @@ OUTSIDE = (
 _WHICH = f"lines of at least {PASSAGE_CHARACTERS} characters that no other file has, at most {MOST_PASSAGES},"
 _GLOBAL_ONLY = "it is your own vault of all projects: add --global"
 _GIT = "it is git's, which alone may change it"
-# A checkpoint or a database that a killed process left half written.
-_PACKED = (b"PK", b"SQLite format 3\0")
 
 
 class PurgeTarget(Struct, frozen=True, kw_only=True):
@@ -134,18 +131,37 @@ class Erasure(NamedTuple):
     held: tuple[str, ...]
 
 
+class PurgeOptions(NamedTuple):
+    """How far a purge goes."""
+
+    #: Into the user's own vault of all projects too.
+    include_global: bool = False
+    #: Remove files that hold it and cannot be cut, and checkpoints that nobody can read.
+    remove_unreadable: bool = False
+    #: Remove damaged databases that may hold it.
+    remove_closed: bool = False
+
+
+OWN_MEMORY = PurgeOptions()
+
+
 class _Place(NamedTuple):
-    path: Path
-    root: Path
-    kind: Kind
+    """A file with the number of all traces in it, and why nobody can tell, or cut them out."""
+
+    file: SearchedFile
+    traces: int
+    doubt: str
 
 
-class _Found(NamedTuple):
-    places: tuple[Trace, ...]
-    unreadable: tuple[Trace, ...]
-    foreign: tuple[Trace, ...]
-    files: int
-    bytes: int
+@dataclass
+class _Found:
+    """Lists of traces, each trace once: work trees share the user's own vault."""
+
+    places: dict[Trace, None] = field(default_factory=dict)
+    unreadable: dict[Trace, None] = field(default_factory=dict)
+    foreign: dict[Trace, None] = field(default_factory=dict)
+    files: int = 0
+    bytes: int = 0
 
 
 # Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
@@ -184,16 +200,16 @@ def memory_target(
     )
 
 
-def find_traces(scope: Scope, *, include_global: bool = False) -> Purged:
+def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Where it is now; nothing is changed. Raises StorageFailure."""
     engine, target = scope[0]
-    found = _search_all(scope, include_global)
+    found = _search_all(scope, options)
     return Purged(
         dry_run=True,
-        places=found.places,
+        places=tuple(found.places),
         forms=target.traces.forms,
-        unreadable=found.unreadable,
-        foreign=found.foreign,
+        unreadable=tuple(found.unreadable),
+        foreign=tuple(found.foreign),
         searched_files=found.files,
         searched_bytes=found.bytes,
         documents=tuple(trace for engine, target in scope for trace in _search_documents(engine, target)),
@@ -201,70 +217,48 @@ def find_traces(scope: Scope, *, include_global: bool = False) -> Purged:
     )
 
 
-def purge(
-    scope: Scope,
-    planned: Purged,
-    *,
-    include_global: bool = False,
-    remove_unreadable: bool = False,
-    remove_closed: bool = False,
-) -> Purged:
-    """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure.
-
-    `remove_unreadable` removes files that hold it and cannot be cut, and checkpoints that nobody can read;
-    `remove_closed` damaged databases that may hold it.
-    """
-    how = {"remove_unreadable": remove_unreadable, "remove_closed": remove_closed}
-    erasures = [erase(engine, target, include_global=include_global, **how) for engine, target in scope]
-    after = _search_all(scope, include_global)
+def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> Purged:
+    """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
+    erasures = [erase(engine, target, options) for engine, target in scope]
+    after = _search_all(scope, options)
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
     return replace(
         planned,
         dry_run=False,
-        unreadable=after.unreadable,
+        unreadable=tuple(after.unreadable),
         removed=tuple(name for erasure in erasures for name in erasure.removed),
         held=tuple(name for erasure in erasures for name in erasure.held),
-        left=after.places,
+        left=tuple(after.places),
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
         searched_files=after.files,
         searched_bytes=after.bytes,
     )
 
 
-def erase(
-    engine: Engine,
-    target: PurgeTarget,
-    *,
-    include_global: bool = False,
-    remove_unreadable: bool = False,
-    remove_closed: bool = False,
-) -> Erasure:
+def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Erasure:
     """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure.
 
     Rows go first and the memories' files last: while these exist, the next purge knows what to look for.
     """
     engine.vault_of("")  # raises ReadOnly
+    home = engine.settings.home.resolve()
+    roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]
     with engine.write_lock():
-        places = list(_list_places(engine, _has_global(target, include_global)))
-        texts = [place for place in places if _is_cut(place, target) and _is_held(place, target)]
+        places = [place for root in roots for place in _search_root(engine, target, root)]
+        texts = [place.file for place in places if place.traces and _is_cut(place.file, target)]
         *files, whole = _ledger_entries(engine, target, texts)
         engine.maintenance.erase(target.wipe, whole, files)
-        going = [place for place in places if _is_removed(place, target)]
-        stay = []
-        for place, why, is_closed in _clean_sealed(engine, places, target):
-            if remove_closed if is_closed else remove_unreadable:
-                going.append(place)
-            else:
-                stay.append(_trace(place, 0, target, why))
-        for place in going:
-            _remove(place)
-        for place in sorted(texts, key=lambda place: place.path in target.files):
-            _clean_text(place, target)
-        for place in places:
-            if place.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(place.path):
-                rename_clean(place.path, place.root, target.traces)
-    return Erasure(tuple(_mask(place.path, target) for place in going), tuple(stay), _compact(engine, target))
+        going, stay = _clean_sealed(engine, target, places, options)
+        going += [place.file for place in places if _is_removed(place, target)]
+        for file in going:
+            _remove(file)
+        for file in sorted(texts, key=lambda file: file.path in target.files):
+            _erase_text(file, target)
+        for file in (place.file for place in places if place.file.named):
+            if file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
+                rename_clean(file.path, file.root, target.traces)
+    return Erasure(tuple(_mask(file.path, target) for file in going), tuple(stay), _compact(engine, target))
 
 
 def demand_erased(erasure: Erasure) -> None:
@@ -363,75 +357,60 @@ def _roots(engine: Engine) -> list[Path]:
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 
 
-def _list_places(engine: Engine, include_global: bool) -> Iterator[_Place]:
-    home = engine.settings.home.resolve()
-    for root in _roots(engine):
-        for path in files_below(root) if include_global or root != home else ():
-            yield _Place(path, root, kind_of(path, root))
+def _has_global(target: PurgeTarget, options: PurgeOptions) -> bool:
+    return options.include_global or any(memory_id.startswith(GLOBAL) for memory_id in target.memory_ids)
 
 
-def _has_global(target: PurgeTarget, asked: bool) -> bool:
-    return asked or any(memory_id.startswith(GLOBAL) for memory_id in target.memory_ids)
+def _search_all(scope: Scope, options: PurgeOptions) -> _Found:
+    """Every byte of the folders, every row of the databases, and the repositories of git within."""
+    found = _Found()
+    for engine, target in scope:
+        found.places |= dict.fromkeys(_search_rows(engine, target))
+        home = None if _has_global(target, options) else engine.settings.home.resolve()
+        repositories: dict[Path, None] = {}
+        for place in (place for root in _roots(engine) for place in _search_root(engine, target, root)):
+            found.files, found.bytes = found.files + 1, found.bytes + place.file.size
+            if place.file.kind is Kind.GIT:
+                repositories |= {Path(str(place.file.path).partition(f"{os.sep}.git")[0]): None}
+                found.foreign |= {_trace(place, target, _GIT): None} if place.traces else {}
+            elif place.doubt:
+                found.unreadable |= {_trace(place, target): None}
+            elif place.traces:
+                found.places |= {_trace(place, target, _GLOBAL_ONLY if place.file.root == home else ""): None}
+            if place.file.kind is Kind.LINK:
+                found.foreign |= dict.fromkeys(_search_link(engine, place.file.path, target))
+        for folder in repositories:
+            found.foreign |= dict.fromkeys(_search_repository(folder, target))
+    return found
 
 
-def _is_held(place: _Place, target: PurgeTarget) -> bool:
-    if place.path in target.files:
-        return place.path.is_file()
-    return _search_place(place, target).total > 0
+def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[_Place]:
+    for file in search_folder(root, target.traces):
+        count, doubt = file.named + file.inside, file.doubt
+        if file.path in target.files and file.path.is_file():
+            count += 1
+        if file.kind is Kind.ARCHIVE:
+            try:
+                count += count_in_archive(file.path, engine.maintenance.schema, target.wipe, target.names)
+            except UnusableArchive as error:
+                doubt = error.message
+        yield _Place(file, count, doubt)
 
 
-def _search_place(place: _Place, target: PurgeTarget) -> Searched:
-    return search_file(place.path, place.root, target.traces, place.kind)
-
-
-def _is_cut(place: _Place, target: PurgeTarget) -> bool:
+def _is_cut(file: SearchedFile, target: PurgeTarget) -> bool:
     """Whether the text is cut out of its bytes, or the file is a memory that goes whatever it is."""
-    return place.kind is Kind.TEXT or (place.path in target.files and place.kind is not Kind.LINK)
+    return file.kind is Kind.TEXT or (file.path in target.files and file.kind is not Kind.LINK)
 
 
 def _is_removed(place: _Place, target: PurgeTarget) -> bool:
     """What nobody needs goes, even unread where it was left unfinished; a link goes for the path in it."""
-    if place.kind is Kind.SCRATCH:
-        return bool(_doubt(place)) or _is_held(place, target)
-    if place.kind is Kind.LINK:
-        is_memory = Path(os.path.realpath(place.path)) in target.files  # resolve() fails in a circle
-        return is_memory or _search_place(place, target).inside > 0
-    return place.kind is Kind.NAME and place.path.is_dir() and _is_held(place, target)
-
-
-def _search_all(scope: Scope, include_global: bool) -> _Found:
-    found = [_search_memory(engine, target, include_global) for engine, target in scope]
-    # Work trees share the user's own vault.
-    return _Found(
-        places=tuple(dict.fromkeys(trace for each in found for trace in each.places)),
-        unreadable=tuple(dict.fromkeys(trace for each in found for trace in each.unreadable)),
-        foreign=tuple(dict.fromkeys(trace for each in found for trace in each.foreign)),
-        files=sum(each.files for each in found),
-        bytes=sum(each.bytes for each in found),
-    )
-
-
-def _search_memory(engine: Engine, target: PurgeTarget, include_global: bool) -> _Found:
-    """Every byte of the folders, every row of the databases, and the repositories of git within."""
-    found, unreadable, foreign = [*_search_rows(engine, target)], list[Trace](), list[Trace]()
-    files = size = 0
-    home = "" if _has_global(target, include_global) else _GLOBAL_ONLY
-    repositories: dict[Path, None] = {}
-    for place in _list_places(engine, include_global=True):
-        seen = _search_place(place, target)
-        files, size = files + 1, size + seen.size
-        count, trouble = _count(engine, place, target, seen)
-        if place.kind is Kind.GIT:
-            repositories |= {Path(str(place.path).partition(f"{os.sep}.git")[0]): None}
-            foreign += [_trace(place, count, target, _GIT)] if count else []
-        elif trouble:
-            unreadable.append(_trace(place, count, target, trouble))
-        elif count:
-            why = home if place.root == engine.settings.home.resolve() else ""
-            found.append(_trace(place, count, target, why))
-        foreign += _search_links(engine, place, target)
-    foreign += _search_repositories(repositories, target)
-    return _Found(tuple(found), tuple(unreadable), tuple(foreign), files, size)
+    file = place.file
+    if file.kind is Kind.SCRATCH:
+        return place.traces > 0 or bool(place.doubt)
+    if file.kind is Kind.LINK:
+        is_memory = Path(os.path.realpath(file.path)) in target.files  # resolve() fails in a circle
+        return is_memory or file.inside > 0
+    return file.kind is Kind.NAME and file.path.is_dir() and place.traces > 0
 
 
 def _search_rows(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
@@ -441,40 +420,20 @@ def _search_rows(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
         yield Trace(place=f"{engine.folder / 'journal.db'}: {table}", count=count)
 
 
-def _count(engine: Engine, place: _Place, target: PurgeTarget, seen: Searched) -> tuple[int, str]:
-    """How often a place holds it, and why nobody can tell, or cut it out."""
-    count = seen.total + (place.path in target.files and place.path.is_file())
-    if place.kind is not Kind.ARCHIVE:
-        return count, _doubt(place)
-    try:
-        return count + count_in_archive(place.path, engine.maintenance.schema, target.wipe, target.names), ""
-    except UnusableArchive as error:
-        return count, error.message
-
-
-def _doubt(place: _Place) -> str:
-    """Why a search of its bytes proves nothing, empty where it does."""
-    if place.kind is Kind.DAMAGED and read_bytes(place.path).strip(b"\0"):
-        return "cannot be looked into: a text may be split over the pages of a database"
-    is_packed = place.kind is Kind.SCRATCH and read_bytes(place.path).startswith(_PACKED)
-    return "it is being written, or was left by a killed process" if is_packed else ""
-
-
-def _search_links(engine: Engine, place: _Place, target: PurgeTarget) -> Iterator[Trace]:
+def _search_link(engine: Engine, link: Path, target: PurgeTarget) -> Iterator[Trace]:
     """What a link leads to, as far as it holds it or nobody can tell."""
-    for other in search_behind(place.path, _roots(engine), target.traces) if place.kind is Kind.LINK else ():
-        link = f"not Scrimshaw's, {_mask(place.path, target)} leads there"
-        why = f"cannot be looked into: {other.closed}; {link}" if other.closed else link
-        yield Trace(place=_mask(other.path, target), count=other.total, why=why)
+    for path, count, closed in search_behind(link, _roots(engine), target.traces):
+        why = f"not Scrimshaw's, {_mask(link, target)} leads there"
+        why = f"cannot be looked into: {closed}; {why}" if closed else why
+        yield Trace(place=_mask(path, target), count=count, why=why)
 
 
-def _search_repositories(folders: Iterable[Path], target: PurgeTarget) -> Iterator[Trace]:
-    """Repositories within Scrimshaw's folders."""
-    for folder in folders:
-        found = search_git(folder, target.traces)
-        if found.degradation or found.found:
-            why = found.degradation.failure_mode if found.degradation else f"{_GIT}: {'; '.join(found.commands)}"
-            yield Trace(place=_mask(folder / ".git", target), count=found.found, why=why)
+def _search_repository(folder: Path, target: PurgeTarget) -> Iterator[Trace]:
+    """A repository within Scrimshaw's folders, as far as it holds it or nobody can tell."""
+    found = search_git(folder, target.traces)
+    if found.degradation or found.found:
+        why = found.degradation.failure_mode if found.degradation else f"{_GIT}: {'; '.join(found.commands)}"
+        yield Trace(place=_mask(folder / ".git", target), count=found.found, why=why)
 
 
 def _search_documents(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
@@ -486,8 +445,8 @@ def _search_documents(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
             yield Trace(place=_mask(path, target), count=count)
 
 
-def _trace(place: _Place, count: int, target: PurgeTarget, why: str = "") -> Trace:
-    return Trace(place=_mask(place.path, target), count=count, why=why)
+def _trace(place: _Place, target: PurgeTarget, why: str = "") -> Trace:
+    return Trace(place=_mask(place.file.path, target), count=place.traces, why=why or place.doubt)
 
 
 def _mask(path: Path, target: PurgeTarget) -> str:
@@ -497,14 +456,13 @@ def _mask(path: Path, target: PurgeTarget) -> str:
 # Erasing
 
 
-def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[_Place]) -> list[Entry]:
+def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
     """The ledger's rows: one for each memory whose file changes or goes, the last one for the whole."""
-    keys = {place.path: key for place in texts if (key := _ledger_key(engine, place, target))}
-    rows = [_entry(target, key, path) for path, key in keys.items() if path not in target.files]
+    keys = {file.path: _ledger_key(engine, file, target) for file in texts if file.path not in target.files}
+    rows = [_entry(target, key, path) for path, key in keys.items() if key]
     if not target.memory_ids:
         return [*rows, _entry(target, "", None)]
-    gone = zip(target.memory_ids, target.files, strict=True)
-    return [*rows, *(_entry(target, memory_id, path) for memory_id, path in gone)]
+    return [*rows, *map(partial(_entry, target), target.memory_ids, target.files)]
 
 
 def _entry(target: PurgeTarget, key: str, path: Path | None) -> Entry:
@@ -522,11 +480,11 @@ def _entry(target: PurgeTarget, key: str, path: Path | None) -> Entry:
     )
 
 
-def _ledger_key(engine: Engine, place: _Place, target: PurgeTarget) -> str:
+def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
     """What the ledger calls a file once it is clean, empty for one it does not know."""
-    if place.path == engine.settings.folder.resolve() / LINKS_FILE:
+    if file.path == engine.settings.folder.resolve() / LINKS_FILE:
         return LINKS_FILE
-    clean = clean_path(place.path, place.root, target.traces)
+    clean = clean_path(file.path, file.root, target.traces)
     if os.fsencode(clean).decode(errors="replace") != str(clean):
         return ""  # a name that is not UTF-8 is not a memory's
     for source in engine.sources:
@@ -536,37 +494,40 @@ def _ledger_key(engine: Engine, place: _Place, target: PurgeTarget) -> str:
     return ""
 
 
-def _clean_sealed(engine: Engine, places: Sequence[_Place], target: PurgeTarget) -> Iterator[tuple[_Place, str, bool]]:
-    """Make the checkpoints again; (place, why, whether it merely may hold it) of what cannot be cleaned."""
-    schema, redact_once = engine.maintenance.schema, cache(redact)  # checkpoints hold much the same files
-    for place in places:
-        if place.kind is Kind.ARCHIVE:
-            try:
-                if count_in_archive(place.path, schema, target.wipe, target.names):
-                    remake_archive(place.path, schema, target.wipe, target.names, redact_once)
-            except UnusableArchive as error:
-                yield place, error.message, False
-        elif place.kind is Kind.DAMAGED and (why := _doubt(place)):
-            yield place, why, not _is_held(place, target)
+def _clean_sealed(
+    engine: Engine, target: PurgeTarget, places: Sequence[_Place], options: PurgeOptions
+) -> tuple[list[SearchedFile], list[Trace]]:
+    """Make the checkpoints again; of the rest that cannot be cut, what may go as a whole and what stays."""
+    going, stay = list[SearchedFile](), list[Trace]()
+    redact_once = cache(redact)  # checkpoints hold much the same files
+    for place in (place for place in places if place.file.kind in (Kind.ARCHIVE, Kind.DAMAGED)):
+        is_archive = place.file.kind is Kind.ARCHIVE
+        if place.doubt and (options.remove_unreadable if place.traces or is_archive else options.remove_closed):
+            going.append(place.file)
+        elif place.doubt:
+            stay.append(_trace(place, target))
+        elif is_archive and place.traces:
+            remake_archive(place.file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
+    return going, stay
 
 
-def _clean_text(place: _Place, target: PurgeTarget) -> None:
-    if place.path in target.files:
-        _remove(place)
-    elif place.path.is_file():
-        with storage_errors("write", place.path):
-            replace_file(place.path, target.traces.erase(read_bytes(place.path)))
+def _erase_text(file: SearchedFile, target: PurgeTarget) -> None:
+    if file.path in target.files:
+        _remove(file)
+    elif file.path.is_file():
+        with storage_errors("write", file.path):
+            replace_file(file.path, target.traces.erase(read_bytes(file.path)))
 
 
-def _remove(place: _Place) -> None:
+def _remove(file: SearchedFile) -> None:
     """The file goes, and the folders this empties, but not the folder of all of its kind."""
-    inside = place.path.relative_to(place.root).parts
-    floor = place.root / inside[0] if len(inside) > 1 else place.root
-    with storage_errors("remove", place.path):
-        if place.kind is Kind.NAME and place.path.is_dir():
-            prune(place.path, floor)
-        elif place.path.is_file() or place.path.is_symlink():
-            remove_file(place.path, floor)
+    inside = file.path.relative_to(file.root).parts
+    floor = file.root / inside[0] if len(inside) > 1 else file.root
+    with storage_errors("remove", file.path):
+        if file.path.is_dir() and not file.path.is_symlink():
+            prune(file.path, floor)
+        elif file.path.is_file() or file.path.is_symlink():
+            remove_file(file.path, floor)
 
 
 def _compact(engine: Engine, target: PurgeTarget) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import lzma
 import struct
 import zipfile
 import zlib
@@ -42,6 +43,7 @@ _UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
     struct.error,
+    lzma.LZMAError,
     msgspec.MsgspecError,
     EOFError,
     KeyError,
@@ -264,7 +266,7 @@ def _refusals(path: Path) -> Iterator[None]:
     except _UNREADABLE as error:
         raise _unusable(path, f"it is damaged or cut off ({error})") from error
     except StorageFailure as error:
-        if error.details["errno"] == errno.EINVAL:  # a place in the file that cannot be
+        if error.details["errno"] in (errno.EINVAL, None):  # a place in the file that cannot be; damaged bytes
             raise _unusable(path, "it is damaged or cut off") from error
         raise
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import base64
-import lzma
 import os
-import struct
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from enum import StrEnum
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from scrimshaw.errors import StorageFailure, UnusableArchive
 from scrimshaw.models import PURGED, Redacted
 from scrimshaw.storage import sqlite_erasing
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
@@ -23,16 +20,11 @@ from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_f
 from scrimshaw.storage.ports import Traces, Wipe
 from scrimshaw.storage.sqlite import rows as tables
 
-# Behind links that lead elsewhere no more is searched: somebody may have linked a whole disk.
+# Behind a link no more is searched: somebody may have linked a whole disk.
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
 
-_ARCHIVE_SUFFIX = ".scrim"
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
-_DERIVED, _DAMAGED, _SHARED = "index.db.", "journal.db.damaged-", "-shm"
-_SQLITE = b"SQLite format 3\0"
-_NAME = "redacted-purged"
-# What zipfile and the database say of bytes that nobody wrote on purpose.
-_ODD = (lzma.LZMAError, struct.error, OverflowError, UnicodeError)
+_SQLITE, _ZIP = b"SQLite format 3\0", b"PK"
 
 
 class Kind(StrEnum):
@@ -48,20 +40,54 @@ class Kind(StrEnum):
     GIT = "git"  # never: git alone may change it
 
 
-class Searched(NamedTuple):
-    """A file that was searched: its size in bytes and how often the text is in its name and in its bytes."""
+class SearchedFile(NamedTuple):
+    """A file below a root folder: its size in bytes, how often the text is in its name and in its bytes."""
 
     path: Path
+    root: Path
+    kind: Kind
     size: int
     named: int
     inside: int
-    #: Why it could not be searched, empty where it was.
-    closed: str = ""
+    #: Why this proves nothing, empty where it does.
+    doubt: str = ""
 
-    @property
-    def total(self) -> int:
-        """In its name and inside."""
-        return self.named + self.inside
+
+def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
+    """Search the name and the bytes of every file below a folder; of a link the path it leads to, never further.
+
+    The bytes of an archive, packed, look like anything: they are passed over. Raises StorageFailure.
+    """
+    for path in files_below(root):
+        if path.is_symlink():
+            with storage_errors("read", path):
+                data = os.fsencode(path.readlink())
+        else:
+            data = read_bytes(path)
+        kind, doubt = _classify(path, root, data)
+        inside = 0 if kind is Kind.ARCHIVE else traces.count(data)
+        yield SearchedFile(
+            path, root, kind, len(data), traces.count(os.fsencode(path.relative_to(root))), inside, doubt
+        )
+
+
+def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
+    parts = path.relative_to(root).parts
+    if path.parent == root and path.name in _DATABASES:
+        return Kind.DATABASE, ""
+    if ".git" in parts:
+        return Kind.GIT, ""
+    if path.is_symlink() or not path.is_file():
+        return Kind.LINK if path.is_symlink() else Kind.NAME, ""
+    if path.name.startswith("index.db.") or any(part.startswith(TEMP_PREFIX) for part in parts):
+        is_packed = data.startswith((_SQLITE, _ZIP))
+        return Kind.SCRATCH, "it is being written, or was left by a killed process" if is_packed else ""
+    if path.suffix == ".scrim":
+        return Kind.ARCHIVE, ""
+    is_journal = path.name.startswith("journal.db.damaged-") and not path.name.endswith("-shm")
+    if data.startswith(_SQLITE) or (is_journal and data.strip(b"\0")):
+        return Kind.DAMAGED, "cannot be looked into: a text may be split over the pages of a database"
+    return Kind.TEXT, ""
 
 
 def files_below(root: Path) -> Iterator[Path]:
@@ -81,22 +107,6 @@ def _raise_unless_gone(error: OSError) -> None:
         raise error
 
 
-def kind_of(path: Path, root: Path) -> Kind:
-    """How a text is removed from a file. Raises StorageFailure."""
-    parts = path.relative_to(root).parts
-    rules = (
-        (path.parent == root and path.name in _DATABASES, Kind.DATABASE),
-        (".git" in parts, Kind.GIT),
-        (path.is_symlink(), Kind.LINK),
-        (not path.is_file(), Kind.NAME),
-        (path.name.startswith(_DERIVED) or any(part.startswith(TEMP_PREFIX) for part in parts), Kind.SCRATCH),
-        (path.suffix == _ARCHIVE_SUFFIX, Kind.ARCHIVE),
-        (path.name.startswith(_DAMAGED) and not path.name.endswith(_SHARED), Kind.DAMAGED),
-    )
-    found = next((kind for holds, kind in rules if holds), None)
-    return found or (Kind.DAMAGED if read_bytes(path).startswith(_SQLITE) else Kind.TEXT)
-
-
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file, none of one that is gone; raises StorageFailure."""
     with storage_errors("read", path):
@@ -106,43 +116,27 @@ def read_bytes(path: Path) -> bytes:
             return b""
 
 
-def search_file(path: Path, root: Path, traces: Traces, kind: Kind) -> Searched:
-    """Search the name of a file, and its bytes as they are; of a link the path it leads to. Raises StorageFailure.
+def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[tuple[Path, int, str]]:
+    """(path, how often it holds the text, why it was not searched) of what a link leads to outside of these folders.
 
-    The packed bytes of an archive, which look like anything, are passed over.
-    """
-    named = traces.count(os.fsencode(path.relative_to(root)))
-    if kind is Kind.LINK:
-        with storage_errors("read", path):
-            data = os.fsencode(path.readlink())
-    else:
-        data = read_bytes(path)
-    return Searched(path, len(data), named, 0 if kind is Kind.ARCHIVE else traces.count(data))
-
-
-def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[Searched]:
-    """What a link leads to outside of these folders, as far as it holds the text or is not searched.
-
-    Links behind it are not followed: they are reported.
+    What is searched and clean is left out. Links behind it are not followed.
     """
     top = Path(os.path.realpath(link))
     if any(top.is_relative_to(root) for root in roots) or not os.path.lexists(top):
         return
-    for number, path in enumerate([top, *files_below(top)] if top.is_dir() else [top]):
-        found = Searched(path, 0, traces.count(os.fsencode(path)), 0)
-        if number == MOST_LINKED:
-            yield found._replace(closed=f"more than {MOST_LINKED} files are linked: others were not searched")
-            return
+    paths = iter([top, *files_below(top)] if top.is_dir() else [top])
+    for path in islice(paths, MOST_LINKED):
+        count, why = traces.count(os.fsencode(path)), ""
         if path != top and path.is_symlink():
-            found = found._replace(closed="it is a link, which is not followed")
+            why = "it is a link, which is not followed"
+        elif path.is_file() and path.stat().st_size > MOST_BYTES:
+            why = f"it has more than {MOST_BYTES} bytes"
         elif path.is_file():
-            is_large = path.stat().st_size > MOST_BYTES
-            found = found._replace(
-                inside=0 if is_large else traces.count(read_bytes(path)),
-                closed=f"it has more than {MOST_BYTES} bytes" if is_large else "",
-            )
-        if found.total or found.closed:
-            yield found
+            count += traces.count(read_bytes(path))
+        if count or why:
+            yield path, count, why
+    if more := next(paths, None):
+        yield more, 0, f"more than {MOST_LINKED} files are linked: others were not searched"
 
 
 def rename_clean(path: Path, root: Path, traces: Traces) -> None:
@@ -162,11 +156,11 @@ def clean_path(path: Path, root: Path, traces: Traces) -> Path:
     clean = traces.erase(name)
     if clean == name:
         return path
-    new = root / os.fsdecode(clean.replace(PURGED.encode(), _NAME.encode()))
-    taken, number = new, 1
+    first = new = root / os.fsdecode(clean.replace(PURGED.encode(), b"redacted-purged"))
+    number = 1
     while os.path.lexists(new):
         number += 1
-        new = taken.with_name(f"{taken.stem}-{number}{taken.suffix}")
+        new = first.with_name(f"{first.stem}-{number}{first.suffix}")
     return new
 
 
@@ -175,7 +169,7 @@ def clean_path(path: Path, root: Path, traces: Traces) -> Path:
 
 def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str] = ()) -> int:
     """How many rows, files and notes of an archive hold it; files of these `names` do. Raises UnusableArchive."""
-    with _open(path, schema) as archive:
+    with open_archive(path, schema) as archive:
         head = archive.manifest
         notes = (head.name, *head.metadata, *head.metadata.values(), *head.left_out)
         found = sum(wipe.traces.count(text.encode()) > 0 for text in notes)
@@ -186,7 +180,7 @@ def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str]
 
 def texts_in_archive(path: Path, schema: int, names: Collection[str]) -> list[str]:
     """The files of these names in an archive; raises UnusableArchive."""
-    with _open(path, schema) as archive:
+    with open_archive(path, schema) as archive:
         return [archive.text(name) for name in archive.manifest.files if name in names]
 
 
@@ -198,7 +192,7 @@ def remake_archive(
     Raises UnusableArchive and StorageFailure; then it is as before.
     """
     info, new = path.stat(), temporary_of(path)
-    with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, _open(path, schema) as archive:
+    with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest
         rows = tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())
         try:
@@ -213,21 +207,6 @@ def remake_archive(
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)
         sync_folder(path.parent)
-
-
-@contextmanager
-def _open(path: Path, schema: int) -> Iterator[Archive]:
-    """Open an archive; what its odd bytes raise is UnusableArchive."""
-    try:
-        with open_archive(path, schema) as archive:
-            yield archive
-    except _ODD as error:
-        why = type(error).__name__
-        raise UnusableArchive(f"{path.name} cannot be used: it is damaged ({why}).", path=str(path)) from error
-    except StorageFailure as error:
-        if error.details.get("errno", 0) is None:  # not the disk: bz2 says so of damaged bytes
-            raise UnusableArchive(f"{path.name} cannot be used: it is damaged.", path=str(path)) from error
-        raise
 
 
 def _files_without(

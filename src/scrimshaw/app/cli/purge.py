@@ -15,7 +15,7 @@ from scrimshaw.app.cli.memory import open_memory
 from scrimshaw.app.cli.options import STDIN, content_of, example
 from scrimshaw.app.cli.output import confirm, is_interactive, line, note, show
 from scrimshaw.engine import Engine, open_engine, purge
-from scrimshaw.engine.purge import Purged, PurgeTarget, Scope, Trace
+from scrimshaw.engine.purge import Purged, PurgeOptions, PurgeTarget, Scope, Trace
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 
@@ -57,7 +57,7 @@ def purge_traces(
             other = others.enter_context(open_engine(settings))
             with suppress(NotFound):  # that work tree never had the memory
                 scope.append((other, _target(other, text, pattern, memory)))
-        planned = purge.find_traces(scope, include_global=include_global)
+        planned = purge.find_traces(scope, PurgeOptions(include_global))
         purged = planned if dry_run else _confirm_and_purge(scope, planned, include_global, yes, remove)
     show(purged, as_json, _render)
     if not dry_run and (not purged.is_clean or purged.git.found):
@@ -91,9 +91,7 @@ def _confirm_and_purge(scope: Scope, planned: Purged, include_global: bool, yes:
         names = ", ".join(trace.place for trace in planned.unreadable)
         unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
         remove = remove or unreadable
-    return purge.purge(
-        scope, planned, include_global=include_global, remove_unreadable=unreadable, remove_closed=remove
-    )
+    return purge.purge(scope, planned, PurgeOptions(include_global, unreadable, remove))
 
 
 def _render(console: Console, purged: Purged) -> None:
