@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -17,8 +17,7 @@ from tests.conftest import OpenMemory
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.importing import ImportRequest, find_sources, plan_import
 from scrimshaw.engine import Engine, index, read
-from scrimshaw.engine.importers import ImportResult, import_sessions, read_session
-from scrimshaw.ingest.extraction import default_rules
+from scrimshaw.engine.importers import ImportResult, read_session
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.transcripts import StoredSession
 from scrimshaw.models import EventKind, Observation, SessionState
@@ -280,9 +279,7 @@ def test_an_import_is_done_piece_by_piece(engine: Engine, home: Path) -> None:
     """Whoever stops asking stops the work."""
     for number in range(3):
         put_session(home, engine.settings.project, f"s-{number}", START + number * DAY)
-    work: Iterator[ImportResult] = import_sessions(
-        engine, stored_sessions(engine.settings.project, home), default_rules()
-    )
+    work = plan_import(engine, ImportRequest(source="transcripts", home=home)).work
     assert len(list(islice(work, 1))) == 1
     assert [each.id for each in engine.sessions.latest(limit=9)] == ["s-0"]
 

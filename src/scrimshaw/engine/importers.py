@@ -258,13 +258,13 @@ def import_notes(engine: Engine, folder: Path, *, dry_run: bool = False) -> Iter
     yield from _import_texts(engine, "basic-memory", Trust.AGENT, sorted(folder.rglob("*.md")), parse, dry_run)
 
 
-def import_guidance(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The sections of guidance files, each a memory that a person vouches for."""
+def import_guidance(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """The sections of a guidance file, each a memory that a person vouches for."""
 
     def parse(file: Path, text: str) -> Sequence[OtherMemory]:
         return parse_guidance(text, file.stem)
 
-    yield from _import_texts(engine, "instructions", Trust.HUMAN, files, parse, dry_run)
+    yield from _import_texts(engine, "instructions", Trust.HUMAN, [file], parse, dry_run)
 
 
 def import_graph(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
@@ -428,11 +428,6 @@ def _read_text(file: Path) -> str:
 
 
 # Earlier sessions
-
-
-def import_sessions(engine: Engine, found: Iterable[StoredSession], rules: Sequence[Rule]) -> Iterator[ImportResult]:
-    """Take sessions in, one after the other; give the oldest first, so that each goes on from the one before it."""
-    return (import_session(engine, stored, rules) for stored in found)
 
 
 def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:

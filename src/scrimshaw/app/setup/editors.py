@@ -18,13 +18,14 @@ CORRECT_IT = "Correct it, then run setup again."
 
 
 class Editor:
-    """Edits one file. Its functions are pure; they raise ConfigError for a text that they cannot read."""
+    """Edits one file of a client. Its functions are pure; they raise ConfigError for a text that they cannot read."""
 
     #: Whether others write into the file, so that it is worth a copy before it is changed.
     is_shared = True
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, file: SharedFile | OwnFile) -> None:
+        self.file = file
+        self.path = file.path
 
     def add(self, text: str) -> str:
         """The text with our part, the same text when it has it; raises Conflict for another's entry of our name."""
@@ -51,10 +52,7 @@ class OwnFileEditor(Editor):
     """Edits a file that is all ours."""
 
     is_shared = False
-
-    def __init__(self, file: OwnFile) -> None:
-        super().__init__(file.path)
-        self.file = file
+    file: OwnFile
 
     def add(self, text: str) -> str:
         if not text or self.file.mark in text:
@@ -71,51 +69,49 @@ class OwnFileEditor(Editor):
 class JsonEditor(Editor):
     """Edits a JSON file: an MCP entry, hooks, or both."""
 
-    def __init__(self, file: SharedFile) -> None:
-        super().__init__(file.path)
-        self.file = file
+    file: SharedFile
 
     def add(self, text: str) -> str:
-        value = self._read(text)
+        value = self._parse(text)
         value |= {key: each for key, each in self.file.base.items() if key not in value}
         if self.file.servers:
-            servers = self._object(value, self.file.servers)
+            servers = self._section(value, self.file.servers)
             entry = _merge_entry(self.path, servers.get(SERVER), self.file.entry)
             value[self.file.servers] = {**servers, SERVER: entry}
         if self.file.hooks:
             try:
-                value["hooks"] = _replace_hooks(self._object(value, "hooks"), self.file.hooks)
+                value["hooks"] = _replace_hooks(self._section(value, "hooks"), self.file.hooks)
             except TypeError as error:
                 raise ConfigError(f"{self.path}: {error}.", CORRECT_IT) from error
-        return rewrite_json(text, value)
+        return self._rewrite(text, value)
 
     def remove(self, text: str) -> str:
-        value = self._read(text)
+        value = self._parse(text)
         servers, hooks = value.get(self.file.servers), value.get("hooks")
         if self.file.servers and isinstance(servers, dict) and _is_our_server(servers.get(SERVER)):
             rest = {name: entry for name, entry in servers.items() if name != SERVER}
             _set_or_delete(value, self.file.servers, rest)
         if self.file.hooks and isinstance(hooks, dict) and (rest := _replace_hooks(hooks, {})) != hooks:
             _set_or_delete(value, "hooks", rest)
-        return rewrite_json(text, value) if text.strip() else text
+        return self._rewrite(text, value) if text.strip() else text
 
     def is_same(self, one: str, other: str) -> bool:
-        return is_same_json(self._read(one), self._read(other))
+        return is_same_json(self._parse(one), self._parse(other))
 
     def is_bare(self, text: str) -> bool:
-        return self._read(text) == self.file.base
+        return self._parse(text) == self.file.base
 
     def read_program(self, text: str) -> str:
-        servers = self._read(text).get(self.file.servers) if self.file.servers else None
+        servers = self._parse(text).get(self.file.servers) if self.file.servers else None
         return _program_of(servers.get(SERVER)) if isinstance(servers, dict) else ""
 
-    def _object(self, value: Json, key: str) -> Json:
+    def _section(self, value: Json, key: str) -> Json:
         found = value.get(key, {})
         if not isinstance(found, dict):
             raise ConfigError(f"{self.path}: `{key}` is no object.", CORRECT_IT)
         return found
 
-    def _read(self, text: str) -> Json:
+    def _parse(self, text: str) -> Json:
         try:
             value = parse_json(text)
         except ValueError as error:
@@ -129,67 +125,54 @@ class JsonEditor(Editor):
             raise ConfigError(f"{self.path}:1: the file holds no object.", CORRECT_IT)
         return value
 
+    def _rewrite(self, text: str, value: Json) -> str:
+        return rewrite_json(text, value)
 
-class TomlEditor(Editor):
+
+class TomlEditor(JsonEditor):
     """Edits a TOML file: an MCP entry as the table `[servers.scrimshaw]`; comments and order stay."""
 
-    def __init__(self, file: SharedFile) -> None:
-        super().__init__(file.path)
-        self.file = file
-
-    def add(self, text: str) -> str:
-        servers = self._servers(text)
-        entry = _merge_entry(self.path, servers.get(SERVER), self.file.entry)
-        if servers.get(SERVER) == entry:
-            return text
-        document = tomlkit.parse(text)
-        tables: Any = document.setdefault(self.file.servers, tomlkit.table(is_super_table=True))
-        inline = isinstance(tables, tomlkit.items.InlineTable)
-        table = tables.setdefault(SERVER, tomlkit.inline_table() if inline else tomlkit.table())
-        for key, value in self.file.entry.items():
-            table[key] = value
-        return self._check_result(tomlkit.dumps(document), {**servers, SERVER: entry}, text)
-
-    def remove(self, text: str) -> str:
-        servers = self._servers(text)
-        if not _is_our_server(servers.pop(SERVER, None)):
-            return text
-        document: Any = tomlkit.parse(text)
-        del document[self.file.servers][SERVER]
-        if not servers:
-            del document[self.file.servers]
-        return self._check_result(tomlkit.dumps(document), servers, text)
-
     def is_same(self, one: str, other: str) -> bool:
-        return self._read(one) == self._read(other)
+        return self._parse(one) == self._parse(other)
 
-    def read_program(self, text: str) -> str:
-        return _program_of(self._servers(text).get(SERVER))
+    def is_bare(self, text: str) -> bool:
+        return not text.strip()
 
-    def _check_result(self, text: str, servers: Json, before: str) -> str:
-        """The text if it says what it should: the editing library is trusted only so far."""
-        wanted = {**self._read(before), self.file.servers: servers}
-        if not servers:
-            del wanted[self.file.servers]
-        try:
-            if parse_toml(text) == wanted:
-                return text
-        except ValueError:
-            pass
-        hint = f"Change [{self.file.servers}.{SERVER}] in it by hand."
-        raise ConfigError(f"{self.path} cannot be changed safely.", hint)
+    def _section(self, value: Json, key: str) -> Json:
+        found = value.get(key, {})
+        if not isinstance(found, dict):
+            raise ConfigError(f"{self.path}: `{key}` is no table.", CORRECT_IT)
+        return found
 
-    def _servers(self, text: str) -> Json:
-        found = self._read(text).get(self.file.servers, {})
-        if isinstance(found, dict):
-            return found
-        raise ConfigError(f"{self.path}: `{self.file.servers}` is no table.", CORRECT_IT)
-
-    def _read(self, text: str) -> Json:
+    def _parse(self, text: str) -> Json:
         try:
             return parse_toml(text)
         except ValueError as error:
             raise ConfigError(f"{self.path} is not TOML: {error}.", CORRECT_IT) from error
+
+    def _rewrite(self, text: str, value: Json) -> str:
+        """The text with our table as `value` has it, if that makes it say so: the library is trusted only so far."""
+        if self._parse(text) == value:
+            return text
+        document, name = tomlkit.parse(text), self.file.servers
+        if SERVER in value.get(name, {}):
+            tables: Any = document.setdefault(name, tomlkit.table(is_super_table=True))
+            inline = isinstance(tables, tomlkit.items.InlineTable)
+            table = tables.setdefault(SERVER, tomlkit.inline_table() if inline else tomlkit.table())
+            for key, each in self.file.entry.items():
+                table[key] = each
+        else:
+            tables = document[name]
+            del tables[SERVER]
+            if name not in value:
+                del document[name]
+        result = tomlkit.dumps(document)
+        try:
+            if parse_toml(result) == value:
+                return result
+        except ValueError:
+            pass
+        raise ConfigError(f"{self.path} cannot be changed safely.", f"Change [{name}.{SERVER}] in it by hand.")
 
 
 def editor_of(file: SharedFile | OwnFile) -> Editor:
