@@ -213,7 +213,9 @@ def _run_main_paths(project: Path) -> dict[str, Trace]:
 
         def report(event: str, session: str, **fields: Any) -> None:
             payload = {"session_id": session, "cwd": str(project), "hook_event_name": event, **fields}
-            handle_payload(["claude"], json.dumps(payload).encode())
+            with mock.patch.dict(os.environ):
+                del os.environ["SCRIMSHAW_EMBEDDING_PROVIDER"]  # no hook asks for it, and few users set one
+                handle_payload(["claude"], json.dumps(payload).encode())
 
         def finish_call(number: int) -> None:
             call = {"tool_name": "Bash", "tool_input": {"command": "git commit -m 'Close the harbour at dusk'"}}

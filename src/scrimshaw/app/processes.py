@@ -24,7 +24,10 @@ def ancestors() -> tuple[int, ...]:
 
 def client_process() -> int:
     """The process that started this one, past the shells it may have used for that; 0 when it is not known."""
-    return next((process for process in ancestors() if _read_proc(process, "comm").strip() not in _SHELLS), 0)
+    for process in ancestors():
+        if _read_proc(process, "comm").strip() not in _SHELLS:
+            return process
+    return 0
 
 
 def _read_proc(process: int, name: str) -> str:

@@ -72,14 +72,9 @@ def hash_text(content: str, errors: str = "replace") -> str:
 
 def redact_names(event: Event) -> Event:
     """The event with its ids and tool names redacted: they are stored as they are, whatever a client puts there."""
-    return structs.replace(
-        event,
-        session=redact(event.session).text,
-        agent=redact(event.agent).text,
-        call_id=redact(event.call_id).text,
-        tool=redact(event.tool).text,
-        tool_name=redact(event.tool_name).text,
-    )
+    names = {name: getattr(event, name) for name in ("session", "agent", "call_id", "tool", "tool_name")}
+    clean = {name: redact(value).text for name, value in names.items() if value}
+    return structs.replace(event, **clean)
 
 
 def make_observation(

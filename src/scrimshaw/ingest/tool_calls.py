@@ -24,6 +24,7 @@ _TOOL_NAMES: Mapping[str, str] = {
     "Web": "webfetch websearch googlewebsearch fetchwebcontent fetch browseraction",
 }
 _CANONICAL = {name: tool for tool, names in _TOOL_NAMES.items() for name in names.split()}
+_OWN_PARTS = ("memory_", "task_p", "checkpoint_", "eval_run_")
 _OWN_TOOL = (
     r"(?:^|[^a-z0-9])"
     r"(?:memory_[a-z][a-z_]*|task_(?:pre|post)flight|checkpoint_(?:create|list|restore|delete)|eval_run_[a-z_]+)$"
@@ -105,7 +106,8 @@ def canonical_tool(name: str) -> str:
 
 def is_own_tool(name: str) -> bool:
     """Whether a tool is one of this server's, whatever server and plugin names a client puts before its name."""
-    return re.search(_OWN_TOOL, name) is not None
+    # Most tools are told apart without the pattern, which takes a hook half a millisecond to compile.
+    return any(part in name for part in _OWN_PARTS) and re.search(_OWN_TOOL, name) is not None
 
 
 def describe_call(call: ToolCall) -> Activity:

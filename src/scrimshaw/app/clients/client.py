@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from functools import partial
@@ -224,10 +223,6 @@ class Client:
     def missing_trust(self, root: Path) -> str:
         """What keeps the hooks below a root from running; empty when nothing is known to."""
         return ""
-
-    def is_installed(self, home: Path) -> bool:
-        """Whether its command or its folder is there."""
-        return shutil.which(self.program) is not None or (home / self.folder).is_dir()
 
 
 class Ending(NamedTuple):

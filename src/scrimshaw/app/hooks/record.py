@@ -18,7 +18,6 @@ from scrimshaw.app.processes import client_process
 from scrimshaw.app.rules import usable_rules
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
 from scrimshaw.ingest.events import Event, make_answers, make_observation, redact_names, redacted_classes
-from scrimshaw.ingest.payload import Json
 from scrimshaw.models import DRAFT_JOB, EventKind, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
@@ -36,7 +35,13 @@ def handle_payload(arguments: list[str], payload: bytes) -> str:
     client = load_client(arguments[0]) if arguments else None
     if client is None or len(payload) > LARGEST_INPUT:
         return ""
-    event = client.parse_payload(_decode_payload(payload), arguments[1] if len(arguments) > 1 else "")
+    try:
+        fields = msgspec.json.decode(payload)
+    except RecursionError:
+        raise ValueError("A payload is nested too deeply.") from None
+    if not isinstance(fields, dict):
+        raise ValueError("A payload is a JSON object.")
+    event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
     # A compaction that a client asks about before every model call is none.
     project = _find_memory(event) if event and event.occasion != "maybe" else None
     if event is None or project is None:
@@ -49,16 +54,6 @@ def handle_payload(arguments: list[str], payload: bytes) -> str:
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
             storage.journal.enqueue(DRAFT_JOB, event.session, {})
     return text
-
-
-def _decode_payload(payload: bytes) -> Json:
-    try:
-        found = msgspec.json.decode(payload)
-    except RecursionError:
-        raise ValueError("A payload is nested too deeply.") from None
-    if not isinstance(found, dict):
-        raise ValueError("A payload is a JSON object.")
-    return found
 
 
 def _find_memory(event: Event) -> Path | None:
@@ -74,7 +69,9 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     now, features, sessions = time.time(), settings.features, storage.sessions
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=features.event_decay)
     observe = partial(sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
-    event, answers = read_transcript_tail(client, event)
+    answers: list[str] = []
+    if event.transcript and not event.agent:
+        event, answers = read_transcript_tail(client, event)
     observation = make_observation(
         event,
         usable_rules(settings) if event.kind is EventKind.TOOL else (),
@@ -85,8 +82,9 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     is_new = observe(observation)
     if is_new and (classes := redacted_classes(observation)):
         log(f"WARN Redaction applied: {', '.join(classes)}")
-    for answer in make_answers(event, answers) if features.extraction else ():
-        observe(answer)
+    if answers and features.extraction:
+        for answer in make_answers(event, answers):
+            observe(answer)
     if event.kind is EventKind.END:
         sessions.end(event.session, SessionState.COMPLETED, now=now)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
@@ -101,7 +99,7 @@ def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[str]
     """The event with what the end of its transcript adds, and what the agent said since."""
     asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT)
-    if not event.transcript or event.agent or not (asks_outcome or is_at_rest):
+    if not (asks_outcome or is_at_rest):
         return event, []
     lines = _tail_lines(Path(event.transcript))
     if asks_outcome:

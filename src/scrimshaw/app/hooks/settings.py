@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -38,12 +37,17 @@ def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Setting
 
     A copy is made of files that nobody touched for `least_age_s` seconds.
     """
-    home, _ = config.user_folders()
-    stamps = _stamp_files(config.config_files(project, home))
-    if not stamps or not config.is_environment_silent():
-        return config.load(project)
+    home, serena_home = config.user_folders()
+    stamps: Stamps = {}
     # The module that reads them counts too: another version may read them differently.
-    stamps |= _stamp_files([Path(config.__file__)])
+    for file in (*config.config_files(project, home), Path(config.__file__)):
+        with suppress(FileNotFoundError):
+            found = file.stat()
+            stamps[str(file)] = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    if not config.is_environment_silent():
+        return config.load(project)
+    if len(stamps) == 1:
+        return Settings(project=project, home=home, serena_home=serena_home)
     try:
         copy = msgspec.msgpack.decode((project / config.PROJECT_FOLDER / COPY).read_bytes())
         if copy["made_of"] == stamps:
@@ -57,15 +61,6 @@ def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Setting
         with suppress(OSError, OverflowError, UnicodeEncodeError):
             _write_copy(settings, stamps)
     return settings
-
-
-def _stamp_files(files: Iterable[Path]) -> Stamps:
-    stamps: Stamps = {}
-    for file in files:
-        with suppress(FileNotFoundError):
-            found = file.stat()
-            stamps[str(file)] = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-    return stamps
 
 
 def _write_copy(settings: Settings, stamps: Stamps) -> None:

@@ -145,7 +145,7 @@ def find_programs() -> Programs:
 
 def find_clients(home: Path) -> tuple[Client, ...]:
     """The clients that are on this machine; raises NotFound where there is none."""
-    found = tuple(client for client in all_clients().values() if client.is_installed(home))
+    found = tuple(client for client in all_clients().values() if _is_installed(client, home))
     if not found:
         raise NotFound("No agent client was found.", f"Name one: {', '.join(all_clients())}.")
     return found
@@ -164,7 +164,7 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
         scopes = (_check_scope(client, scope, project, programs) for scope in client.scopes)
         found = [each for each in scopes if each]
         yield from found
-        if not found and client.is_installed(Path.home()):
+        if not found and _is_installed(client, Path.home()):
             yield Connection(client=client.name, fault="not connected", fix=f"Run `scrimshaw setup {client.name}`.")
 
 
@@ -195,3 +195,8 @@ def _is_origin(editor: Editor, original: str, rest: str) -> bool:
         return is_without and editor.is_same(editor.remove(editor.add(original)), rest)
     except (ConfigError, Conflict):
         return False
+
+
+def _is_installed(client: Client, home: Path) -> bool:
+    """Whether its command or its folder is there."""
+    return shutil.which(client.program) is not None or (home / client.folder).is_dir()
