@@ -9,7 +9,6 @@ from types import MappingProxyType
 
 from scrimshaw.errors import DamagedDatabase
 from scrimshaw.models import Degradation
-from scrimshaw.search.embedders.base import FALLBACK, IMPACT
 
 
 class Part(StrEnum):
@@ -24,6 +23,7 @@ class Part(StrEnum):
     FILES = "files"
 
 
+WITHOUT_VECTORS = ("keyword search", "memories that say the same in other words are missed")
 # Part -> what is done instead, and what that means for the answer.
 _WITHOUT: Mapping[Part, tuple[str, str]] = MappingProxyType(
     {
@@ -31,7 +31,7 @@ _WITHOUT: Mapping[Part, tuple[str, str]] = MappingProxyType(
             "search by meaning and by trigger phrases",
             "memories that merely share words with the query are missed",
         ),
-        Part.VECTORS: (FALLBACK, IMPACT),
+        Part.VECTORS: WITHOUT_VECTORS,
         Part.TRIGGERS: (
             "search by words and by meaning",
             "memories whose trigger phrases stand in the query may rank lower or be missed",

@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Protocol
 from scrimshaw.config import silence_runtime
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
+from scrimshaw.search.degradation import WITHOUT_VECTORS
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
-
-FALLBACK = "keyword search"
-IMPACT = "memories that say the same in other words are missed"
 
 
 class Embedder(Protocol):
@@ -47,8 +45,8 @@ class EmbedderUnavailable(ScrimshawError):
         super().__init__(message, hint, mode=mode)
         self.degradation = Degradation(
             failure_mode=f"{mode}: {message}",
-            fallback_mode=FALLBACK,
-            confidence_impact=IMPACT,
+            fallback_mode=WITHOUT_VECTORS[0],
+            confidence_impact=WITHOUT_VECTORS[1],
             retry_recommendation=hint,
         )
 
