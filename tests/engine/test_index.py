@@ -14,8 +14,7 @@ from tests.samples import WordEmbedder, keeping, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import EMBED, embed_pending, rebuild, run_embed_job, scan, vectors_ready
-from scrimshaw.engine.read import search
-from scrimshaw.engine.review import validate
+from scrimshaw.engine.read import search, validate
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.models import Action, Filters, JobState
 from scrimshaw.search.embedders.base import EmbedderUnavailable

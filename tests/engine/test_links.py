@@ -11,8 +11,7 @@ from tests.samples import SECRET, write_memory
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import rebuild, scan, skipped_files
 from scrimshaw.engine.links import drift_why, link, stats, unlink
-from scrimshaw.engine.proposals import cues
-from scrimshaw.engine.write import NewText, save, update
+from scrimshaw.engine.write import NewText, find_cues, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, UnreadableFile
 from scrimshaw.models import EdgeKind, Relation
 
@@ -320,4 +319,4 @@ def test_a_cue_that_the_old_text_has_too_or_an_unrelated_text_proposes_nothing(e
     ],
 )
 def test_cues_of_change(text: str, expected: tuple[str, ...]) -> None:
-    assert cues(text) == expected
+    assert find_cues(text) == expected

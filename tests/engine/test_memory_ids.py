@@ -15,8 +15,7 @@ from scrimshaw.engine.checkpoints import create
 from scrimshaw.engine.exporting import export_markdown
 from scrimshaw.engine.importers import assign_ids
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.memory_ids import slug
-from scrimshaw.engine.write import NewText
+from scrimshaw.engine.write import NewText, slug
 from scrimshaw.errors import AlreadyExists, InvalidRequest
 from scrimshaw.storage.paths import MAX_ID_CHARS, check_id, fold
 

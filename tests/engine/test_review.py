@@ -16,7 +16,7 @@ from tests.scenarios.agent import Agent, Clock
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.review import MOST_STABLE_DAYS, validate
+from scrimshaw.engine.read import MOST_STABLE_DAYS, validate
 from scrimshaw.engine.sessions import item_as_memory
 from scrimshaw.models import Item, ItemKind, ItemSource, Memory, MemoryType, Retention, Tier
 from scrimshaw.search.candidates import presence

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.similar import similar_memories
-from scrimshaw.engine.write import NewText, save
+from scrimshaw.engine.write import NewText, save, similar_memories
 
 PARAGRAPH = (
     "We chose apsw over the standard library because the interpreter links an old SQLite whose write-ahead log "

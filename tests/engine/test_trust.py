@@ -20,7 +20,7 @@ from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.links import link, unlink
 from scrimshaw.engine.read import get, search
 from scrimshaw.engine.restore import restore
-from scrimshaw.engine.trust import claimants, notice
+from scrimshaw.engine.trust import describe_claim, find_claims
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.models import Memory, MemoryType, Relation, SourceFile, Tier, Trust
@@ -352,7 +352,7 @@ def test_who_vouches_for_a_file_that_does_not_say(
     assert engine.memory(source_id.replace("law", "stated")).provenance.trust == Trust.TOOL
     own = folder == ".scrimshaw/memories"
     assert always_on(engine) == (["law"] if own else [])
-    assert ["read only" in notice(memory) for memory in claimants(engine)] == ([] if own else [True])
+    assert ["read only" in describe_claim(memory) for memory in find_claims(engine)] == ([] if own else [True])
     with pytest.raises(ScrimshawError):
         update(engine, source_id, {"tier": "constitutional"}, actor="agent")
 

@@ -14,10 +14,8 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import EMBED, scan
-from scrimshaw.engine.memory_ids import slug
-from scrimshaw.engine.read import get, search
-from scrimshaw.engine.review import validate
-from scrimshaw.engine.write import NewText, bulk_select, delete, save, update
+from scrimshaw.engine.read import get, search, validate
+from scrimshaw.engine.write import NewText, bulk_select, delete, save, slug, update
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,

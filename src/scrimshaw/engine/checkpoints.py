@@ -1,7 +1,6 @@
 """Checkpoints: the whole memory in one file, made by hand, once a day, and before what destroys.
 
-A checkpoint holds the vault with its relations and everything durable of the journal, redacted. A purge takes what it
-erases out of those in the project's folder too, never out of a backup elsewhere.
+A checkpoint holds the vault with its relations and everything durable of the journal, redacted.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from scrimshaw.config import CONFIG_FILE
 from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, MEMORIES, Engine
+from scrimshaw.engine.ledger import LedgerFile, hash_of
 from scrimshaw.errors import (
     AlreadyExists,
     InvalidMemoryId,
@@ -73,36 +74,19 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
 
 class _Age(NamedTuple):
-    """What a checkpoint is ordered by."""
+    """What a checkpoint is ordered by: the length of its ledger, when it was made, else the time of the file."""
 
-    #: When it was made, else the time of the file.
+    entries: int
     created: float
     modified: float
     name: str
-    #: The length of its ledger.
-    entries: int | None
-    #: Whether it says when it was made.
     is_dated: bool
-
-
-class Place(NamedTuple):
-    """Where a file of an archive belongs; `key` is its name in the ledger, empty for what is not recorded there."""
-
-    path: Path
-    root: Path
-    key: str
-
-
-# Making
 
 
 def create(
     engine: Engine, name: str, *, metadata: Mapping[str, str] | None = None, include_global: bool = False
 ) -> Checkpoint:
-    """Make a checkpoint; the oldest of more than ten goes.
-
-    Raises InvalidRequest for a name that cannot be used, AlreadyExists, VaultBusy, StorageFailure.
-    """
+    """Make a checkpoint; the oldest of more than ten goes. Raises InvalidRequest for its name, AlreadyExists."""
     path = path_of(engine, name)
     if name.startswith(AUTO):
         raise InvalidRequest(
@@ -122,10 +106,7 @@ def backup(engine: Engine, file: Path, *, include_global: bool = False) -> Check
 
 
 def backup_if_due(engine: Engine) -> Checkpoint | None:
-    """The first call of a day (UTC) makes a checkpoint, if there is anything to keep, any other does nothing.
-
-    Raises VaultBusy, StorageFailure.
-    """
+    """The first call of a day (UTC) makes a checkpoint, if there is anything to keep."""
     name = f"{DAILY}-{_now(engine):%Y%m%d}"
     is_empty = not engine.journal.history(limit=1) and not engine.sessions.latest()
     if is_empty or _is_taken(path_of(engine, name)):
@@ -155,10 +136,7 @@ def automatic_name(engine: Engine, what: str) -> str:
 
 
 def _write_undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
-    """Write without keeping other writers waiting; if one came in between, once more while they wait.
-
-    Several files that change as one have their rows only when all are changed, so such a change is waited for.
-    """
+    """Write without keeping other writers waiting; if one came in between, once more while they wait."""
     before = engine.journal.history(limit=1)
     if not is_interrupted(engine.folder):
         made = write()
@@ -183,10 +161,7 @@ def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], i
 
 
 def _read_file(name: str, path: Path) -> ArchivedFile | None:
-    """A file with its text, redacted since a person may have written a secret; None if it is gone by now.
-
-    Without its text if that is none, or if it could not be restored under its name.
-    """
+    """A file with its text, None if it is gone; without a text that is none or could not be restored by its name."""
     with storage_errors("read", path):
         try:
             raw = path.read_bytes()
@@ -197,9 +172,6 @@ def _read_file(name: str, path: Path) -> ArchivedFile | None:
     except UnicodeDecodeError:
         text = None
     return ArchivedFile(name=name, text=text, content_hash=content_hash(raw))
-
-
-# Finding
 
 
 def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
@@ -224,12 +196,9 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 
 def newest_first(engine: Engine) -> list[Path]:
-    """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age.
-
-    What does not say is placed by its file's time. Folders and links to nothing that have such a name are among them.
-    """
+    """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age."""
     ages = _read_ages(_files_of(engine))
-    return sorted(ages, key=lambda path: (ages[path].entries, ages[path]), reverse=True)
+    return sorted(ages, key=lambda path: ages[path], reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
@@ -272,18 +241,14 @@ def path_of(engine: Engine, name: str) -> Path:
     return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
 
 
-# Files in an archive
+def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
+    """Where a file of an archive belongs, with the bytes there; its name is empty if the ledger does not record it.
 
-
-def place(engine: Engine, name: str) -> Place:
-    """Where a file of an archive belongs.
-
-    Raises UnusableArchive for a name that leads elsewhere or that no memory can have, InvalidMemoryId where a link
-    leads out of the vault, StorageFailure for a path that the system refuses.
+    Raises UnusableArchive for a name that leads elsewhere or that no memory can have, InvalidMemoryId, StorageFailure.
     """
     if name in (*COMPANIONS, LINKS_FILE):
-        folder = engine.settings.folder
-        return Place(folder / name, folder, name if name == LINKS_FILE else "")
+        folder, key = engine.settings.folder, name if name == LINKS_FILE else ""
+        return LedgerFile(key, folder / name, folder, data, hash_of(data))
     top, _, inside = name.partition("/")
     source = _vaults(engine, include_global=True).get(top)
     fault = _name_fault(name) if source and inside.endswith(SUFFIX) else "it is no file of a memory"
@@ -295,7 +260,7 @@ def place(engine: Engine, name: str) -> Place:
     path = locate(source.root, memory_id)
     with storage_errors("write", path), suppress(FileNotFoundError, NotADirectoryError):
         path.lstat()  # a name too long for the system is refused here
-    return Place(path, source.root.resolve(), f"{source.id_prefix}{memory_id}")
+    return LedgerFile(f"{source.id_prefix}{memory_id}", path, source.root.resolve(), data, hash_of(data))
 
 
 def current_files(engine: Engine, *, include_global: bool) -> Iterator[tuple[str, Path]]:
@@ -314,10 +279,7 @@ def _all_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path
 
 
 def _name_fault(name: str) -> str:
-    """Why a name in an archive could not be restored as that of a memory; empty for one that can, and for other files.
-
-    What a scan of the vault passes over by its name alone is not kept either, so that both sides agree.
-    """
+    """Why a name in an archive could not be restored as that of a memory, as a scan judges it; usually empty."""
     _, slash, inside = name.partition("/")
     if not IGNORED_FOLDERS.isdisjoint(inside.split("/")[:-1]):
         return "no memory is looked for in such a folder"
@@ -333,16 +295,13 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
     return found
 
 
-# Age
-
-
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
     kind, now, dropped = _kind(made.name), engine.clock(), []
     others = [path for path in _files_of(engine) if path.name != f"{made.name}{EXTENSION}" and path.is_file()]
     ages = _read_ages(path for path in others if _kind(_name_of(path)) == kind)
 
-    def worth(path: Path) -> tuple[bool, int | None, bool, _Age]:
+    def worth(path: Path) -> tuple[bool, int, bool, _Age]:
         # One that cannot be read says nothing true of its age and goes first, and of those with equal ledgers one that
         # a clock dated ahead of now: else ten of them would push out what an operation that is still going on made.
         age = ages[path]
@@ -357,16 +316,15 @@ def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
 
 def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
     """How old checkpoints are; one that does not say the length of its ledger has that of the one before."""
-    ages = {}
+    found = []
     for path in paths:
         modified, age = _stat(path)[0], read_age(path)
-        created, entries = (modified, None) if age is None else (age.created, age.entries)
-        ages[path] = _Age(created, modified, path.name, entries, is_dated=age is not None)
-    entries = -1
-    for path in sorted(ages, key=lambda path: ages[path][:3]):
-        own = ages[path].entries
-        entries = entries if own is None else own
-        ages[path] = ages[path]._replace(entries=entries)
+        found.append((modified if age is None else age.created, modified, path.name, path, age))
+    ages, entries = {}, -1
+    for created, modified, name, path, age in sorted(found, key=itemgetter(0, 1, 2)):
+        if age and age.entries is not None:
+            entries = age.entries
+        ages[path] = _Age(entries, created, modified, name, is_dated=age is not None)
     return ages
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -65,13 +64,6 @@ class Context(Struct, frozen=True, kw_only=True):
     session: Session | None = None
 
 
-class _Strategy(Struct, frozen=True, kw_only=True):
-    """What a mode brings: `limit` hits with excerpts of so many tokens."""
-
-    limit: int
-    excerpt_tokens: int
-
-
 class _Warned:
     """Unknown pressure is worth one warning per process, not one per call."""
 
@@ -93,14 +85,14 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         high=engine.settings.session.pressure_thresholds[1],
     )
     state, state_omitted, state_tokens = _state(engine, asked, session, mode, budget)
-    strategy = _strategies(engine.settings.context)[mode]
+    limit, excerpt_tokens = _hit_limits(engine.settings.context, mode)
     request = SearchRequest(
         query=asked.query,
         filters=asked.filters,
-        limit=asked.limit or strategy.limit,
+        limit=asked.limit or limit,
         intent=asked.intent,
         include_content=asked.include_content,
-        excerpt_tokens=strategy.excerpt_tokens,
+        excerpt_tokens=excerpt_tokens,
         token_budget=budget - state_tokens,
     )
     return Context(
@@ -163,10 +155,12 @@ def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:
     return Mode.DEEP if (asked.intent or detect_intent(asked.query)[0]) in _DEEP_INTENTS else Mode.FOCUSED
 
 
-def _strategies(settings: ContextSettings) -> Mapping[Mode, _Strategy]:
-    return {
-        Mode.QUICK: _Strategy(limit=settings.quick_limit, excerpt_tokens=settings.quick_excerpt),
-        Mode.FOCUSED: _Strategy(limit=settings.focused_limit, excerpt_tokens=settings.focused_excerpt),
-        Mode.DEEP: _Strategy(limit=settings.deep_limit, excerpt_tokens=settings.deep_excerpt),
-        Mode.RESUME: _Strategy(limit=settings.resume_limit, excerpt_tokens=settings.quick_excerpt),
+def _hit_limits(settings: ContextSettings, mode: Mode) -> tuple[int, int]:
+    """What a mode brings: so many hits with excerpts of so many tokens."""
+    limits = {
+        Mode.QUICK: (settings.quick_limit, settings.quick_excerpt),
+        Mode.FOCUSED: (settings.focused_limit, settings.focused_excerpt),
+        Mode.DEEP: (settings.deep_limit, settings.deep_excerpt),
+        Mode.RESUME: (settings.resume_limit, settings.quick_excerpt),
     }
+    return limits[mode]

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
-from scrimshaw.config import Settings, SourceSettings, find_project, limit_native_threads, load
+from scrimshaw.config import Settings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
@@ -37,10 +36,7 @@ GLOBAL_LOCK = "global.lock"
 
 @dataclass(frozen=True)
 class Engine:
-    """An open memory. Safe to use from several threads; several engines may share a project.
-
-    `clock` tells the seconds since 1970, `degradations` what this process cannot do at the moment.
-    """
+    """An open memory. Safe to use from several threads; several engines may share a project."""
 
     settings: Settings
     sources: tuple[Source, ...]
@@ -52,11 +48,13 @@ class Engine:
     embedder: Embedder | Degradation
     searcher: Searcher
     folder: Path
+    #: Seconds since 1970.
     clock: Callable[[], float] = time.time
+    #: What this process cannot do at the moment.
     degradations: ProcessDegradations = field(default_factory=ProcessDegradations)
 
     def vault_of(self, memory_id: str) -> tuple[Vault, str]:
-        """The writable vault that a memory of this id belongs to, and its id inside that vault."""
+        """The writable vault that a memory of this id belongs to, and its id inside that vault; raises ReadOnly."""
         project, user = self.sources[0], self.sources[-1]
         if not project.writable:
             raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
@@ -71,13 +69,10 @@ class Engine:
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
-        """Hold the vault's writer lock; what a killed process left half done is ended first.
-
-        Raises VaultBusy, StorageFailure, and Conflict where a person wrote over what was left half done.
-        """
+        """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
         with lock(self.lock_path(), LOCK_TIMEOUT_S):
-            vaults = (source.root for source in self.sources if source.writable)
-            transaction.recover(self.folder, self.journal.transaction_committed, (self.settings.folder, *vaults))
+            roots = [self.settings.folder, *(source.root for source in self.sources if source.writable)]
+            transaction.recover(self.folder, self.journal.transaction_committed, roots)
             yield
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:
@@ -86,7 +81,11 @@ class Engine:
 
     def document(self, source: SourceFile, file: MemoryFile) -> Document:
         """The document that a parsed file holds, redacted; raises UnreadableFile."""
-        return downgrade_unvouched_tier(build_document(source, file, redact, count_tokens=count_tokens))
+        document = build_document(source, file, redact, count_tokens=count_tokens)
+        if document.tier != Tier.CONSTITUTIONAL or source.writable:
+            return document
+        # Only a memory of a person's vault can be constitutional.
+        return msgspec.structs.replace(document, tier=Tier.IMPORTANT)
 
     def limits(self) -> Limits:
         """Which files are too large to be a memory."""
@@ -94,28 +93,20 @@ class Engine:
 
     def memory(self, memory_id: str) -> Memory:
         """The memory of this id, read from its file where the index does not know it; raises NotFound."""
-        found = self.index.get([memory_id]).get(memory_id) or self._unread(memory_id)
+        found = self.index.get([memory_id]).get(memory_id) or self._read_unindexed(memory_id)
         if found is None:
             raise NotFound(f"There is no memory {memory_id!r}.", "Search for it, or list the memories.", id=memory_id)
         return found
 
-    def _unread(self, memory_id: str) -> Memory | None:
-        """A memory whose file stands in a vault, while the index is made anew or has not caught up."""
+    def _read_unindexed(self, memory_id: str) -> Memory | None:
+        """A memory whose file is in a vault, while the index is rebuilt or has not caught up."""
         try:
             vault, name = self.vault_of(memory_id)
             path = vault.root.resolve() / f"{check_id(name)}.md"
             raw, info = vault.read(name), path.stat()
-            if len(raw) > self.limits().max_bytes:
+            if len(raw) > self.settings.index.max_file_bytes:
                 return None
-            file = SourceFile(
-                source=vault.name,
-                memory_id=memory_id,
-                path=str(path),
-                size=info.st_size,
-                mtime_ns=info.st_mtime_ns,
-                writable=True,
-                artifact=ArtifactClass.MEMORY,
-            )
+            file = vault_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
             self.index.put([self.parse(file, raw)])
         except (NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
             return None
@@ -129,27 +120,27 @@ class Engine:
     def __enter__(self) -> Engine:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def downgrade_unvouched_tier(document: Document) -> Document:
-    """The document, important where it claims to be constitutional outside of a person's vault."""
-    if document.tier != Tier.CONSTITUTIONAL or document.file.writable:
-        return document
-    return msgspec.structs.replace(document, tier=Tier.IMPORTANT)
+def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:
+    """A memory's file in a writable vault."""
+    return SourceFile(
+        source=source,
+        memory_id=memory_id,
+        path=str(path),
+        size=size,
+        mtime_ns=mtime_ns,
+        writable=True,
+        artifact=ArtifactClass.MEMORY,
+    )
 
 
 def open_engine(
     settings: Settings, *, sources: Sequence[Source] | None = None, folder: Path | None = None, anew: bool = False
 ) -> Engine:
-    """Open the memory of a project.
-
-    `sources` replaces the project's own vaults and documents, `folder` the place of the databases; with `anew` a
-    journal is begun in the place of one that was lost. Raises DamagedDatabase for a journal that is lost or not sound.
-    """
+    """Open a project's memory; with `anew` a journal begins in the place of a lost one. Raises DamagedDatabase."""
     limit_native_threads()
     folder = folder or settings.folder
     storage = open_storage(
@@ -172,18 +163,13 @@ def open_engine(
         folder=folder,
     )
     try:
-        _recover(engine)
+        if transaction.is_interrupted(folder):
+            with engine.write_lock():  # which ends what a killed process left half done
+                pass
     except ScrimshawError:
         engine.close()
         raise
     return engine
-
-
-def _recover(engine: Engine) -> None:
-    """End what a killed process left half done; raises VaultBusy while one is at it."""
-    if transaction.is_interrupted(engine.folder):
-        with engine.write_lock():
-            pass
 
 
 def open_project(settings: Settings | None = None) -> Engine:
@@ -193,31 +179,19 @@ def open_project(settings: Settings | None = None) -> Engine:
 
 def project_sources(settings: Settings) -> list[Source]:
     """What a project reads, in order: its vault, Serena's, its documents, the user's own vault."""
-    vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=ArtifactClass.MEMORY)
-    user = Source(
-        name="global",
-        root=settings.home / MEMORIES,
-        writable=True,
-        artifact=ArtifactClass.MEMORY,
-        id_prefix=GLOBAL,
-    )
-    if settings.sources:
-        documents = [_configured(settings.project, source) for source in settings.sources]
-    else:
-        documents = discover(settings.project, settings.serena_home)
-    return [vault, *(_without(source, settings.index.exclude) for source in documents), user]
-
-
-def _without(source: Source, globs: tuple[str, ...]) -> Source:
-    """The source without what no document source reads; memories that somebody wrote as such are left whole."""
-    return source if source.artifact == ArtifactClass.MEMORY else replace(source, exclude=source.exclude + globs)
-
-
-def _configured(project: Path, source: SourceSettings) -> Source:
-    return Source(
-        name=source.name,
-        root=project / source.root,
-        include=source.include,
-        exclude=source.exclude,
-        artifact=source.artifact,
-    )
+    memory, exclude = ArtifactClass.MEMORY, settings.index.exclude
+    vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)
+    user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
+    documents = [
+        Source(
+            name=source.name,
+            root=settings.project / source.root,
+            include=source.include,
+            exclude=source.exclude,
+            artifact=source.artifact,
+        )
+        for source in settings.sources
+    ] or discover(settings.project, settings.serena_home)
+    # What no document source reads; memories that somebody wrote as such are left whole.
+    limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]
+    return [vault, *limited, user]

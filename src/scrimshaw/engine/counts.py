@@ -93,7 +93,7 @@ def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int
     if not 1 <= limit <= LARGEST_PAGE or offset < 0:
         raise InvalidRequest(f"A page has 1 to {LARGEST_PAGE} memories from offset 0.", "", parameter="limit")
     memories = engine.index.select(filters, sort=sort, limit=limit, offset=offset)
-    known = read.traced(engine, {memory.id: memory for memory in memories})
+    known = read.with_trust(engine, {memory.id: memory for memory in memories})
     return Page(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)
 
 

@@ -14,13 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
-from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import KeepGoing
-from scrimshaw.engine.ledger import RecordedChange, apply_changes, read_file
-from scrimshaw.engine.memory_ids import slug
-from scrimshaw.engine.quality import quality_of
-from scrimshaw.engine.write import MANY, NewText, Saved, composed, rewrite, save, unindex
+from scrimshaw.engine.write import NewText, Saved, compose_memory, quality_of, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
@@ -178,19 +174,7 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
     over = [each for each in temporary if each.writable and each.provenance.trust != Trust.HUMAN]
-    if not over:
-        return drafts, []
-    if len(over) >= MANY:
-        checkpoint_before(engine, "delete")
-    reason = "temporary, and its time is over"
-    entry = Entry(action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor="retention")
-    with engine.write_lock():
-        files = {memory.id: read_file(engine, memory.id) for memory in over}
-        same = [memory for memory in over if files[memory.id].hash == memory.content_hash]
-        rows = [replace(entry, memory_id=memory.id) for memory in same]
-        apply_changes(engine, [RecordedChange(row, files[row.memory_id], None) for row in rows])
-        unindex(engine, same)
-    return drafts, [memory.id for memory in same]
+    return drafts, retire(engine, over, "temporary, and its time is over", "retention", only_unchanged=True)
 
 
 def _new_text(draft: Draft, body: str, events: Sequence[RecordedEvent]) -> NewText:
@@ -221,7 +205,7 @@ def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
     path = _folder(engine) / f"{name}.md"
     if saved.status == "rejected":
         rejected = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(saved.reasons)})
-        _, text, _ = composed(engine, rejected, redact(new.title).text, redact(new.content))
+        _, text, _ = compose_memory(engine, rejected, redact(new.title).text, redact(new.content))
         with engine.write_lock():
             _vault(engine).write(name, text, expected_hash=None)
         return DraftOutcome(
@@ -243,7 +227,7 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
         return unchanged
     if history[0]["new_hash"] != current.content_hash:
         return unchanged
-    file, _, verdict = composed(engine, new, redact(new.title).text, redact(new.content))
+    file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
     if not verdict.accepted:
         return replace(unchanged, reasons=verdict.reasons)
     entry = Entry(
@@ -255,8 +239,8 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
         actor=ORIGIN,
         session=new.session,
     )
-    memory, _ = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
-    return replace(unchanged, status="accepted", path=memory.path, quality=quality_of(verdict))
+    saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
+    return replace(unchanged, status="accepted", path=saved.path, quality=quality_of(verdict))
 
 
 def _read_rejected(engine: Engine, path: Path) -> RejectedDraft | None:

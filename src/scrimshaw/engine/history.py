@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import secrets
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted
-from scrimshaw.storage.ports import StoredText
+from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 Row = Mapping[str, Any]
@@ -82,16 +82,15 @@ class _Undo:
     rows: list[tuple[Row, Redacted | None]] = field(default_factory=list)
     numbers: set[int] = field(default_factory=set)
 
-    @cached_property
-    def by_file(self) -> Mapping[str, list[Row]]:
-        """The valid entries of each file, newest first."""
-        return _group((_name(row), row) for row in self.valid)
+    #: The valid entries of each file, and those of files that a person put there by their hash, newest first.
+    by_file: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
+    appeared: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
 
-    @cached_property
-    def appeared(self) -> Mapping[str, list[Row]]:
-        """The valid entries of files that a person put there, by their hash, newest first."""
-        by_hand = (row for row in self.valid if row["action"] == Action.EXTERNAL and not row["prior_hash"])
-        return _group((row["new_hash"], row) for row in by_hand)
+    def __post_init__(self) -> None:
+        for row in self.valid:
+            self.by_file[_name(row)].append(row)
+            if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
+                self.appeared[row["new_hash"]].append(row)
 
     def newest(self, rows: Iterable[Row], after: Row) -> Row | None:
         """The newest of `rows` that is later than an entry and was not undone."""
@@ -102,9 +101,13 @@ class _Undo:
         name = _name(row)
         if name not in self.files:
             now = read_file(self.engine, name)
-            text = None if now.data is None else redact(now.data.decode(errors="replace"))
-            self.files[name] = _File(now, now.hash, text)
-        file, prior = self.files[name], _prior_text(self.engine, row)
+            current = None if now.data is None else redact(now.data.decode(errors="replace"))
+            self.files[name] = _File(now, now.hash, current)
+        file, prior = self.files[name], None
+        # Older versions kept the text of the links file under the memory.
+        for key in dict.fromkeys((row["memory_id"], name)) if row["prior_hash"] else ():
+            if (text := self.engine.journal.prior_text(key, row["prior_hash"])) is not None:
+                prior = redact(text)
         trouble, note = self._trouble(row, file, prior), ""
         if trouble:
             file.is_stuck = True
@@ -113,7 +116,9 @@ class _Undo:
             self.numbers.add(row["seq"])
             if row["prior_hash"] != row["new_hash"]:
                 file.text, file.hash = prior, row["prior_hash"]
-                note = _difference(row, prior) if prior else ""
+                if prior and _differs(row, prior):
+                    note = f"the file will differ from what it was: {prior.text.count(_MARKER)} secrets in it were"
+                    note += f" never kept, {_MARKER}...] stands there"
         values = {key: row[key] for key in ("action", "memory_id", "reason")}
         self.steps.append(UndoStep(entry=row["seq"], trouble=trouble, note=note, **values))
 
@@ -134,21 +139,19 @@ class _Undo:
 
     def _later_change(self, row: Row, file: _File) -> str:
         """Why a file is not as an entry left it, and what to do where the ledger knows."""
-        elsewhere = None if file.hash else self.newest(self.appeared.get(row["new_hash"], ()), row)
+        elsewhere = None if file.hash else self.newest(self.appeared[row["new_hash"]], row)
         if elsewhere:
             return f"the file was renamed to {_name(elsewhere)!r} since"
-        newest = self.newest(self.by_file.get(_name(row), ()), row)
+        newest = self.newest(self.by_file[_name(row)], row)
         if newest and newest["new_hash"] == file.hash:
             return f"the file was changed since, by entry {newest['seq']}: undo that one first"
         return "the file was changed since"
 
 
 def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = False, dry_run: bool = False) -> Undone:
-    """Undo an entry, or the valid entries of a session, newest first and all at once.
+    """Undo an entry, or the valid entries of a session, newest first and all at once; with `redo` its undos.
 
-    A file that was changed since keeps its change, and the entries behind it stay. An undo is an entry too and can
-    be undone: those of a session together with `redo`. Raises NotFound, InvalidRequest, Conflict, ReadOnly,
-    VaultBusy, StorageFailure; then nothing was changed.
+    A file that was changed since keeps its change, and the entries behind it stay. When this raises nothing changed.
     """
     if bool(session) == bool(entry):
         raise InvalidRequest("An undo takes a session or an entry.", "Give exactly one.", parameter="entry")
@@ -201,36 +204,13 @@ def _choose(valid: Sequence[Row], session: str, entry: int, *, redo: bool) -> li
     return chosen
 
 
-def _group(pairs: Iterable[tuple[str, Row]]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for key, row in pairs:
-        found.setdefault(key, []).append(row)
-    return found
-
-
 def _name(row: Row) -> str:
     return str(row["decision_meta"].get("file") or row["memory_id"])
-
-
-def _prior_text(engine: Engine, row: Row) -> Redacted | None:
-    """The text before an entry; older versions kept that of the links file under the memory."""
-    for name in (_name(row), row["memory_id"]) if row["prior_hash"] else ():
-        text = engine.journal.prior_text(name, row["prior_hash"])
-        if text is not None:
-            return redact(text)
-    return None
 
 
 def _differs(row: Row, prior: Redacted) -> bool:
     """Whether a text that was kept is not what the file held, byte for byte."""
     return hash_of(prior.text.encode(errors="replace")) != str(row["prior_hash"])
-
-
-def _difference(row: Row, prior: Redacted) -> str:
-    if not _differs(row, prior):
-        return ""
-    count = prior.text.count(_MARKER)
-    return f"the file will differ from what it was: {count} secrets in it were never kept, {_MARKER}...] stands there"
 
 
 def _write(engine: Engine, work: _Undo) -> None:
@@ -242,28 +222,24 @@ def _write(engine: Engine, work: _Undo) -> None:
     texts = [StoredText(_name(row), row["new_hash"], text) for row, text in work.rows if text]
     texts += [StoredText(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
     last = {_name(row): row["seq"] for row, _ in work.rows}
-    entries = []
+    entries: list[LedgerEntry] = []
     for row, _ in work.rows:
-        name = _name(row)
-        # The last row of a file has the hash of its bytes now.
-        new_hash = work.files[name].final_hash if last[name] == row["seq"] else row["prior_hash"]
-        entries.append((_undo_entry(row, new_hash, mark), None))
+        name, known = _name(row), row["decision_meta"]
+        meta = {key: known[key] for key in ("file", "relation") if key in known}
+        if row["session"]:
+            meta["session"] = row["session"]
+        entry = Entry(
+            action=Action.RESTORE,
+            memory_id=row["memory_id"],
+            reason=f"undo of {row['action']} {row['seq']}",
+            prior_hash=row["new_hash"],
+            # The last row of a file has the hash of its bytes now.
+            new_hash=work.files[name].final_hash if last[name] == row["seq"] else row["prior_hash"],
+            actor="human",
+            linked_memory_ids=tuple(row["linked_memory_ids"]),
+            decision_meta={**meta, "undoes": row["seq"], "mark": mark},
+        )
+        entries.append((entry, None))
     with atomic_file_changes(engine.folder, mark, changes):
         engine.journal.record(entries, (), texts)
     engine.index.retire([str(change.path) for change in changes])
-
-
-def _undo_entry(row: Row, new_hash: str, mark: str) -> Entry:
-    meta = {name: value for name, value in row["decision_meta"].items() if name in ("file", "relation")}
-    if row["session"]:
-        meta["session"] = row["session"]
-    return Entry(
-        action=Action.RESTORE,
-        memory_id=row["memory_id"],
-        reason=f"undo of {row['action']} {row['seq']}",
-        prior_hash=row["new_hash"],
-        new_hash=new_hash,
-        actor="human",
-        linked_memory_ids=tuple(row["linked_memory_ids"]),
-        decision_meta={**meta, "undoes": row["seq"], "mark": mark},
-    )

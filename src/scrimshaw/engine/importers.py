@@ -14,13 +14,12 @@ from pathlib import Path, PurePosixPath
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine import review
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.index import KeepGoing, scan
-from scrimshaw.engine.memory_ids import slug
-from scrimshaw.engine.trust import notice
-from scrimshaw.engine.write import NewText, Saved, save, update
+from scrimshaw.engine.read import touch
+from scrimshaw.engine.trust import describe_claim
+from scrimshaw.engine.write import NewText, Saved, save, slug, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, hash_text, make_answers, make_observation
@@ -212,7 +211,7 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
         if state and state.reason:
             raise UnreadableFile(f"{path} cannot be a memory: {state.reason}.", "Correct the file.")
         if state:
-            remark = notice(engine.memory(state.memory_id))
+            remark = describe_claim(engine.memory(state.memory_id))
             notices = (remark,) if remark else ()
             known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
             return replace(known, notices=notices)
@@ -399,7 +398,7 @@ def _save_other(
         return result(status="left", reasons=(error.message,))
     if saved.status == "saved":
         # What is old would count as forgotten; taking it in today recalls it.
-        review.touch(engine, [engine.memory(saved.id)])
+        touch(engine, [engine.memory(saved.id)])
     return result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
 
 
@@ -523,5 +522,5 @@ def _draft_session(engine: Engine, session: str) -> tuple[tuple[str, ...], tuple
         return (), outcome.reasons
     if outcome.status == "accepted":
         # A session's memory fades within weeks of its day; taking it in today recalls it.
-        review.touch(engine, [engine.memory(outcome.memory_id)])
+        touch(engine, [engine.memory(outcome.memory_id)])
     return (outcome.memory_id,), outcome.reasons

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 from msgspec.structs import replace
 
@@ -15,7 +16,6 @@ from scrimshaw.models import Degradation, Job, Skip, SourceFile
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.files import Vault
-from scrimshaw.storage.ports import PendingChunk
 from scrimshaw.storage.sync import Progress, Synchronizer, SyncReport
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
@@ -35,8 +35,10 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
         engine.journal.move_review(old, new)
     record_external_changes(engine)
     skipped = _follow_links(engine)
-    if _lacks_vectors(engine):
-        engine.journal.enqueue(EMBED, "", {})
+    with suppress(DamagedDatabase):  # of which every search tells
+        done, total = vectors_ready(engine)
+        if done < total:
+            engine.journal.enqueue(EMBED, "", {})
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
     return replace(report, skipped=(*report.skipped, *skipped))
@@ -61,15 +63,16 @@ def tidy(engine: Engine) -> None:
 
 
 def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
-    """Give every chunk a vector of the configured model; the number of texts embedded.
-
-    `keep_going(done, total)` is asked after every batch. Raises EmbedderUnavailable when the model cannot be used.
-    """
+    """Give every chunk a vector of the model; how many texts. `keep_going(done, total)` is asked after every batch."""
     if isinstance(engine.embedder, Degradation):
         return 0
-    model, embedded = engine.embedder.model, 0
-    place = 0
-    while pending := _next_pending(engine, model, place):
+    model, embedded, place = engine.embedder.model, 0, 0
+    while True:
+        pending = engine.index.pending_chunks(model, after=place, limit=EMBED_BATCH)
+        if not pending and place:  # once more from the start, for what came in between
+            pending = engine.index.pending_chunks(model, after=0, limit=EMBED_BATCH)
+        if not pending:
+            break
         place = pending[-1].place
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
         texts = {chunk.key: chunk.text for chunk in pending}
@@ -81,12 +84,6 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
     if engine.index.vector_counts().by_model.keys() - {model}:
         engine.index.put_vectors(model, (), only=True)
     return embedded
-
-
-def _next_pending(engine: Engine, model: str, place: int) -> list[PendingChunk]:
-    """The next texts to embed behind a place; once more from the start for what came in between."""
-    found = engine.index.pending_chunks(model, after=place, limit=EMBED_BATCH)
-    return found or (engine.index.pending_chunks(model, after=0, limit=EMBED_BATCH) if place else [])
 
 
 def run_embed_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
@@ -114,15 +111,6 @@ def catch_up(engine: Engine) -> None:
         scan(engine)
     except StorageFailure as error:
         engine.degradations.put(INDEX, index_behind(error))
-
-
-def _lacks_vectors(engine: Engine) -> bool:
-    """Whether vectors are to be made; not in a damaged table, of which every search tells."""
-    try:
-        done, total = vectors_ready(engine)
-    except DamagedDatabase:
-        return False
-    return done < total
 
 
 def _follow_links(engine: Engine) -> list[Skip]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +22,7 @@ from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import SHARED_TIMEOUT_S, demand_hash, lock
 from scrimshaw.storage.paths import locate
-from scrimshaw.storage.ports import StoredText
+from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
@@ -40,6 +40,9 @@ class LedgerFile(NamedTuple):
     #: None where there is no file; `hash` is empty then.
     data: bytes | None
     hash: str
+    #: The name of its vault, and the lock of a vault that other projects write too.
+    source: str = ""
+    shared_lock: Path | None = None
 
 
 class RecordedChange(NamedTuple):
@@ -48,6 +51,8 @@ class RecordedChange(NamedTuple):
     entry: Entry
     file: LedgerFile
     text: Redacted | None
+    #: Whether all of the text was redacted, not only what an edit brought.
+    is_clean: bool = False
 
 
 def links_path(engine: Engine) -> Path:
@@ -64,14 +69,12 @@ def ledger_path(engine: Engine, name: str) -> tuple[Path, Path]:
 
 
 def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> LedgerFile:
-    """A file of the ledger; `expected_hash` is "" for none, None for any.
-
-    Raises Conflict with the current hash, ReadOnly, InvalidMemoryId, StorageFailure.
-    """
+    """A file of the ledger; raises Conflict unless `expected_hash` is its own: "" for no file, None for any."""
     path, root = ledger_path(engine, name)
+    vault = None if name == LINKS_FILE else engine.vault_of(name)[0]
     with storage_errors("read", path):
         data = path.read_bytes() if path.is_file() else None
-    file = LedgerFile(name, path, root, data, hash_of(data))
+    file = LedgerFile(name, path, root, data, hash_of(data), *((vault.name, vault.shared) if vault else ()))
     if expected_hash not in (None, file.hash):
         demand_hash(name, data, expected_hash)
     return file
@@ -80,111 +83,95 @@ def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> Le
 def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Sequence[tuple[str, str]] = ()) -> None:
     """Change files and record them in one commit with the jobs; the vault's lock is held.
 
-    A change by hand that the ledger has not recorded gets a row of its own first. Raises Conflict where a file was
-    changed meanwhile, VaultBusy, StorageFailure; then every file is as it was.
+    A change by hand that is not recorded gets a row of its own first. When this raises, every file is as it was.
     """
     if not changes:
         return
-    _record_unseen(engine, [change.file for change in changes])
+    _record_unseen(engine, changes)
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
-    files = [FileChange(file.path, file.root, file.data, text) for _, file, text in changes]
-    entries, texts = list[Entry](), list[StoredText]()
-    for (entry, file, _), after in zip(changes, (change.after for change in files), strict=True):
-        new_hash = hash_of(after)
-        meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
-        entries.append(replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
-        if after is not None:
-            # Redacted once more: what an edit left of a person's file was not.
-            texts.append(_stored_text(file.name, new_hash, after))
-    shared_locks = {engine.vault_of(file.name)[0].shared for _, file, _ in changes if file.name.startswith(GLOBAL)}
-    with ExitStack() as locks:
-        for path in filter(None, shared_locks):
-            locks.enter_context(lock(path, SHARED_TIMEOUT_S))
+    files, entries, texts = list[FileChange](), list[LedgerEntry](), list[StoredText]()
+    shared = next((change.file.shared_lock for change in changes if change.file.shared_lock), None)
+    with lock(shared, SHARED_TIMEOUT_S) if shared else nullcontext():
+        for entry, file, text, is_clean in changes:
+            change = FileChange(file.path, file.root, file.data, text)
+            after = change.after
+            new_hash = hash_of(after)
+            meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
+            files.append(change)
+            entries.append((replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta), None))
+            if text is not None and after is not None:
+                texts.append(
+                    StoredText(file.name, new_hash, text) if is_clean else _stored_text(file.name, new_hash, after)
+                )
         try:
             with atomic_file_changes(engine.folder, mark, files):
-                engine.journal.record([(entry, None) for entry in entries], jobs, texts)
+                engine.journal.record(entries, jobs, texts)
         except BaseException:
             with suppress(StorageFailure):  # another process may have indexed a new file meanwhile
                 engine.index.retire([str(change.path) for change in files if change.before is None])
             raise
 
 
-def _record_unseen(engine: Engine, files: Sequence[LedgerFile]) -> None:
+def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
     """Record what the journal does not know of the files before they change."""
-    entries, texts = list[Entry](), list[StoredText]()
-    for file in files:
-        recorded = _recorded_hash(engine, file.name)
-        if file.hash != (recorded or ""):
-            entries.append(external_entry(file.name, recorded, file.hash))
-        if file.data is not None and engine.journal.prior_text(file.name, file.hash) is None:
-            texts.append(_stored_text(file.name, file.hash, file.data))
+    entries, texts = list[LedgerEntry](), list[StoredText]()
+    for change in changes:
+        name, data, current = change.file.name, change.file.data, change.file.hash
+        newest = engine.journal.history(name, 1)
+        recorded = str(newest[0]["new_hash"]) if newest else None
+        if name == LINKS_FILE or (newest and "file" in newest[0]["decision_meta"]):
+            recorded = engine.journal.last_hashes().get(name)
+        if current != (recorded or ""):
+            entries.append((external_entry(name, recorded, current), None))
+        if data is not None and engine.journal.prior_text(name, current) is None:
+            texts.append(_stored_text(name, current, data))
     if entries or texts:
-        engine.journal.record([(entry, None) for entry in entries], (), texts)
-
-
-def _recorded_hash(engine: Engine, name: str) -> str | None:
-    """The hash that the ledger has for a file, None for one it never recorded."""
-    newest = engine.journal.history(name, 1)
-    if name == LINKS_FILE or any("file" in row["decision_meta"] for row in newest):
-        return engine.journal.last_hashes().get(name)
-    return str(newest[0]["new_hash"]) if newest else None
+        engine.journal.record(entries, (), texts)
 
 
 # Changes by hand
 
 
-def _unrecorded_changes(engine: Engine) -> dict[str, tuple[str | None, str]]:
-    """Files of the vaults that are not as the ledger says: (hash it says, hash they have), by name.
-
-    An empty hash means that there is no file, None that the ledger never recorded it.
-    """
+def _find_unrecorded(engine: Engine) -> list[tuple[str, str | None]]:
+    """Files of the vaults that are not as the ledger says: (name, hash it says, None for one it never recorded)."""
     if not engine.sources[0].writable:
-        return {}
+        return []
     recorded = engine.journal.last_hashes()
     indexed = {
         state.memory_id: state.content_hash
         for source in engine.sources
         if source.writable
         for state in engine.index.manifest(source.name).values()
-        if state.memory_id
     }
     with suppress(OSError):
         indexed[LINKS_FILE] = hash_of(_read(engine, LINKS_FILE))
-    differing = [name for name in recorded.keys() | indexed.keys() if recorded.get(name, "") != indexed.get(name, "")]
-    found = {}
-    for name in sorted(filter(None, differing)):
-        # What the index saw may be some time ago: only the file itself is proof.
-        with suppress(OSError):
-            current = hash_of(_read(engine, name))
-            if current != recorded.get(name, ""):
-                found[name] = (recorded.get(name), current)
+    found = []
+    for name in sorted(filter(None, recorded.keys() | indexed.keys())):
+        if recorded.get(name, "") != indexed.get(name, ""):
+            # What the index saw may be some time ago: only the file itself is proof.
+            with suppress(OSError):
+                if hash_of(_read(engine, name)) != recorded.get(name, ""):
+                    found.append((name, recorded.get(name)))
     return found
 
 
 def record_external_changes(engine: Engine) -> None:
     """Ledger rows for files of the vaults that were changed, broken or removed by hand, once each."""
-    if not _unrecorded_changes(engine):
+    if not _find_unrecorded(engine):
         return
-    try:
-        with engine.write_lock():
-            found = [(name, recorded) for name, (recorded, _) in _unrecorded_changes(engine).items()]
-            for start in range(0, len(found), EXTERNAL_BATCH):
-                _record_external(engine, found[start : start + EXTERNAL_BATCH])
-    except VaultBusy:
-        # Its holder may be writing the very rows; the next scan sees what is missing then.
-        return
-
-
-def _record_external(engine: Engine, files: Sequence[tuple[str, str | None]]) -> None:
-    entries, texts = list[Entry](), list[StoredText]()
-    for name, recorded in files:
-        with suppress(OSError):
-            data = _read(engine, name)
-            current = hash_of(data)
-            entries.append(external_entry(name, recorded, current))
-            if data is not None:
-                texts.append(_stored_text(name, current, data))
-    engine.journal.record([(entry, None) for entry in entries], (), texts)
+    # Where the lock is held its holder may be writing the very rows; the next scan sees what is missing then.
+    with suppress(VaultBusy), engine.write_lock():
+        found = _find_unrecorded(engine)
+        for start in range(0, len(found), EXTERNAL_BATCH):
+            entries, texts = list[LedgerEntry](), list[StoredText]()
+            for name, recorded in found[start : start + EXTERNAL_BATCH]:
+                with suppress(OSError):
+                    data = _read(engine, name)
+                    current = hash_of(data)
+                    entries.append((external_entry(name, recorded, current), None))
+                    if data is not None:
+                        texts.append(_stored_text(name, current, data))
+            engine.journal.record(entries, (), texts)
 
 
 def _read(engine: Engine, name: str) -> bytes | None:
@@ -206,10 +193,7 @@ def _stored_text(name: str, digest: str, data: bytes) -> StoredText:
 
 
 def external_entry(name: str, recorded: str | None, current: str) -> Entry:
-    """The row of a change that no tool made: `recorded` is the hash the ledger had, None for a file new to it.
-
-    The user's own vault is changed from other projects too, so nobody can tell who did.
-    """
+    """The row of a change that no tool made: `recorded` is the hash the ledger had, None for a file new to it."""
     if recorded is None:
         reason = "first seen"
     elif not current:

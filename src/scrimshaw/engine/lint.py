@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
-from scrimshaw.engine.quality import judged
-from scrimshaw.engine.write import rewrite
+from scrimshaw.engine.write import Saved, judge_file, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.front_matter import parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
@@ -180,7 +179,7 @@ def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Li
         return _unreadable(name, error.message, int(error.details.get("line", 0)))
     except OSError as error:
         return _unreadable(name, f"{name} cannot be read: {error.strerror}.")
-    verdict = judged(settings, file)
+    verdict = judge_file(settings, file)
     found = references(file.text) if known and path.is_relative_to(known.project) else ()
     dead = known.stale(found, path) if known else ()
     warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
@@ -266,7 +265,7 @@ def folder_rename(old: str, new: str) -> Rename:
     return "/".join(olds), "/".join(news)
 
 
-def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> list[Memory]:
+def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> list[Saved]:
     """Rewrite the references in the memories of `repairs`: recorded, the text before kept for undo.
 
     Each file is read again under the lock. Raises like `write.update`; what was rewritten until then stays.
@@ -284,12 +283,9 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
             action=Action.UPDATE,
             memory_id=repair.id,
             reason=f"paths renamed: {texts}{more}",
-            prior_hash="",
-            new_hash="",
             actor=actor,
         )
-        memory, _ = rewrite(engine, repair.id, partial(follow, path=Path(repair.path)), entry)
-        changed.append(memory)
+        changed.append(rewrite(engine, repair.id, partial(follow, path=Path(repair.path)), entry))
     return changed
 
 
@@ -359,7 +355,7 @@ def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | N
     since = (now or datetime.now(UTC)) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
     found = [
-        JudgedFile(read_contents(file), judged(settings, file))
+        JudgedFile(read_contents(file), judge_file(settings, file))
         for path in paths
         if (text := read_markdown(path)) is not None and (file := parse_memory_file(text, path.stem))
     ]

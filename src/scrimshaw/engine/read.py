@@ -1,32 +1,49 @@
-"""Finding and reading memories."""
+"""Finding and reading memories, and their review state: what is read stays present. Text is never changed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine import review, sessions
+from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.instructions import is_suspicious
-from scrimshaw.ingest.markdown import find_section
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Session, SourceFile, Trust, content_hash
-from scrimshaw.search import lineage
-from scrimshaw.search.decay import retention
+from scrimshaw.ingest.markdown import find_section, parse_headings
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import (
+    Channel,
+    Degradation,
+    Filters,
+    Grade,
+    Memory,
+    Retention,
+    Session,
+    Trust,
+    content_hash,
+)
+from scrimshaw.search import decay, lineage
+from scrimshaw.search.candidates import presence
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.ports import Neighbor
+from scrimshaw.storage.ports import Neighbor, Review
 
-# spec-kit match_triggers: attention fades per turn; warm memories bring a start of their text.
+# Attention fades by this factor per turn; warm memories bring so many characters of their text.
 TURN_DECAY, WARM_CHARACTERS = 0.98, 150
-# After so many turns what is left is below what an answer tells.
+# After so many turns what is left is below what an answer shows.
 _ALL_FADED = 1000
-
+# A validation moves the confidence, 0.5 at first, by these; promotion to critical is proposed from here.
+USEFUL, NOT_USEFUL = 0.10, 0.05
+PROMOTE_CONFIDENCE, PROMOTE_REVIEWS = 0.9, 5
+# Longer than a century is for ever.
+MOST_STABLE_DAYS = 36_500.0
 
 SCAN_PENDING = Degradation(
     failure_mode="scan_pending: the files have not been read yet",
@@ -47,13 +64,22 @@ class MemoryText(Struct, frozen=True, kw_only=True):
 
 
 class TriggerMatch(Struct, frozen=True, kw_only=True):
-    """A memory whose trigger phrases stand in a text; `attention` 0..1 decides how much of its text is brought."""
+    """A memory whose trigger phrases are in a text; `attention` 0..1 decides how much of its text is brought."""
 
     memory: Memory
     phrases: tuple[str, ...]
     body: str
     attention: float
     state: Retention
+
+
+class Validated(Struct, frozen=True, kw_only=True):
+    """Review state after a validation; `promotable` says that `critical` would be justified."""
+
+    id: str
+    confidence: float
+    reviews: int
+    promotable: bool
 
 
 def search(
@@ -64,11 +90,7 @@ def search(
     deduplicate: bool = False,
     track_access: bool = False,
 ) -> SearchResult:
-    """The best memories for a query; raises InvalidRequest for one that cannot be searched.
-
-    In a session what it works with is lifted and its own record is searched too; with `deduplicate` what it was shown
-    already is left out. `track_access` counts every hit as a review.
-    """
+    """The best memories for a query; with `deduplicate` without what the session was shown. Raises InvalidRequest."""
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
     if session and deduplicate:
@@ -77,42 +99,55 @@ def search(
     limit = request.limit or engine.settings.search.limit
     around = sessions.session_context(engine, session, request.query, limit)
     result = engine.searcher.search(request, around)
-    if not engine.index.generation():
-        result = replace(result, degradations=(*result.degradations, SCAN_PENDING))
-    if red := engine.degradations.of(INDEX, RECALL, SESSION):
+    pending = () if engine.index.generation() else (SCAN_PENDING,)
+    if red := (*pending, *engine.degradations.of(INDEX, RECALL, SESSION)):
         result = replace(result, degradations=(*result.degradations, *red))
     if track_access:
-        review.touch(engine, [hit.memory for hit in result.hits])
+        touch(engine, [hit.memory for hit in result.hits])
     return result
 
 
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
-    """A memory's text, read from its file, or the text of a session's item.
-
-    Raises NotFound for an unknown id or anchor.
-    """
+    """A memory's text, read from its file, or the text of a session's item; raises NotFound."""
     if memory_id.startswith(sessions.ITEM_PREFIX):
-        return _item_text(engine, memory_id)
+        item = sessions.read_item(engine, memory_id)
+        if item is None:
+            raise NotFound(f"There is no session item {memory_id!r}.", "Search the session again.", id=memory_id)
+        return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
     degradations = Degradations()
-    memory = traced(engine, {memory_id: engine.memory(memory_id)}, degradations)[memory_id]
-    raw = _bytes_of(memory)
-    document = engine.parse(_file_of(memory, raw), raw)
-    body = document.body.text
-    if anchor:
-        found = find_section(body, document.headings, anchor)
-        if found is None:
-            known = [heading.anchor for heading in document.headings]
-            if memory.provenance.trust in (Trust.TOOL, Trust.WEB):
-                known = [name for name in known if not is_suspicious(name)]
-            raise NotFound(f"{memory_id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
-        body = found
+    memory = lineage.resolve_trust(engine.index, {memory_id: engine.memory(memory_id)}, degradations)[memory_id]
+    path = Path(memory.path)
+    with storage_errors("read", path):
+        try:
+            raw = path.read_bytes()
+        except FileNotFoundError as error:
+            raise NotFound(f"The file of {memory_id!r} is gone: {path}.", "Run `scrimshaw scan`.") from error
+    digest = content_hash(raw)
+    indexed = engine.index.bodies([memory_id]).get(memory_id) if digest == memory.content_hash else None
+    body, classes = indexed or "", tuple[str, ...]()
+    if indexed is None or not raw.endswith(indexed.encode()):  # else nothing was redacted in it
+        file = parse_memory_file(raw, memory.path)
+        file.raise_problem()
+        redacted = redact(file.body)
+        body, classes = redacted.text, redacted.classes
     return MemoryText(
         memory=memory,
-        body=body,
-        content_hash=content_hash(raw),
-        redacted=document.body.classes,
+        body=_section(memory, body, anchor) if anchor else body,
+        content_hash=digest,
+        redacted=classes,
         degradations=degradations.as_tuple(),
     )
+
+
+def _section(memory: Memory, body: str, anchor: str) -> str:
+    headings = parse_headings(body)
+    found = find_section(body, headings, anchor)
+    if found is None:
+        known = [heading.anchor for heading in headings]
+        if memory.provenance.trust in (Trust.TOOL, Trust.WEB):
+            known = [name for name in known if not is_suspicious(name)]
+        raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
+    return found
 
 
 def match_triggers(
@@ -125,97 +160,107 @@ def match_triggers(
     turn: int | None = None,
     cognitive: bool = True,
 ) -> list[TriggerMatch]:
-    """The memories whose trigger phrases stand in the text; those with more and longer phrases first.
+    """The memories whose trigger phrases are in the text; those with more and longer phrases first.
 
-    A match has full attention, faded by `turn`s (0.98 each) where one is given; what the session works with has at
-    least its attention there. With `cognitive` the text follows the attention: whole, a start, or none.
+    A match has full attention, faded by `turn`s where one is given, and at least what the session gives it. With
+    `cognitive` the text follows the attention: whole, a start, or none.
     """
     phrases = engine.searcher.match_phrases(text)
     filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
     memories = engine.index.select(filters, sort="id", limit=len(phrases), offset=0)
     memories.sort(key=lambda memory: (-sum(map(len, phrases[memory.id])), memory.id))
-    memories = [*traced(engine, {memory.id: memory for memory in memories[:limit]}).values()]
-    held = sessions.attention_by_memory(engine, session) if session else {}
+    memories = [*with_trust(engine, {memory.id: memory for memory in memories[:limit]}).values()]
+    attention_now = sessions.attention_by_memory(engine, session) if session else {}
     faded = TURN_DECAY ** min(turn - 1, _ALL_FADED) if turn else 1.0
     bodies = engine.index.bodies([memory.id for memory in memories])
-    return [
-        _trigger_match(engine, memory, tuple(phrases[memory.id]), bodies[memory.id], held, faded, cognitive)
-        for memory in memories
-        if memory.id in bodies  # another process may have deleted it meanwhile
-    ]
-
-
-def _trigger_match(
-    engine: Engine,
-    memory: Memory,
-    phrases: tuple[str, ...],
-    body: str,
-    held: Mapping[str, float],
-    faded: float,
-    cognitive: bool,
-) -> TriggerMatch:
-    attention = max(faded, held.get(memory.id, 0.0))
-    state = retention(attention, engine.settings.forgetting.state_thresholds)
-    if cognitive and state not in (Retention.HOT, Retention.WARM):
-        body = ""
-    elif cognitive and state == Retention.WARM:
-        body = body[:WARM_CHARACTERS]
-    return TriggerMatch(memory=memory, phrases=phrases, body=body, attention=attention, state=state)
+    found = []
+    for memory in memories:
+        if memory.id not in bodies:  # another process may have deleted it meanwhile
+            continue
+        body, attention = bodies[memory.id], max(faded, attention_now.get(memory.id, 0.0))
+        state = decay.retention(attention, engine.settings.forgetting.state_thresholds)
+        if cognitive and state != Retention.HOT:
+            body = body[:WARM_CHARACTERS] if state == Retention.WARM else ""
+        named = tuple(phrases[memory.id])
+        found.append(TriggerMatch(memory=memory, phrases=named, body=body, attention=attention, state=state))
+    return found
 
 
 def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
     """The edges that lead to and from a memory, exactly as the files state them, even to nowhere; raises NotFound."""
     engine.memory(memory_id)
     found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
-    nowhere = [] if direction == "incoming" else _unresolved(engine, memory_id, found, hops)
-    return sorted([*found, *nowhere], key=lambda edge: edge.hop)
-
-
-def _unresolved(engine: Engine, start: str, found: Sequence[Neighbor], hops: int) -> list[Neighbor]:
-    """The edges of a memory, and of those that the walk reached before its last hop, to what is no memory."""
-    reached = {start: 0}
+    reached = {memory_id: 0}
     for step in found:
         reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
-    edges = engine.index.edges(start) if hops == 1 else engine.index.edges()
-    return [
-        Neighbor(
-            start=start,
-            hop=reached[edge.source] + 1,
-            source=edge.source,
-            target=edge.target,
-            relation=edge.relation,
-            strength=edge.strength,
-            evidence=edge.evidence,
-            unresolved=True,
-        )
-        for edge, place in edges
-        if not place and reached.get(edge.source, hops) < hops
-    ]
+    edges = [] if direction == "incoming" else engine.index.edges(*((memory_id,) if hops == 1 else ()))
+    for edge, place in edges:
+        # Of the memory, and of those that the walk reached before its last hop.
+        if not place and reached.get(edge.source, hops) < hops:
+            nowhere = Neighbor(
+                start=memory_id,
+                hop=reached[edge.source] + 1,
+                source=edge.source,
+                target=edge.target,
+                relation=edge.relation,
+                strength=edge.strength,
+                evidence=edge.evidence,
+                unresolved=True,
+            )
+            found.append(nowhere)
+    return sorted(found, key=lambda edge: edge.hop)
 
 
-def traced(
-    engine: Engine, memories: Mapping[str, Memory], degradations: Degradations | None = None
-) -> Mapping[str, Memory]:
+def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:
     """The memories, each with the trust of its lineage; the least where that cannot be read."""
-    return lineage.resolve_trust(engine.index, memories, degradations or Degradations())
+    return lineage.resolve_trust(engine.index, memories, Degradations())
 
 
-def _bytes_of(memory: Memory) -> bytes:
-    with storage_errors("read", Path(memory.path)):
-        try:
-            return Path(memory.path).read_bytes()
-        except FileNotFoundError as error:
-            raise NotFound(f"The file of {memory.id!r} is gone: {memory.path}.", "Run `scrimshaw scan`.") from error
+# Review state
 
 
-def _item_text(engine: Engine, item_id: str) -> MemoryText:
-    item = sessions.read_item(engine, item_id)
-    if item is None:
-        raise NotFound(f"There is no session item {item_id!r}.", "Search the session again.", id=item_id)
-    return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
+def touch(engine: Engine, memories: Iterable[Memory]) -> None:
+    """Count the reading of memories as reviews of grade good."""
+    for memory in memories:
+        if memory.source != "session":
+            engine.journal.update_review(memory.id, partial(_review, engine, memory, Grade.GOOD))
 
 
-def _file_of(memory: Memory, raw: bytes) -> SourceFile:
-    return SourceFile(
-        source=memory.source, memory_id=memory.id, path=memory.path, size=len(raw), mtime_ns=0, writable=memory.writable
+def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
+    """Record whether a memory helped: a review, and a step of its confidence. Raises NotFound."""
+    memory = engine.memory(memory_id)
+
+    def change(before: Review | None) -> Review:
+        state = _review(engine, memory, Grade.GOOD if useful else Grade.AGAIN, before)
+        confidence = min(1.0, max(0.0, state.confidence + (USEFUL if useful else -NOT_USEFUL)))
+        return replace(
+            state,
+            confidence=round(confidence, 4),
+            useful=state.useful + useful,
+            not_useful=state.not_useful + (not useful),
+        )
+
+    state = engine.journal.update_review(memory_id, change)
+    return Validated(
+        id=memory_id,
+        confidence=state.confidence,
+        reviews=state.reviews,
+        promotable=state.confidence >= PROMOTE_CONFIDENCE and state.useful >= PROMOTE_REVIEWS,
+    )
+
+
+def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:
+    """The state after a review of this grade now."""
+    now, settings = engine.clock(), engine.settings.forgetting
+    half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
+    stability = before.stability if before else min(decay.stability_of(half_life), MOST_STABLE_DAYS)
+    difficulty = before.difficulty if before else decay.INITIAL_DIFFICULTY
+    present = presence(memory, before, now, settings).retrievability
+    stability, difficulty = decay.review(stability, difficulty, present, grade)
+    return replace(
+        before or Review(memory_id=memory.id, stability=0.0, difficulty=0.0, last_review=0.0),
+        stability=min(stability, MOST_STABLE_DAYS),
+        difficulty=difficulty,
+        last_review=now,
+        reviews=(before.reviews if before else 0) + 1,
     )

@@ -20,10 +20,10 @@ from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
-from scrimshaw.engine.checkpoints import COMPANIONS, Place, place
+from scrimshaw.engine.checkpoints import COMPANIONS, locate_file
 from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
 from scrimshaw.engine.index import scan
-from scrimshaw.engine.ledger import hash_of
+from scrimshaw.engine.ledger import LedgerFile, hash_of
 from scrimshaw.engine.read import search
 from scrimshaw.engine.trust import demand_changeable
 from scrimshaw.errors import Conflict, NotFound, StorageFailure, UnusableArchive
@@ -31,14 +31,8 @@ from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.archive import Archive, open_archive
-from scrimshaw.storage.databases import (
-    JOURNAL,
-    count_lost_rows,
-    find_broken_entry,
-    is_damaged,
-    noted_ledger_end,
-)
+from scrimshaw.storage.archive import Archive, Part, open_archive
+from scrimshaw.storage.databases import JOURNAL, count_lost_rows, find_broken_entry, is_damaged, noted_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import is_text, lock
 from scrimshaw.storage.paths import SUFFIX
@@ -100,39 +94,15 @@ class Restored(Struct, frozen=True, kw_only=True):
 
 
 class _Step(NamedTuple):
-    """A file that changes: its bytes now and its text then, None where there is none."""
+    """A file that changes, by its name in the archive: as it is now, and its text then, None for no file."""
 
     name: str
-    place: Place
-    now: bytes | None
+    now: LedgerFile
     then: Redacted | None
 
     @property
     def change(self) -> FileChange:
-        return FileChange(self.place.path, self.place.root, self.now, self.then)
-
-
-class _Purges(NamedTuple):
-    """What was purged since an archive was made, by the ledger's rows."""
-
-    engine: Engine
-    archive: Archive
-    rows: list[Row]
-
-    @property
-    def is_elsewhere(self) -> bool:
-        """Whether no purge looked into the archive, since it is outside of the project's checkpoints."""
-        return self.archive.path.parent.resolve() != (self.engine.folder / CHECKPOINTS).resolve()
-
-    def concern(self, step: _Step) -> bool:
-        """Whether a file of the archive holds, or may hold, what was purged; content once kept tells by its marker."""
-        key, part = step.place.key, self.archive.manifest.files[step.name]
-        hashes = {part.sha256, part.original} - {""}
-        about = [row for row in self.rows if key and row["memory_id"] == key]
-        if any(not row["new_hash"] or row["prior_hash"] in hashes or self.is_elsewhere for row in about):
-            return True
-        kept = [self.engine.journal.prior_text(key, each) for each in hashes] if self.rows and key else []
-        return any(text is not None and redact(text) != step.then for text in kept)
+        return FileChange(self.now.path, self.now.root, self.now.data, self.then)
 
 
 def restore(
@@ -147,18 +117,18 @@ def restore(
 ) -> Restored:
     """Bring a checkpoint back: what is missing, or with `clear_existing` exactly the state it holds.
 
-    With `rows_only` the files are left as they are, and no checkpoint is made before: they are newer.
-
-    The ledger is never rewound. Raises UnusableArchive, NotFound, Conflict naming files changed by hand that would be
-    replaced, that no backup can keep, or that are in the way, ReadOnly, VaultBusy, StorageFailure; then everything is
-    as it was. InvalidRequest names a constitutional memory that `actor`, who is no person, would change.
+    The ledger is never rewound. With `rows_only` files are left, and no checkpoint is made before. Raises NotFound,
+    UnusableArchive, InvalidRequest for what only a person may change, and Conflict naming files changed by hand that
+    would be replaced, that no backup can keep, or that are in the way; then everything is as it was.
     """
     engine.vault_of("")  # raises ReadOnly
     with open_archive(path, engine.maintenance.schema) as archive, engine.write_lock():
         present, steps = _plan_steps(engine, archive, clear_existing)
         history, parts = engine.journal.history(), archive.manifest.files
-        purges = _Purges(engine, archive, _purges_since(history, archive))
-        purged = [step.name for step in steps if step.then is not None and purges.concern(step)]
+        purges = _purges_since(history, archive)
+        # No purge looked into an archive that is outside of the project's checkpoints.
+        is_elsewhere = archive.path.parent.resolve() != (engine.folder / CHECKPOINTS).resolve()
+        purged = [step.name for step in steps if _is_purged(engine, parts, step, purges, is_elsewhere)]
         steps = [step for step in steps if step.name not in purged]
         kept = len(present - {step.name for step in steps})
         steps = [] if rows_only else steps
@@ -178,7 +148,7 @@ def restore(
             kept=kept,
             edits=tuple(edits),
             purged=tuple(purged),
-            is_purged_since=bool(purges.rows) and purges.is_elsewhere,
+            is_purged_since=bool(purges) and is_elsewhere,
             redacted=tuple(step.name for step in steps if step.name in parts and parts[step.name].original),
             dry_run=dry_run,
         )
@@ -202,7 +172,7 @@ def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str]
                 data = path.read_bytes()
             if part and hash_of(data) in (part.sha256, part.original):
                 continue
-        steps.append(_Step(name, place(engine, name), data, redact(texts[name]) if name in texts else None))
+        steps.append(_Step(name, locate_file(engine, name, data), redact(texts[name]) if name in texts else None))
     return set(present), steps
 
 
@@ -214,6 +184,21 @@ def _purges_since(history: Sequence[Row], archive: Archive) -> list[Row]:
     return [row for row in purges if row["at"] not in known]
 
 
+def _is_purged(
+    engine: Engine, parts: Mapping[str, Part], step: _Step, purges: Sequence[Row], is_elsewhere: bool
+) -> bool:
+    """Whether a file of the archive holds, or may hold, what was purged; content once kept tells by its marker."""
+    key = step.now.name
+    if step.then is None or not purges or not key:
+        return False
+    hashes = {parts[step.name].sha256, parts[step.name].original} - {""}
+    about = [row for row in purges if row["memory_id"] == key]
+    if any(not row["new_hash"] or row["prior_hash"] in hashes or is_elsewhere for row in about):
+        return True
+    kept = [engine.journal.prior_text(key, each) for each in hashes]
+    return any(text is not None and redact(text) != step.then for text in kept)
+
+
 def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) -> list[str]:
     """The files that would go and hold what a person wrote and no checkpoint keeps."""
     recorded, rows = engine.journal.last_hashes(), dict[str, list[Row]]()
@@ -221,7 +206,7 @@ def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) 
         rows.setdefault(row["decision_meta"].get("file") or row["memory_id"], []).append(row)
     edited = {}
     for step in steps:
-        key, current = step.place.key, hash_of(step.now)
+        key, current = step.now.name, step.now.hash
         if current and (hashes := _hashes_since_edit(current, recorded.get(key), rows.get(key, []))):
             edited[step.name] = hashes
     archived: dict[str, set[str]] = {}
@@ -233,10 +218,7 @@ def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) 
 
 
 def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) -> list[str]:
-    """The hashes of a file from now back to the edit by hand that went into it, empty without one; `rows` newest first.
-
-    What was brought back is as old as the row that it was first written by.
-    """
+    """The hashes of a file from now back to the edit by hand that went into it, empty without one; newest first."""
     found = [current]
     if recorded != current:
         return found
@@ -252,7 +234,7 @@ def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) 
 
 def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
     """Refuse to replace what no backup can hold, what is constitutional, and what is no file."""
-    unkept = [step.name for step in steps if step.now is not None and not is_text(step.now)]
+    unkept = [step.name for step in steps if not is_text(step.now.data or b"")]
     if unkept:
         raise Conflict(
             f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.",
@@ -262,7 +244,7 @@ def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
     texts = (
         (step.name, parse_memory_file(text))
         for step in steps
-        for text in ((step.now or b"").decode(errors="replace"), step.then.text if step.then else "")
+        for text in ((step.now.data or b"").decode(errors="replace"), step.then.text if step.then else "")
     )
     demand_changeable(texts, actor, f"checkpoint restore {name}")
     demand_room([step.change for step in steps])
@@ -283,14 +265,14 @@ def _carry_out(
             include_global = any(name.startswith(GLOBAL) for name in (*planned.written, *planned.removed))
             name = checkpoints.automatic_name(engine, "restore")
             backup = checkpoints.take(engine, name, include_global=include_global).name
-        recorded = [step for step in steps if step.place.key]
+        recorded = [step for step in steps if step.now.name]
         # Rows of an archive need not have the texts, and an edit by hand may be the next change.
-        texts = [StoredText(step.place.key, hash_of(step.change.after), step.then) for step in recorded if step.then]
+        texts = [StoredText(step.now.name, hash_of(step.change.after), step.then) for step in recorded if step.then]
         engine.journal.record((), (), texts)
         mark = secrets.token_hex(16)
         with atomic_file_changes(engine.folder, mark, [step.change for step in steps]):
             rows = commit(_entries(recorded, planned, len(steps), mark, actor), planned.clear_existing)
-    engine.index.retire([str(step.place.path) for step in steps])
+    engine.index.retire([str(step.now.path) for step in steps])
     return replace(planned, rows={table: count for table, count in rows.items() if count}, backup=backup)
 
 
@@ -310,12 +292,13 @@ def _entries(
     for step in steps:
         entry = replace(
             whole,
-            memory_id=step.place.key,
-            prior_hash=hash_of(step.now),
+            memory_id=step.now.name,
+            prior_hash=step.now.hash,
             new_hash=hash_of(step.change.after),
-            decision_meta={**meta, "file": LINKS_FILE} if step.place.key == LINKS_FILE else meta,
+            decision_meta={**meta, "file": LINKS_FILE} if step.now.name == LINKS_FILE else meta,
         )
-        entries.append((entry, None if step.now is None else redact(step.now.decode(errors="replace"))))
+        data = step.now.data
+        entries.append((entry, None if data is None else redact(data.decode(errors="replace"))))
     return entries
 
 
@@ -323,7 +306,7 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
     """The outcome with a check: some of the restored memories are searched by their titles."""
     unreadable, unrecorded = _scan_restored(engine)
     restored = [step for step in steps if step.then is not None and step.name.endswith(SUFFIX)]
-    ids = [step.place.key for step in restored if str(step.place.path) not in unreadable]
+    ids = [step.now.name for step in restored if str(step.now.path) not in unreadable]
     sample = ids[:: max(1, len(ids) // SAMPLE)][:SAMPLE]
     memories, missing = engine.index.get(sample), []
     for memory_id in sample:
@@ -362,11 +345,7 @@ def is_lost(settings: Settings) -> bool:
 
 
 def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Path | None:
-    """Move a lost or damaged journal out of the way, so that a new one is begun; None if it is sound.
-
-    The path is where the journal is now, if anything was left of it. Raises NewerDatabase for a sound journal of a
-    later version, VaultBusy, StorageFailure.
-    """
+    """Move a lost or damaged journal out of the way; where it is now, None if it is sound."""
     path = settings.folder / JOURNAL
     with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", path):
         # Behind the lock: another process may have brought it back meanwhile.
@@ -387,9 +366,8 @@ def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Pat
 def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restored, tuple[UnusableArchive, ...]]:
     """Bring back what is missing from the newest checkpoint that is sound; and what was wrong with newer ones.
 
-    With `aside`, where a damaged journal went, only its rows come back into the new one; the files are newer than any
-    checkpoint, stay as they are and are recorded as edits by hand. Then nothing to restore is no error: the ledger
-    begins with a row that says so. Raises NotFound where no checkpoint is sound, VaultBusy, StorageFailure.
+    With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Then
+    the new ledger begins, where there is nothing to restore, with a row that says so; else that raises NotFound.
     """
     seen = noted_ledger_end(engine.folder) or 0
     unusable: list[UnusableArchive] = []
@@ -431,10 +409,9 @@ def _restore_without_sound(engine: Engine, aside: Path, seen: int, changed_ledge
 
 
 def demand_chained(path: Path, schema: int) -> None:
-    """Read a checkpoint's rows to their end.
+    """Read a checkpoint's rows to their end; raises UnusableArchive for one of a ledger whose chain breaks.
 
-    Raises UnusableArchive for one that was made of a ledger whose chain breaks, and, with `errno`, for one that the
-    system refuses to read: an older one may be on a sound part of the disk.
+    Its details have `errno` where the system refused to read it: an older one may be on a sound part of the disk.
     """
     try:
         with open_archive(path, schema) as archive:

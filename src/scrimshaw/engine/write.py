@@ -1,13 +1,12 @@
-"""Saving, changing and removing memories: redacted, locked, durable, recorded, and found at once.
-
-A write is: file renamed into place, journal committed, index updated, answer.
-"""
+"""Saving, changing and removing memories: redacted, locked, durable, recorded, and found at once."""
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,19 +14,17 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
+from scrimshaw.config import Settings
 from scrimshaw.engine.checkpoints import checkpoint_before
-from scrimshaw.engine.core import Engine
+from scrimshaw.engine.core import Engine, vault_file
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import EMBED
-from scrimshaw.engine.ledger import RecordedChange, apply_changes, read_file
-from scrimshaw.engine.memory_ids import free_id, given_id
-from scrimshaw.engine.proposals import Proposal, propose_supersedes
+from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, read_file
 from scrimshaw.engine.purge import demand_erased, erase, memory_target
-from scrimshaw.engine.quality import judged, judged_again, quality_of
-from scrimshaw.engine.similar import Similar, similar_memories
-from scrimshaw.engine.trust import demand_changeable, demand_human, reworded, vouched
-from scrimshaw.errors import AlreadyExists, InvalidRequest, ReadOnly, StorageFailure
-from scrimshaw.ingest.comparison import hash_normalised_text
+from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
+from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, StorageFailure
+from scrimshaw.ingest.chatter import default_phrases
+from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.memory_file import (
     MemoryFile,
     NewMemory,
@@ -35,11 +32,10 @@ from scrimshaw.ingest.memory_file import (
     parse_memory_file,
     render_memory_file,
 )
-from scrimshaw.ingest.quality import Verdict
+from scrimshaw.ingest.quality import Verdict, judge
 from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
 from scrimshaw.models import (
     Action,
-    ArtifactClass,
     Document,
     Edge,
     Entry,
@@ -49,37 +45,44 @@ from scrimshaw.models import (
     Provenance,
     Quality,
     Redacted,
-    SourceFile,
+    Relation,
     Span,
     Tier,
     Trust,
     content_hash,
 )
-from scrimshaw.storage.paths import check_id
+from scrimshaw.storage.paths import SUFFIX, check_id
+from scrimshaw.storage.scan import IGNORED_FOLDERS
+
+# So many memories are deleted together that one by one is no way to bring them back.
+MANY = 10
 
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
-# So many memories are deleted together that one by one is no way to bring them back.
-MANY = 10
+_NOT_IN_SLUG = re.compile(r"[^\w]+")
+_SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 _ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
 _SAVE_JOBS = ((EMBED, ""),)
-# What a memory has in common with the document it is read from.
-_SHARED = (
-    "title", "type", "tier", "triggers", "topics", "provenance", "quality", "created", "updated", "content_hash",
-    "tokens", "label_tokens",
-)  # fmt: skip
+# Sketches name the likeliest; the texts themselves decide.
+_CANDIDATES = 10
+# A minhash is a sample: texts that just are related share rarely less than half of what is expected.
+_SAMPLE_LUCK = 0.5
+# What people write when something took the place of something else; compared without case.
+_CUES = re.compile(
+    r"\b(?:instead|no longer|not any ?more|replac(?:es|ed|ing)|supersed(?:es|ed|ing)|deprecat(?:es|ed|ing)|obsolete"
+    r"|outdated|(?:was|were|is) wrong|turned out|contrary to|revert(?:s|ed|ing)|rolled back"
+    r"|(?:switched|moved|migrated|changed) (?:away )?(?:from|to))\b"
+)
 
 
 class NewText(Struct, frozen=True, kw_only=True):
-    """A memory to be saved; without `id` one is made from the title, without `title` from the first heading or line.
-
-    `created` is an ISO time, now when empty. `tool_calls` counts those of the session the text was made of, `facts` are
-    further keys of the front matter. `actor` is who saves it, where that is not its `origin`.
-    """
+    """A memory to be saved."""
 
     content: str
+    #: Made from the title when empty.
     id: str = ""
+    #: The first heading or line when empty.
     title: str = ""
     type: MemoryType = MemoryType.GENERAL
     tier: Tier = Tier.NORMAL
@@ -87,234 +90,91 @@ class NewText(Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ()
     session: str = ""
     origin: str = "agent"
+    #: Who saves it, where that is not its `origin`.
     actor: str = ""
     trust: Trust = Trust.AGENT
     reason: str = "saved"
+    #: An ISO time, now when empty.
     created: str = ""
+    #: How many calls the session had that the text was made of.
     tool_calls: int | None = None
     relations: tuple[Edge, ...] = ()
+    #: Further keys of the front matter.
     facts: Mapping[str, object] = {}
 
 
-class Saved(Struct, frozen=True, kw_only=True):
-    """What became of a save.
-
-    `status` is `saved`, `updated`, `unchanged`, `duplicate` (the same text stands in `id`; nothing was written),
-    `rejected` (by the quality gate, for `reasons`; nothing was written) or `dry_run`. `spans` index the content as it
-    was given. `similar` are near duplicates and related memories, closest first. `proposals` are relations worth
-    stating; nothing was done about them. `notices` tell what became of a claim to the constitutional tier, or who
-    vouches for one.
-    """
+class Similar(Struct, frozen=True, kw_only=True):
+    """A memory that says much the same."""
 
     id: str
+    title: str
+    #: Jaccard index of word triples, 0..1.
+    similarity: float
+    #: `near_duplicate` or `related`.
+    kind: str
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """A relation from the new memory to `target` that seems true; stating it is up to the reader."""
+
+    relation: Relation
+    target: str
+    why: str
+
+
+class Saved(Struct, frozen=True, kw_only=True):
+    """What became of a save."""
+
+    id: str
+    #: `saved`, `updated`, `unchanged`, `duplicate` (`id` has the same text), `rejected` (by the quality gate) or
+    #: `dry_run`; nothing was written for the last four.
     status: str
     content_hash: str
     path: str
     redacted: tuple[str, ...] = ()
+    #: Offsets into the content as it was given.
     spans: tuple[Span, ...] = ()
+    #: Near duplicates and related memories, closest first.
     similar: tuple[Similar, ...] = ()
+    #: Relations worth stating; nothing was done about them.
     proposals: tuple[Proposal, ...] = ()
     quality: Quality | None = None
+    #: Why the quality gate rejects it.
     reasons: tuple[str, ...] = ()
+    #: What became of a claim to the constitutional tier, or who vouches for one.
     notices: tuple[str, ...] = ()
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:
-    """Save a new memory.
-
-    A text that is already there, or that the quality gate rejects, is reported and not written unless forced. Raises
-    InvalidRequest for an empty text or one that is nearly all secrets, InvalidMemoryId, AlreadyExists for an id in
-    use, ReadOnly, VaultBusy, StorageFailure.
-    """
+    """Save a new memory; a text that exists already, or that the quality gate rejects, is not written unless forced."""
     demand_human(new.tier, new.trust)
-    content = _accepted(engine, new.content)
+    content = _redact_content(engine, new.content)
     title = redact(new.title or _first_line(content.text)).text
     with engine.write_lock():
-        existing = None if force else _same(engine, content)
-        if existing:
-            return _saved(existing, "duplicate", content)
-        memory_id = given_id(new.id) if new.id else free_id(engine, title)
+        if not force and (same := _find_same_text(engine, content)):
+            return _describe(same.id, "duplicate", same.content_hash, same.path, content)
+        memory_id = check_new_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
-        file, text, verdict = composed(engine, new, title, content)
-        outcome = Saved(
-            id=memory_id,
-            status="dry_run" if dry_run else "saved" if verdict.accepted or force else "rejected",
-            content_hash=file.content_hash,
-            path="",
-            redacted=content.classes,
-            spans=content.spans,
+        file, text, verdict = compose_memory(engine, new, title, content)
+        is_saved = not dry_run and (verdict.accepted or force)
+        status = "dry_run" if dry_run else "saved" if is_saved else "rejected"
+        outcome = replace(
+            _describe(memory_id, status, file.content_hash, "", content),
             similar=similar,
             proposals=propose_supersedes(engine, content.text, similar),
             quality=quality_of(verdict),
             reasons=verdict.reasons,
         )
-        if outcome.status != "saved":
+        if not is_saved:
             return outcome
-        memory = _write(engine, memory_id, file, text, expected_hash="", entry=_entry(outcome, new))
-    return replace(outcome, content_hash=memory.content_hash, path=memory.path)
+        if twins := engine.index.find_ids(differing_in_case=memory_id):
+            raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
+        place = read_file(engine, memory_id, "")
+        document = _write(engine, RecordedChange(_save_entry(outcome, new), place, text, is_clean=True), file)
+    return replace(outcome, content_hash=document.content_hash, path=document.file.path)
 
 
-def _same(engine: Engine, content: Redacted) -> Memory | None:
-    """A memory that says this already, in a file that still stands as it was read."""
-    found = engine.index.get(engine.index.find_ids(text_hash=hash_normalised_text(content.text)))
-    return next((memory for memory in found.values() if _is_as_read(memory)), None)
-
-
-def _is_as_read(memory: Memory) -> bool:
-    with suppress(OSError):
-        return content_hash(Path(memory.path).read_bytes()) == memory.content_hash
-    return False
-
-
-def composed(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted, Verdict]:
-    """The file of a new memory with the verdict on it written into its front matter."""
-    meta = _meta(new, title)
-    verdict = judged(engine.settings, render_memory_file(meta, content.text), tool_calls=new.tool_calls)
-    meta = replace(meta, quality=quality_of(verdict))
-    return *_redact_file(content.text, render_memory_file(meta, content.text)), verdict
-
-
-def _redact_file(before: str, file: MemoryFile) -> tuple[MemoryFile, Redacted]:
-    """The file with what changed in it redacted."""
-    text = redact_edit(before, file.text)
-    return (file if text.text == file.text else parse_memory_file(text.text)), text
-
-
-def update(
-    engine: Engine,
-    memory_id: str,
-    changes: Mapping[str, object],
-    *,
-    content: str | None = None,
-    expected_hash: str | None = None,
-    reason: str = "updated",
-    actor: str = "agent",
-    session: str = "",
-) -> Saved:
-    """Change keys of a memory's front matter, its text, or both; only what changed is redacted and rewritten.
-
-    `expected_hash` is that of the file the caller read: a file changed since is refused with Conflict. Raises
-    NotFound, ReadOnly, InvalidRequest, UnreadableFile, VaultBusy, StorageFailure.
-    """
-    if content is not None:
-        _accepted(engine, content)
-    changes = vouched(engine, memory_id, changes, actor)
-    entry = Entry(
-        action=Action.UPDATE,
-        memory_id=memory_id,
-        reason=reason,
-        prior_hash="",
-        new_hash="",
-        actor=actor,
-        session=session,
-    )
-
-    def change(before: MemoryFile) -> MemoryFile:
-        if edit_memory_file(before, changes, content).text == before.text:
-            return before
-        after = judged_again(engine.settings, edit_memory_file(before, _stamped(before, changes), content))
-        return reworded(before, after, actor)
-
-    former = engine.memory(memory_id)
-    memory, after = rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
-    return _saved(memory, "unchanged" if memory.content_hash == former.content_hash else "updated", after)
-
-
-def rewrite(
-    engine: Engine,
-    memory_id: str,
-    change: Callable[[MemoryFile], MemoryFile],
-    entry: Entry,
-    *,
-    expected_hash: str | None = None,
-) -> tuple[Memory, Redacted]:
-    """Replace the text of a memory's file by what `change` makes of it, under the vault's lock.
-
-    Only what changed is redacted; `entry` is recorded with both hashes, the text before is kept for undo. Where
-    nothing changes nothing is written. Raises like `update`, and what `change` raises.
-    """
-    memory = _writable(engine, memory_id)
-    vault, name = engine.vault_of(memory_id)
-    with engine.write_lock():
-        before = parse_memory_file(vault.read(name), memory.path)
-        demand_changeable([(memory_id, before)], entry.actor, "edit ID")
-        file, after = _redact_file(before.text, change(before))
-        expected = before.content_hash if expected_hash is None else expected_hash
-        if after.text == before.text and expected == before.content_hash:
-            return replace(memory, content_hash=expected), after
-        return _write(engine, memory_id, file, after, expected_hash=expected, entry=entry), after
-
-
-def delete(
-    engine: Engine,
-    memory_ids: Sequence[str],
-    *,
-    purge: bool = False,
-    reason: str = "deleted",
-    actor: str = "agent",
-    session: str = "",
-    backup: bool = True,
-) -> list[str]:
-    """Retire memories: their files go, their last content stays in the journal for undo.
-
-    With `purge` every copy of them goes, in checkpoints too; see `engine.purge`. All go or none, and before many a
-    checkpoint is made, but none of what is purged or with `backup` off. Raises NotFound, ReadOnly, VaultBusy,
-    StorageFailure, this one also where a purge could not reach a copy.
-    """
-    memories = [_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
-    files = ((memory.id, _content(engine, memory.id)) for memory in memories)
-    if purge and memories:
-        demand_changeable(files, actor, "delete ID")
-        return _purged(engine, memories, reason, actor, session)
-    if len(memories) >= MANY and backup:
-        checkpoint_before(engine, "delete")
-    entry = Entry(
-        action=Action.RETIRE, memory_id="", reason=reason, prior_hash="", new_hash="", actor=actor, session=session
-    )
-    with engine.write_lock():
-        demand_changeable(files, actor, "delete ID")
-        rows = [replace(entry, memory_id=memory.id) for memory in memories]
-        apply_changes(engine, [RecordedChange(row, read_file(engine, row.memory_id), None) for row in rows])
-        unindex(engine, memories)
-    return [memory.id for memory in memories]
-
-
-def _content(engine: Engine, memory_id: str) -> MemoryFile:
-    vault, name = engine.vault_of(memory_id)
-    return parse_memory_file(vault.read(name).decode(errors="replace"))
-
-
-def _purged(engine: Engine, memories: Sequence[Memory], reason: str, actor: str, session: str) -> list[str]:
-    ids = [memory.id for memory in memories]
-    target = memory_target(engine, ids, reason=reason, actor=actor, session=session)
-    demand_erased(erase(engine, target))
-    return ids
-
-
-def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
-    """The writable memories a bulk delete would take; refuses a whole constitutional or critical tier."""
-    if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
-        raise InvalidRequest(
-            f"All {tier} memories cannot be deleted at once.",
-            "Name a folder, or delete them one by one.",
-            parameter="tier",
-        )
-    filters = Filters(tiers=(tier,), folder=folder, until=before)
-    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
-    return [memory for memory in every if memory.writable]
-
-
-def now() -> str:
-    """The time in UTC to the second, as files write it."""
-    return format_time(time.time())
-
-
-def _stamped(before: MemoryFile, changes: Mapping[str, object]) -> Mapping[str, object]:
-    """The changes with the time; a file without front matter gets none for its time alone."""
-    return {**changes, "updated": now()} if changes or before.closing else changes
-
-
-def _accepted(engine: Engine, content: str) -> Redacted:
+def _redact_content(engine: Engine, content: str) -> Redacted:
     if not content.strip():
         raise InvalidRequest("There is nothing to save: the content is empty.", "Send text.", parameter="content")
     if _NOT_TEXT.search(content):
@@ -337,135 +197,225 @@ def _first_line(text: str) -> str:
     return " ".join(line.strip(" #*_-\t").split())[:120]
 
 
-def _meta(new: NewText, title: str) -> NewMemory:
-    moment = now()
-    return NewMemory(
+def _find_same_text(engine: Engine, content: Redacted) -> Memory | None:
+    """A memory that says this already, in a file that is still as it was read."""
+    for memory in engine.index.get(engine.index.find_ids(text_hash=hash_normalised_text(content.text))).values():
+        with suppress(OSError):
+            if content_hash(Path(memory.path).read_bytes()) == memory.content_hash:
+                return memory
+    return None
+
+
+def compose_memory(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted, Verdict]:
+    """The file of a new memory with the verdict on it written into its front matter."""
+    moment = new.created or now()
+    meta = NewMemory(
         title=title,
         type=new.type,
         tier=new.tier,
         trigger_phrases=tuple(redact(phrase).text for phrase in new.triggers),
         topics=tuple(redact(topic).text for topic in new.topics),
         provenance=Provenance(source=new.origin, trust=new.trust, session=new.session),
-        created=new.created or moment,
-        updated=new.created or moment,
+        created=moment,
+        updated=moment,
         relations=new.relations,
         facts=new.facts,
     )
+    verdict = judge_file(engine.settings, render_memory_file(meta, content.text), tool_calls=new.tool_calls)
+    file = render_memory_file(replace(meta, quality=quality_of(verdict)), content.text)
+    return *_redact_file(content.text, file), verdict
 
 
-def _entry(outcome: Saved, new: NewText) -> Entry:
-    """The ledger's row of a new memory; what it may supersede and what is like it stand there to be looked up."""
-    related = [edge.target for edge in new.relations]
+def _redact_file(before: str, file: MemoryFile) -> tuple[MemoryFile, Redacted]:
+    """The file with what changed in it redacted."""
+    text = redact_edit(before, file.text)
+    return (file if text.text == file.text else parse_memory_file(text.text)), text
+
+
+def _save_entry(outcome: Saved, new: NewText) -> Entry:
+    """The ledger's row of a new memory, naming what is related to it and what it may supersede."""
+    linked = [edge.target for edge in new.relations] + [each.id for each in outcome.similar]
     return Entry(
         action=_ACTIONS.get(new.origin, Action.CREATE),
         memory_id=outcome.id,
         reason=new.reason,
-        prior_hash="",
-        new_hash="",
         actor=new.actor or new.origin,
         session=new.session,
-        linked_memory_ids=tuple(dict.fromkeys([*related, *(each.id for each in outcome.similar)])),
-        decision_meta={"proposals": [to_builtins(each) for each in outcome.proposals]} if outcome.proposals else {},
+        linked_memory_ids=tuple(dict.fromkeys(linked)),
+        decision_meta={"proposals": to_builtins(outcome.proposals)} if outcome.proposals else {},
     )
 
 
-def _write(
+def update(
     engine: Engine,
     memory_id: str,
-    file: MemoryFile,
-    text: Redacted,
+    changes: Mapping[str, object],
     *,
-    expected_hash: str,
+    content: str | None = None,
+    expected_hash: str | None = None,
+    reason: str = "updated",
+    actor: str = "agent",
+    session: str = "",
+) -> Saved:
+    """Change keys of a memory's front matter, its text, or both; Conflict unless the file has `expected_hash`."""
+    if content is not None:
+        _redact_content(engine, content)
+    changes = vouch_changes(engine, memory_id, changes, actor)
+    entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=actor, session=session)
+
+    def change(before: MemoryFile) -> MemoryFile:
+        if edit_memory_file(before, changes, content).text == before.text:
+            return before
+        # A file without front matter gets none for its time alone.
+        timed = {**changes, "updated": now()} if changes or before.closing else changes
+        after = edit_memory_file(before, timed, content)
+        if "quality" in after.values:
+            verdict = judge_file(engine.settings, after)
+            after = edit_memory_file(after, {"quality": {"score": verdict.score, "flags": list(verdict.flags)}})
+        return limit_reworded(before, after, actor)
+
+    return rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
+
+
+def rewrite(
+    engine: Engine,
+    memory_id: str,
+    change: Callable[[MemoryFile], MemoryFile],
     entry: Entry,
-) -> Memory:
+    *,
+    expected_hash: str | None = None,
+) -> Saved:
+    """Replace a memory's file by what `change` makes of it, under the lock; only what changed is redacted."""
+    memory = _demand_writable(engine, memory_id)
+    check_id(memory_id)
+    with engine.write_lock():
+        place = read_file(engine, memory_id, expected_hash)
+        before = parse_memory_file(_demand_data(place), memory.path)
+        demand_changeable([(memory_id, before)], entry.actor, "edit ID")
+        file, text = _redact_file(before.text, change(before))
+        if text.text == before.text:
+            return _describe(memory_id, "unchanged", place.hash, memory.path, text)
+        document = _write(engine, RecordedChange(entry, place, text), file)
+    return _describe(memory_id, "updated", document.content_hash, document.file.path, text)
+
+
+def delete(
+    engine: Engine,
+    memory_ids: Sequence[str],
+    *,
+    purge: bool = False,
+    reason: str = "deleted",
+    actor: str = "agent",
+    session: str = "",
+    backup: bool = True,
+) -> list[str]:
+    """Retire memories, all or none: undo brings them back. With `purge` every copy of them goes; see `engine.purge`."""
+    memories = [_demand_writable(engine, memory_id) for memory_id in dict.fromkeys(memory_ids)]
+    if not (purge and memories):
+        return retire(engine, memories, reason, actor, session, backup=backup)
+    ids = [memory.id for memory in memories]
+    demand_changeable(_parse_files(read_file(engine, memory_id) for memory_id in ids), actor, "delete ID")
+    demand_erased(erase(engine, memory_target(engine, ids, reason=reason, actor=actor, session=session)))
+    return ids
+
+
+def retire(
+    engine: Engine,
+    memories: Sequence[Memory],
+    reason: str,
+    actor: str,
+    session: str = "",
+    *,
+    backup: bool = True,
+    only_unchanged: bool = False,
+) -> list[str]:
+    """Remove the files of memories and record it; with `only_unchanged` of those whose file is as it was indexed."""
+    if len(memories) >= MANY and backup:
+        checkpoint_before(engine, "delete")
+    entry = Entry(action=Action.RETIRE, memory_id="", reason=reason, actor=actor, session=session)
+    with engine.write_lock():
+        files = [read_file(engine, memory.id) for memory in memories]
+        if only_unchanged:
+            pairs = zip(files, memories, strict=True)
+            files = [file for file, memory in pairs if file.hash == memory.content_hash]
+        demand_changeable(_parse_files(files), actor, "delete ID")
+        apply_changes(engine, [RecordedChange(replace(entry, memory_id=file.name), file, None) for file in files])
+        ids = {file.name for file in files}
+        gone = [memory for memory in memories if memory.id in ids]
+        try:
+            engine.index.retire([memory.path for memory in gone])
+        except StorageFailure as error:
+            engine.degradations.put(INDEX, index_behind(error))
+    return [memory.id for memory in gone]
+
+
+def _parse_files(files: Iterator[LedgerFile] | Sequence[LedgerFile]) -> Iterator[tuple[str, MemoryFile]]:
+    for file in files:
+        yield file.name, parse_memory_file(_demand_data(file).decode(errors="replace"))
+
+
+def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
+    """The writable memories a bulk delete would take; refuses a whole constitutional or critical tier."""
+    if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
+        raise InvalidRequest(
+            f"All {tier} memories cannot be deleted at once.",
+            "Name a folder, or delete them one by one.",
+            parameter="tier",
+        )
+    filters = Filters(tiers=(tier,), folder=folder, until=before)
+    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
+    return [memory for memory in every if memory.writable]
+
+
+def now() -> str:
+    """The time in UTC to the second, as files write it."""
+    return format_time(time.time())
+
+
+def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document:
     """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
-    twins = engine.index.find_ids(differing_in_case=memory_id)
-    if expected_hash == "" and twins:
-        raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
-    vault, name = engine.vault_of(memory_id)
-    check_id(name)
-    _demand_utf8(text.text)
-    place = read_file(engine, memory_id, expected_hash)
-    size, limit = len(file.raw), engine.limits().max_bytes
+    _, place, text, _ = change
+    size, limit = len(file.raw), engine.settings.index.max_file_bytes
     if size > limit:
         raise InvalidRequest(
-            f"{memory_id!r} would have {size} bytes; of more than {limit} no file is read.",
+            f"{place.name!r} would have {size} bytes; of more than {limit} no file is read.",
             "Split it, or raise index.max_file_bytes.",
             parameter="content",
         )
-    document = engine.document(_file(vault.name, memory_id, place.path), file)
-    apply_changes(engine, [RecordedChange(entry, place, text)], _SAVE_JOBS)
-    return _indexed(engine, replace(document, file=_seen(document.file, file.raw)))
-
-
-def _demand_utf8(text: str) -> None:
     try:
-        text.encode()
+        (text.text if text else "").encode()
     except UnicodeEncodeError as error:
         raise InvalidRequest(
             f"The text has a lone surrogate at character {error.start}.",
             "Send text that can be written as UTF-8.",
             parameter="content",
         ) from error
-
-
-def _indexed(engine: Engine, document: Document) -> Memory:
-    """The memory as it was written; where the index refuses it, it is durable all the same, and a scan brings it in.
-
-    It is not read back: a process that read the file a moment before may have put its older text there meanwhile.
-    """
+    document = engine.document(vault_file(place.source, place.name, place.path), file)
+    apply_changes(engine, [change], _SAVE_JOBS)
+    with suppress(OSError):
+        info = place.path.stat()
+        if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it
+            source = replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns)
+            document = replace(document, file=source)
     try:
         engine.index.put([document])
-    except StorageFailure as error:
+    except StorageFailure as error:  # it is durable all the same, and a scan brings it in
         engine.degradations.put(INDEX, index_behind(error))
-    return _as_written(document)
+    # Not read back from the index: a process that read the file a moment before may have put its older text there.
+    return document
 
 
-def unindex(engine: Engine, memories: Sequence[Memory]) -> None:
-    """Take memories out of the index; where it refuses, a scan does."""
-    try:
-        engine.index.retire([memory.path for memory in memories])
-    except StorageFailure as error:
-        engine.degradations.put(INDEX, index_behind(error))
+def _demand_data(file: LedgerFile) -> bytes:
+    if file.data is None:
+        raise NotFound(
+            f"No memory {file.name!r} in the vault {file.source!r}.",
+            "Search for it, or list the vault.",
+            id=file.name,
+        )
+    return file.data
 
 
-def _as_written(document: Document) -> Memory:
-    file = document.file
-    return Memory(
-        id=file.memory_id,
-        source=file.source,
-        path=file.path,
-        artifact=file.artifact,
-        writable=file.writable,
-        length=len(document.body.text),
-        **{name: getattr(document, name) for name in _SHARED},
-    )
-
-
-def _seen(file: SourceFile, data: bytes) -> SourceFile:
-    """The file as it stands; one that a hand changed since is left for the next scan to read."""
-    path = Path(file.path)
-    with suppress(OSError):
-        info = path.stat()
-        if path.read_bytes() == data:
-            return replace(file, size=info.st_size, mtime_ns=info.st_mtime_ns)
-    return file
-
-
-def _file(source: str, memory_id: str, path: Path) -> SourceFile:
-    """A file of a vault that is about to be written."""
-    return SourceFile(
-        source=source,
-        memory_id=memory_id,
-        path=str(path),
-        size=0,
-        mtime_ns=0,
-        writable=True,
-        artifact=ArtifactClass.MEMORY,
-    )
-
-
-def _writable(engine: Engine, memory_id: str) -> Memory:
+def _demand_writable(engine: Engine, memory_id: str) -> Memory:
     memory = engine.memory(memory_id)
     if not memory.writable:
         raise ReadOnly(
@@ -476,12 +426,99 @@ def _writable(engine: Engine, memory_id: str) -> Memory:
     return memory
 
 
-def _saved(memory: Memory, status: str, content: Redacted) -> Saved:
-    return Saved(
-        id=memory.id,
-        status=status,
-        content_hash=memory.content_hash,
-        path=memory.path,
-        redacted=content.classes,
-        spans=content.spans,
-    )
+def _describe(memory_id: str, status: str, digest: str, path: str, text: Redacted) -> Saved:
+    return Saved(id=memory_id, status=status, content_hash=digest, path=path, redacted=text.classes, spans=text.spans)
+
+
+# The quality gate
+
+
+def judge_file(settings: Settings, file: MemoryFile, *, tool_calls: int | None = None) -> Verdict:
+    """The verdict on a whole Markdown file, by the phrases of the product and those of the project."""
+    return judge(file, tool_calls=tool_calls, phrases=(*default_phrases(), *settings.quality.phrases))
+
+
+def quality_of(verdict: Verdict) -> Quality:
+    """A verdict as front matter keeps it."""
+    return Quality(score=verdict.score, flags=verdict.flags)
+
+
+# Ids
+
+
+def slug(title: str) -> str:
+    """A title as an id: lower case, words joined by dashes, letters of any script kept."""
+    composed = unicodedata.normalize("NFC", unicodedata.normalize("NFC", title).casefold())
+    words = _NOT_IN_SLUG.sub("-", composed).strip("-_")
+    short = words.encode()[:_SLUG_BYTES].decode(errors="ignore").rstrip("-_") or "memory"
+    try:
+        return check_id(short)
+    except InvalidMemoryId:  # a name that Windows keeps for itself
+        return f"memory-{short}"
+
+
+def check_new_id(memory_id: str) -> str:
+    """The id as it may be written; a name is stored as it is, so that one with a secret in it is refused."""
+    if redact(memory_id).spans:
+        raise InvalidMemoryId("The id holds a secret.", "Choose another.", parameter="id", rule="it holds a secret")
+    unread = IGNORED_FOLDERS.intersection(memory_id.split("/")[:-1])
+    if unread:
+        rule = f"no memory is read from a folder {min(unread)!r}"
+        raise InvalidMemoryId(f"{memory_id!r} cannot be used: {rule}.", "Choose another.", parameter="id", rule=rule)
+    return check_id(memory_id)
+
+
+def free_id(engine: Engine, title: str) -> str:
+    """An id made from the title; where another text has it, the next free number is added."""
+    base = slug(title)
+    for number in itertools.count(1):
+        name = base if number == 1 else f"{base}-{number}"
+        vault, inside = engine.vault_of(name)
+        # The vault is asked too, where a hand may have been faster than a scan.
+        if not engine.index.find_ids(differing_in_case=name) and not (vault.root / f"{inside}{SUFFIX}").exists():
+            return name
+    raise AssertionError
+
+
+# Likeness
+
+
+def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[Similar, ...]:
+    """Near duplicates and related memories of a text, closest first."""
+    settings = engine.settings.search
+    own_sketch = compute_minhash(text)
+    shared = max(1, round(settings.related * _SAMPLE_LUCK * len(own_sketch)))
+    ids = [
+        name
+        for name in engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)
+        if name != exclude
+    ]
+    if not ids:
+        return ()
+    memories, own = engine.index.get(ids), split_runs(text)
+    found = []
+    for name, body in engine.index.bodies(ids).items():
+        similarity = jaccard(own, split_runs(body))
+        if similarity >= settings.related and name in memories:  # what is deleted meanwhile has no title any more
+            kind = "near_duplicate" if similarity >= settings.near_duplicate else "related"
+            found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))
+    return tuple(sorted(found, key=lambda item: (-item.similarity, item.id)))
+
+
+def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) -> tuple[Proposal, ...]:
+    """For each similar memory whose text lacks a cue of change that the new text has, the proposal to supersede it."""
+    cues = find_cues(text) if similar else ()
+    bodies = engine.index.bodies([each.id for each in similar]) if cues else {}
+    found = []
+    for each in similar:
+        known = find_cues(bodies.get(each.id, ""))
+        if new := [cue for cue in cues if cue not in known]:
+            quoted = ", ".join(f'"{cue}"' for cue in new)
+            why = f"{each.kind.replace('_', ' ')} ({each.similarity:.2f}), and only the new text says {quoted}"
+            found.append(Proposal(relation=Relation.SUPERSEDES, target=each.id, why=why))
+    return tuple(found)
+
+
+def find_cues(text: str) -> tuple[str, ...]:
+    """The wordings in a text that tell of a change, each once, in order."""
+    return tuple(dict.fromkeys(" ".join(match.split()) for match in _CUES.findall(" ".join(text.casefold().split()))))

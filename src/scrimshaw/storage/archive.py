@@ -152,10 +152,7 @@ class Archive:
 def write_archive(
     path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Manifest:
-    """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts.
-
-    Raises StorageFailure.
-    """
+    """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts."""
     temporary = temporary_of(path)
     with storage_errors("write", path):
         make_folders(path.parent, PRIVATE_FOLDER)
@@ -211,10 +208,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 
 @contextmanager
 def open_archive(path: Path, schema: int) -> Iterator[Archive]:
-    """Open an archive of at most this schema.
-
-    Raises NotFound, UnusableArchive for one that is damaged, cut off or of a newer version, StorageFailure.
-    """
+    """Open an archive of at most this schema; raises NotFound, UnusableArchive."""
     with _open_zip(path) as opened:
         with _refusals(path):
             data = _read_manifest(opened, path)

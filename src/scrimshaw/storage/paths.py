@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from scrimshaw.errors import InvalidMemoryId
@@ -14,73 +14,57 @@ SUFFIX = ".md"
 MAX_ID_CHARS = 240  # a path of 260 characters is where Windows ends
 MAX_SEGMENT_BYTES = 120  # names of 143 bytes are where eCryptfs ends; leaves room for ".md"
 
-_UNSAFE_CATEGORIES = frozenset({"Cc", "Cs", "Zl", "Zp"})
-_BIDI_CONTROLS = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
-_WINDOWS_ROOT = re.compile(r"\\\\|[A-Za-z]:[\\/]")
-_RESERVED_NAME = re.compile(r"(con|prn|aux|nul|conin\$|conout\$|(com|lpt)[0-9¹²³]) *", re.IGNORECASE)
-_RESERVED_CHARACTERS = frozenset('<>:"|?*')
-
-Rule = tuple[str, Callable[[str], bool]]
-
-
-def _has_control(text: str) -> bool:
-    return any(unicodedata.category(char) in _UNSAFE_CATEGORIES or char in _BIDI_CONTROLS for char in text)
-
-
-def _is_reserved(segment: str) -> bool:
-    return _RESERVED_NAME.fullmatch(segment.partition(".")[0]) is not None
-
-
-_CONTAINMENT_RULES: tuple[Rule, ...] = (
-    ("it is empty", lambda name: not name),
-    ("it is an absolute path", lambda name: name.startswith("/")),
-    ("it holds a NUL character", lambda name: "\0" in name),
-    ("it has an empty segment", lambda name: "" in name.split("/")),
-    ('it has a "." or ".." segment', lambda name: not {".", ".."}.isdisjoint(name.split("/"))),
+# Each rule, and what breaks it somewhere in a name.
+_Rules = Sequence[tuple[str, re.Pattern[str]]]
+_CONTAINMENT_RULES: _Rules = (
+    ("it is empty", re.compile(r"\A\Z")),
+    ("it is an absolute path", re.compile(r"\A/")),
+    ("it holds a NUL character", re.compile("\0")),
+    ("it has an empty segment", re.compile(r"//|/\Z")),
+    ('it has a "." or ".." segment', re.compile(r"(?:\A|/)\.{1,2}(?:/|\Z)")),
 )
-
-_NO_BACKSLASH: Rule = ("it holds a backslash", lambda name: "\\" in name)
-_NO_CONTROL: Rule = ("it holds a control character", _has_control)
-
-_ID_RULES: tuple[Rule, ...] = (
-    ("it is an absolute path of Windows", lambda name: _WINDOWS_ROOT.match(name) is not None),
+_NO_BACKSLASH = ("it holds a backslash", re.compile(r"\\"))
+# Control characters, half surrogate pairs, line separators, and marks that turn the direction of a text.
+_NO_CONTROL = (
+    "it holds a control character",
+    re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]"),
+)
+_WINDOWS_RULES: _Rules = (
+    ("a segment starts or ends with a space", re.compile(r"(?:\A|/)\s|\s(?:/|\Z)")),
+    ("a segment starts or ends with a dot", re.compile(r"(?:\A|/)\.|\.(?:/|\Z)")),
+    (
+        "a segment is a name that Windows reserves",
+        re.compile(r"(?i)(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:[./]|\Z)"),
+    ),
+    ('a segment holds one of < > : " | ? *', re.compile(r'[<>:"|?*]')),
+)
+_ID_RULES: _Rules = (
+    *_CONTAINMENT_RULES,
+    ("it is an absolute path of Windows", re.compile(r"\A(?:\\\\|[A-Za-z]:[\\/])")),
     _NO_BACKSLASH,
     _NO_CONTROL,
-    (f"it is longer than {MAX_ID_CHARS} characters", lambda name: len(name) > MAX_ID_CHARS),
-    (f'it ends in "{SUFFIX}"', lambda name: name.lower().endswith(SUFFIX)),
-)
-
-_WINDOWS_RULES: tuple[Rule, ...] = (
-    ("a segment starts or ends with a space", lambda part: part != part.strip()),
-    ("a segment starts or ends with a dot", lambda part: part != part.strip(".")),
-    ("a segment is a name that Windows reserves", _is_reserved),
-    ('a segment holds one of < > : " | ? *', lambda part: not _RESERVED_CHARACTERS.isdisjoint(part)),
-)
-
-_SEGMENT_RULES: tuple[Rule, ...] = (
+    (f"it is longer than {MAX_ID_CHARS} characters", re.compile(rf"(?s)\A.{{{MAX_ID_CHARS + 1}}}")),
+    (f'it ends in "{SUFFIX}"', re.compile(rf"(?i){re.escape(SUFFIX)}\Z")),
     *_WINDOWS_RULES,
-    (
-        f"a segment is longer than {MAX_SEGMENT_BYTES} bytes",
-        lambda part: len(part.encode()) > MAX_SEGMENT_BYTES,
-    ),
 )
-
-_FILE_RULES: tuple[Rule, ...] = (
-    *_CONTAINMENT_RULES,
-    _NO_CONTROL,
-    ("it is hidden", lambda name: any(part.startswith(".") for part in name.split("/"))),
-)
+_FILE_RULES: _Rules = (*_CONTAINMENT_RULES, _NO_CONTROL, ("it is hidden", re.compile(r"(?:\A|/)\.")))
 
 
-def _refuse(memory_id: str, text: str, rules: tuple[Rule, ...]) -> None:
+def _find_broken_rule(name: str, rules: _Rules) -> str:
     for rule, broken in rules:
-        if broken(text):
-            raise InvalidMemoryId(
-                f"{memory_id!r} cannot be a memory id: {rule}.",
-                "Use a relative path such as storage/wal-reset, without .md.",
-                parameter="id",
-                rule=rule,
-            )
+        if broken.search(name):
+            return rule
+    return ""
+
+
+def _refuse(memory_id: str, rule: str) -> None:
+    if rule:
+        raise InvalidMemoryId(
+            f"{memory_id!r} cannot be a memory id: {rule}.",
+            "Use a relative path such as storage/wal-reset, without .md.",
+            parameter="id",
+            rule=rule,
+        )
 
 
 def check_id(memory_id: str) -> str:
@@ -89,9 +73,10 @@ def check_id(memory_id: str) -> str:
     Files that already exist under other names stay readable: see `locate`.
     """
     name = unicodedata.normalize("NFC", memory_id)
-    _refuse(memory_id, name, _CONTAINMENT_RULES + _ID_RULES)
+    _refuse(memory_id, _find_broken_rule(name, _ID_RULES))
     for segment in name.split("/"):
-        _refuse(memory_id, segment, _SEGMENT_RULES)
+        if len(segment.encode()) > MAX_SEGMENT_BYTES:
+            _refuse(memory_id, f"a segment is longer than {MAX_SEGMENT_BYTES} bytes")
     return name
 
 
@@ -100,11 +85,7 @@ def fault_of(memory_id: str, *, on_windows: bool = os.name == "nt") -> str:
 
     Less strict than `check_id`, which is for new names: files that people named `what?` or `con` are there and read.
     """
-    broken = [rule for rule, is_broken in _FILE_RULES if is_broken(memory_id)]
-    if on_windows:
-        parts = memory_id.split("/")
-        broken += [rule for rule, is_broken in (_NO_BACKSLASH, *_WINDOWS_RULES) if any(map(is_broken, parts))]
-    return broken[0] if broken else ""
+    return _find_broken_rule(memory_id, (*_FILE_RULES, *((_NO_BACKSLASH, *_WINDOWS_RULES) if on_windows else ())))
 
 
 def locate(root: Path, memory_id: str) -> Path:
@@ -112,7 +93,7 @@ def locate(root: Path, memory_id: str) -> Path:
 
     Takes any name that stays inside `root`; InvalidMemoryId otherwise, also when a link leads out.
     """
-    _refuse(memory_id, memory_id, _CONTAINMENT_RULES)
+    _refuse(memory_id, _find_broken_rule(memory_id, _CONTAINMENT_RULES))
     path = Path(os.path.realpath(root / f"{memory_id}{SUFFIX}"))
     if not path.is_relative_to(os.path.realpath(root)):
         raise InvalidMemoryId(

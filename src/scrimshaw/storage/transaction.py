@@ -1,9 +1,8 @@
-"""Files changed as one, beside a database that has the last word.
+"""Files changed as one, beside a database that has the last word; hold the vault's lock.
 
-One file is replaced by a rename, which is atomic by itself. For several a marker is written first: it tells a later
-process what a killed one was doing. New files are written beside their places, so that the disk cannot be full later,
-then the places change by renames. If the database committed, the rest is tidied up, else every rename is taken back.
-Hold the vault's lock.
+One file is replaced by a rename, which is atomic by itself. For several a marker is written first, which tells a later
+process what a killed one was doing, and new files beside their places, so that the disk cannot be full later; then the
+places change by renames. If the database committed, the rest is tidied up, else every rename is taken back.
 
 A marker may have come with somebody's repository. So it is followed only inside folders that the caller knows, and
 nothing is replaced or removed whose bytes it does not name.
@@ -22,7 +21,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import Conflict, ScrimshawError, StorageFailure
+from scrimshaw.errors import AlreadyExists, Conflict, ScrimshawError, StorageFailure
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import (
     PRIVATE_FOLDER,
@@ -60,24 +59,15 @@ class FileChange(NamedTuple):
         return None if self.text is None else self.text.text.encode(errors="replace")
 
 
-class _Move(NamedTuple):
-    """A change as planned: `new` will hold what comes, `old` what goes, each with its hash; None for nothing."""
-
-    path: Path
-    root: Path
-    new: Path | None
-    new_hash: str
-    old: Path | None
-    old_hash: str
-
-
-class _MarkedMove(Struct, frozen=True, kw_only=True):
-    """A move in a marker: `path` is below `root`, which is below the marker's folder if it can be; names beside it."""
+class _MarkedMove(Struct, frozen=True):
+    """A move in a marker: `path` is below `root`, which is below the marker's folder if it can be."""
 
     root: _PathText
     path: _PathText
+    #: The name beside `path` of what comes, and the hash of its bytes; empty for no file.
     new: _Beside
     new_hash: str
+    #: The name beside `path` that what goes is kept under meanwhile; empty for no file.
     old: _Beside
     old_hash: str
 
@@ -87,12 +77,22 @@ class _Marker(Struct, frozen=True):
     moves: tuple[_MarkedMove, ...]
 
 
+class _Move(NamedTuple):
+    """A move with its places."""
+
+    path: Path
+    root: Path
+    new: Path | None
+    new_hash: str
+    old: Path | None
+    old_hash: str
+
+
 @contextmanager
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     """Change files while the block runs; they stay so if it ends, and are as before when it raises.
 
-    The block commits `mark` where `recover` will ask for it. A single file needs no mark. Raises Conflict naming a file
-    that is in the way or was changed meanwhile, StorageFailure.
+    The block commits `mark` where `recover` will ask for it; a single file needs none. Raises Conflict, StorageFailure.
     """
     with _marked_changes(folder, mark, changes) if mark else _single_change(*changes):
         yield
@@ -127,7 +127,7 @@ def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
 
     def demand_old() -> None:
         if (path.read_bytes() if path.is_file() else None) != old:
-            raise _changed(path)
+            raise _changed(path) if old is not None else AlreadyExists(f"{path} exists.", "Choose another name.")
 
     with storage_errors("remove" if new is None else "write", path):
         if new is not None:
@@ -141,10 +141,11 @@ def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
 @contextmanager
 def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     demand_room(changes)
-    moves = [_plan_move(change) for change in changes]
+    marked = tuple(_plan_move(folder, change) for change in changes)
+    known = {os.path.realpath(change.root) for change in changes}
+    moves = [_locate_move(folder, move, known) for move in marked]
     try:
         with storage_errors("change files below", folder):
-            marked = tuple(_mark_move(folder, move) for move in moves)
             replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, marked)))
             for change, move in zip(changes, moves, strict=True):
                 if (data := change.after) is not None:
@@ -163,18 +164,22 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
 def demand_room(changes: Iterable[FileChange]) -> None:
     """Raise Conflict naming what is in the way of a change: a file for a folder, a folder for a file."""
     for change in changes:
-        above = next(folder for folder in change.path.parents if os.path.lexists(folder))
+        path = change.path
+        above = next(folder for folder in path.parents if os.path.lexists(folder))
+        why = ""
         if not above.is_dir():
-            raise _in_the_way(above, f"A folder is needed there for {change.path.name}")
-        if os.path.lexists(change.path) and (change.before is None or not change.path.is_file()):
-            raise _in_the_way(change.path, "It is no memory that could be read, and a file belongs there")
+            path, why = above, f"A folder is needed there for {path.name}"
+        elif os.path.lexists(path) and (change.before is None or not path.is_file()):
+            why = "It is no memory that could be read, and a file belongs there"
+        if why:
+            hint = "Move or rename it, then try again; nothing was changed."
+            raise Conflict(f"{path} stands in the way. {why}.", hint, path=str(path))
 
 
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
     """End what a killed process left half done below `roots`; `is_committed` tells whether a mark was committed.
 
-    Raises StorageFailure for a marker that cannot be ours, which is set aside, and Conflict where a person wrote
-    meanwhile, whose text stays; the next call finds nothing to do.
+    Raises StorageFailure for a marker that cannot be ours, and Conflict where a person wrote meanwhile.
     """
     _clear(folder / SCRATCH)
     marker = folder / MARKER
@@ -187,9 +192,16 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
         with storage_errors("read", marker):
             data = marker.read_bytes()
         found = msgspec.json.decode(data, type=_Marker)
-        moves = [_read_move(folder, marked, known) for marked in found.moves]
+        moves = [_locate_move(folder, move, known) for move in found.moves]
     except (msgspec.MsgspecError, UnicodeError, ValueError) as error:
-        raise _refuse_marker(marker, str(error)) from error
+        aside = marker.with_name(f"swap.json.refused-{secrets.token_hex(4)}")
+        with storage_errors("move", marker):
+            marker.rename(aside)
+        raise StorageFailure(
+            f"{marker} is not of this memory's making ({error}). It was not followed, and is kept as {aside.name}.",
+            "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before.",
+            path=str(aside),
+        ) from error
     _finish(folder, moves, _tidy if is_committed(found.mark) else _take_back)
 
 
@@ -219,63 +231,28 @@ def _clear(path: Path) -> None:
             shutil.rmtree(path)
 
 
-# The marker
-
-
-def _mark_move(folder: Path, move: _Move) -> _MarkedMove:
-    root, home = Path(os.path.realpath(move.root)), os.path.realpath(folder)
+def _plan_move(folder: Path, change: FileChange) -> _MarkedMove:
+    root, home = Path(os.path.realpath(change.root)), os.path.realpath(folder)
+    before, after = change.before, change.after
     return _MarkedMove(
         root=(root.relative_to(home) if root.is_relative_to(home) else root).as_posix(),
-        path=move.path.relative_to(move.root).as_posix(),
-        new=move.new.name if move.new else "",
-        new_hash=move.new_hash,
-        old=move.old.name if move.old else "",
-        old_hash=move.old_hash,
-    )
-
-
-def _read_move(folder: Path, marked: _MarkedMove, known: set[str]) -> _Move:
-    """A move that stays inside a known folder, links resolved; raises ValueError for any other."""
-    root = os.path.realpath(folder / marked.root)
-    inside = Path(root, marked.path)
-    parent = Path(os.path.realpath(inside.parent))
-    if root not in known or not parent.is_relative_to(root) or inside.name in ("", ".", ".."):
-        raise ValueError(f"it names {marked.path!r} in {marked.root!r}, which is no place of ours")
-    return _Move(
-        path=parent / inside.name,
-        root=Path(root),
-        new=parent / marked.new if marked.new else None,
-        new_hash=marked.new_hash,
-        old=parent / marked.old if marked.old else None,
-        old_hash=marked.old_hash,
-    )
-
-
-def _refuse_marker(marker: Path, why: str) -> StorageFailure:
-    """Set a marker aside that was damaged, or that another wrote."""
-    aside = marker.with_name(f"swap.json.refused-{secrets.token_hex(4)}")
-    with storage_errors("move", marker):
-        marker.rename(aside)
-    return StorageFailure(
-        f"{marker} is not of this memory's making ({why}). It was not followed, and is kept as {aside.name}.",
-        "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before.",
-        path=str(aside),
-    )
-
-
-# The moves
-
-
-def _plan_move(change: FileChange) -> _Move:
-    before, after = change.before, change.after
-    return _Move(
-        path=change.path,
-        root=change.root,
-        new=None if after is None else temporary_of(change.path),
+        path=change.path.relative_to(change.root).as_posix(),
+        new="" if after is None else temporary_of(change.path).name,
         new_hash="" if after is None else content_hash(after),
-        old=None if before is None else temporary_of(change.path),
+        old="" if before is None else temporary_of(change.path).name,
         old_hash="" if before is None else content_hash(before),
     )
+
+
+def _locate_move(folder: Path, move: _MarkedMove, known: set[str]) -> _Move:
+    """A move that stays inside a known folder, links resolved; raises ValueError for any other."""
+    root = os.path.realpath(folder / move.root)
+    inside = Path(root, move.path)
+    parent = Path(os.path.realpath(inside.parent))
+    if root not in known or not parent.is_relative_to(root) or inside.name in ("", ".", ".."):
+        raise ValueError(f"it names {move.path!r} in {move.root!r}, which is no place of ours")
+    new, old = (parent / name if name else None for name in (move.new, move.old))
+    return _Move(parent / inside.name, Path(root), new, move.new_hash, old, move.old_hash)
 
 
 def _go(move: _Move) -> None:
@@ -300,17 +277,8 @@ def _changed(path: Path) -> Conflict:
     )
 
 
-def _in_the_way(path: Path, why: str) -> Conflict:
-    return Conflict(
-        f"{path} stands in the way. {why}.", "Move or rename it, then try again; nothing was changed.", path=str(path)
-    )
-
-
 def _finish(folder: Path, moves: Sequence[_Move], step: Callable[[_Move], None]) -> None:
-    """Do a step for every move, whatever becomes of the others, and remove the marker; raises the first trouble.
-
-    The marker stays where the system refused: then the next process tries again.
-    """
+    """Do a step for every move and remove the marker, unless the system refused: then the next process tries again."""
     troubles: list[ScrimshawError] = []
     for move in moves:
         try:
@@ -327,12 +295,14 @@ def _finish(folder: Path, moves: Sequence[_Move], step: Callable[[_Move], None])
 
 def _take_back(move: _Move) -> None:
     """Undo what was done of a move, as many times as it takes; what a person wrote at its place stays."""
+    # Whether the new file came to its place; not one that a person put there meanwhile.
+    is_ours = move.path.is_file() and content_hash(move.path.read_bytes()) == move.new_hash
     aside = None
     if move.old and os.path.lexists(move.old):
-        is_theirs = os.path.lexists(move.path) and not _holds(move.path, move.new_hash)
-        aside = move.path.with_name(f"{move.path.name}.before-{secrets.token_hex(4)}") if is_theirs else None
+        if os.path.lexists(move.path) and not is_ours:
+            aside = move.path.with_name(f"{move.path.name}.before-{secrets.token_hex(4)}")
         move.old.replace(aside or move.path)
-    elif not move.old and _holds(move.path, move.new_hash):
+    elif not move.old and is_ours:
         move.path.unlink()
     _clean_up(move.new, move)
     if aside:
@@ -341,11 +311,6 @@ def _take_back(move: _Move) -> None:
             "Compare the two. Everything else is as it was before.",
             path=str(aside),
         )
-
-
-def _holds(path: Path, new_hash: str) -> bool:
-    """Whether the new file came to its place; not one that a person put there meanwhile."""
-    return path.is_file() and content_hash(path.read_bytes()) == new_hash
 
 
 def _tidy(move: _Move) -> None:

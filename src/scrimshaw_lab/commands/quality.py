@@ -12,7 +12,7 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note, percent, show, show_json
-from scrimshaw.engine.quality import judged
+from scrimshaw.engine.write import judge_file
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw_lab.commands import calibration
 from scrimshaw_lab.quality import FlagScore, QualityReport, QualityScore, evaluate_quality, labelled_files
@@ -35,7 +35,7 @@ def evaluate_quality_gate(
     """Measure which memory files the quality gate lets in, and which defects it finds."""
     settings = settings_of(project)
     report = evaluate_quality(
-        labelled_files(files, labels), lambda text, name: judged(settings, parse_memory_file(text, name))
+        labelled_files(files, labels), lambda text, name: judge_file(settings, parse_memory_file(text, name))
     )
     if as_json:
         show_json(figures(report))

@@ -138,18 +138,18 @@ def _examine_files(engine: Engine) -> Finding:
 
 def _examine_claims(engine: Engine) -> Iterator[Finding]:
     """What is shown before every answer by a file alone, and what claims to be and is not."""
-    for memory in trust.by_hand(engine):
+    for memory in trust.find_edited_constitutional(engine):
         detail = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
         fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
         yield _finding("constitutional", Verdict.NOTE, detail, fix)
-    for name, level in trust.silenced(engine).items():
+    for name, level in trust.find_untrusted_constitutional(engine).items():
         detail = (
             f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {level}"
         )
         fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
         yield _finding("constitutional", Verdict.NOTE, detail, fix)
-    for memory in trust.claimants(engine):
-        detail, _, command = trust.notice(memory).partition(": `")
+    for memory in trust.find_claims(engine):
+        detail, _, command = trust.describe_claim(memory).partition(": `")
         fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
         yield _finding("constitutional", Verdict.NOTE, detail, fix)
 

@@ -303,7 +303,7 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     index.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
-    if status == "updated" and trust.notice(after):
+    if status == "updated" and trust.describe_claim(after):
         if memory.tier != Tier.CONSTITUTIONAL:
             _confirm_tier(Tier.CONSTITUTIONAL, yes, _doubts(engine, after.id))
         return write.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")

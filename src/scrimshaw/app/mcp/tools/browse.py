@@ -218,7 +218,7 @@ def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
         replaced_by=[_chain_edge(edge) for edge in found.replaced_by],
         replaces=[_chain_edge(edge) for edge in found.replaces],
         chain={relation: [_chain_edge(edge) for edge in edges] for relation, edges in found.chain.items()},
-        memories=tuple(public_memory(memory) for memory in read.traced(engine, found.memories).values()),
+        memories=tuple(public_memory(memory) for memory in read.with_trust(engine, found.memories).values()),
     )
 
 

@@ -11,7 +11,7 @@ from msgspec import Meta
 from scrimshaw.app.mcp.replies import public
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Folder, MemoryId, session_id_of
-from scrimshaw.engine import Engine, checkpoints, learning, links, review, write
+from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters, Relation, Tier
 from scrimshaw.storage.ports import Learning
@@ -151,7 +151,7 @@ def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
 @tool(toolset="mutation", layer="L4")
 def memory_validate(engine: Engine, call: ValidateCall) -> ValidateReply:
     """Say whether a memory helped; memories that did not sink a little."""
-    state = review.validate(engine, call.id, useful=call.was_useful)
+    state = read.validate(engine, call.id, useful=call.was_useful)
     return public(ValidateReply, state, validations=state.reviews)
 
 

@@ -26,7 +26,7 @@ from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, importers, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.degradations import INDEX, SESSION, without_session
-from scrimshaw.engine.trust import notice as trust_notice
+from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Retention, Session, Tier
@@ -251,7 +251,7 @@ def memory_get(engine: Engine, call: GetCall) -> GetReply:
         content_hash=found.content_hash,
         flags=warnings(found.body, trust),
         redacted=found.redacted,
-        notices=(notice,) if (notice := trust_notice(found.memory)) else (),
+        notices=(notice,) if (notice := describe_claim(found.memory)) else (),
         degraded=found.degradations,
     )
 
@@ -445,7 +445,7 @@ def _public_match(match: read.TriggerMatch) -> dict[str, Any]:
 
 def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
     # The title of a memory that is gone meanwhile is not known to be harmless, so its id stands for it.
-    memories = read.traced(engine, engine.index.get([each.id for each in saved.similar]))
+    memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
     titles = {name: public_title(memory) for name, memory in memories.items()}
     return public(
         SaveReply,
