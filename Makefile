@@ -7,13 +7,18 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test shape fuzz check fix docs docs-check docs-site lint types imports bench bench-hook e2e eval coverage mutants clean
+.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site lint types imports bench bench-hook e2e eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
 
+# The tests of everyday work, in as many processes as there are processors.
 test: $(STAMP)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" --hypothesis-profile=quick
+
+# All tests: also those of many processes, and properties with all their examples.
+test-all: $(STAMP)
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # How large the code is and how long its paths are, each measure beside the bound that `make test` holds it to.
 shape: $(STAMP)

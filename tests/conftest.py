@@ -22,6 +22,7 @@ from scrimshaw.search.pipeline import Searcher
 
 # A busy machine may take any time for an example.
 settings.register_profile("patient", deadline=None)
+settings.register_profile("quick", deadline=None, max_examples=20)
 settings.load_profile("patient")
 
 

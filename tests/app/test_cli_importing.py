@@ -66,6 +66,7 @@ def test_init_without_a_terminal_takes_nothing_and_asks_nothing(cli: Cli, argume
     assert done.json["sources"][0]["memories"] == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "memories"), [(b"y\n", 2), (b"n\n", 0)])
 def test_init_asks_a_person(project: Path, answer: bytes, memories: int, cli: Cli) -> None:
     code, seen = on_a_terminal(["init"], answer)
@@ -76,6 +77,7 @@ def test_init_asks_a_person(project: Path, answer: bytes, memories: int, cli: Cl
     assert cli("stats", "--json").json["total"] == memories
 
 
+@pytest.mark.slow
 def test_init_asks_nothing_where_nothing_is_found(project: Path, home: Path) -> None:
     (project / "CLAUDE.md").unlink()
     for file in home.rglob("*.jsonl"):
@@ -197,6 +199,7 @@ def test_export_refuses_to_replace_without_being_told(memory: Cli, tmp_path: Pat
     assert "Always use tabs" in (target / "guidance/claude-style.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("answer", "code"), [(b"y\n", 0), (b"n\n", 1)])
 def test_export_asks_a_person(memory: Cli, tmp_path: Path, answer: bytes, code: int) -> None:
     target = tmp_path / "out.jsonl"

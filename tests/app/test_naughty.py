@@ -23,6 +23,8 @@ from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.redact import redact
 
+pytestmark = pytest.mark.slow
+
 STRINGS: list[str] = json.loads((Path(__file__).parents[1] / "data/naughty_strings.json").read_text(encoding="utf-8"))
 WHOLE = bool(os.environ.get("SCRIMSHAW_ALL_NAUGHTY"))
 # What a call needs besides the text in question.

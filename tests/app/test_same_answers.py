@@ -23,6 +23,8 @@ from scrimshaw.engine.index import scan
 from scrimshaw.models import Filters, Tier
 from scrimshaw.search.results import SearchRequest
 
+pytestmark = pytest.mark.slow
+
 COMMAND = ("-c", "from scrimshaw.app.cli.main import run; run()")
 QUERIES = {
     "question": "which port does the deployment listen on?",

@@ -136,6 +136,7 @@ def test_the_words_that_are_asked(title: str, words: str) -> None:
     assert own_words(title, "") == words
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=st.lists(st.text(min_size=1, max_size=40), min_size=1, max_size=SAMPLES))
 def test_no_text_is_a_false_alarm(tmp_path: Path, texts: list[str]) -> None:

@@ -131,6 +131,7 @@ UNUSUAL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_an_unusual_vault_is_no_false_alarm_by_meaning(
     open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder, name: str

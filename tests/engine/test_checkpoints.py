@@ -540,6 +540,7 @@ for name in itertools.cycle(("two", "one")):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attempt", range(5))
 def test_a_kill_at_any_moment_leaves_one_state_or_the_other(
     notes: Engine, project: Path, home: Path, attempt: int

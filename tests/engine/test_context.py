@@ -125,6 +125,7 @@ CALLS = st.fixed_dictionaries(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     memories=st.lists(st.tuples(st.sampled_from(["x", "a very long name of a memory " * 4]), TEXTS), max_size=8),

@@ -207,6 +207,7 @@ def test_an_index_of_rubbish_is_an_error_with_advice(engine: Engine) -> None:
     assert refused.value.hint == "Run `scrimshaw rebuild`."
 
 
+@pytest.mark.slow
 def test_an_index_beside_which_nothing_can_be_written_is_read_alone(engine: Engine) -> None:
     engine.close()
     (engine.folder / "index.db-shm").mkdir()

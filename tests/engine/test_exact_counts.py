@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Struct
@@ -121,6 +122,7 @@ def top_folder(note: Note) -> str:
     return note.id.split("/")[0] if "/" in note.id else ""
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(vaults, filters, st.integers(0, 2))
 def test_every_count_is_what_counting_the_files_gives(written: list[Note], wanted: Filters, broken: int) -> None:

@@ -349,6 +349,7 @@ def fresh() -> Iterator[tuple[Engine, Path]]:
             yield engine, project / ".scrimshaw"
 
 
+@pytest.mark.slow
 @settings(max_examples=30, deadline=None)
 @given(OPERATIONS)
 def test_any_changes_are_undone_to_the_byte(operations: list[tuple[str, str, str, str, Relation]]) -> None:

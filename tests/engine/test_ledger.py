@@ -203,6 +203,7 @@ def killed(project: Path, code: str) -> None:
     assert done.returncode == -signal.SIGKILL
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 @pytest.mark.parametrize(("code", "name"), KILLS.values(), ids=KILLS)
 def test_what_a_killed_process_changed_can_be_undone(notes: Engine, project: Path, code: str, name: str) -> None:

@@ -491,6 +491,7 @@ def test_another_process_that_reads_nothing_is_no_hindrance(engine: Engine) -> N
             assert planted(engine.folder) == ""
 
 
+@pytest.mark.slow
 def test_what_another_process_holds_is_told_and_goes_later(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite_erasing, "PATIENCE_S", 0.2)
     with ExitStack() as stack:
@@ -527,6 +528,7 @@ with open_engine(load(project, home=home, environment={})) as engine:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["memory", NEEDLE])
 @pytest.mark.parametrize("where", ["_clean_sealed", "write_archive", "_erase_text", "_compact"])

@@ -22,6 +22,8 @@ from scrimshaw.engine.purge import PASSAGE_CHARACTERS, Purged, find_traces, memo
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import erasing
 
+pytestmark = pytest.mark.slow
+
 NEEDLE = "zanzibar-walrus-77-keel"
 TEXT = f"It is {NEEDLE}.\n".encode() * 3
 

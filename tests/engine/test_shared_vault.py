@@ -6,10 +6,14 @@ import multiprocessing
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+import pytest
+
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import AlreadyExists
+
+pytestmark = pytest.mark.slow
 
 SPAWN = multiprocessing.get_context("spawn")
 NAMES = 60

@@ -112,6 +112,7 @@ def test_any_title_gets_an_id_that_can_be_written(engine: Engine, vault: Path, t
     assert scan(engine).changes == ()
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=60))
 def test_no_title_breaks_a_save(engine: Engine, title: str) -> None:
@@ -506,6 +507,7 @@ def test_naughty_text_comes_back_to_the_byte(engine: Engine, text: str) -> None:
     assert get(engine, "note").body == text
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), min_size=1, max_size=200))
 def test_any_text_comes_back_to_the_byte(engine: Engine, text: str) -> None:

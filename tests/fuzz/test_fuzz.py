@@ -13,6 +13,8 @@ from tests.fuzz.run import FOUND, LEAKED, read_found, replayed, tried
 from tests.fuzz.targets import TARGETS, Check, Target
 from tests.samples import SECRET
 
+pytestmark = pytest.mark.slow
+
 BY_NAME = {target.name: target for target in TARGETS}
 KEPT = sorted(FOUND.glob("*/*.txt"))
 SMOKE_S = 2.0

@@ -145,6 +145,7 @@ def test_no_phrases_leave_narration_alone() -> None:
     assert remove_chatter("Let me check.", ()).text == "Let me check."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     [

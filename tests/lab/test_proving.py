@@ -27,6 +27,8 @@ from scrimshaw_lab.proving.protocol import Ack, Fault, Intent, Operation, line, 
 from scrimshaw_lab.proving.rounds import play
 from scrimshaw_lab.proving.verification import Kind
 
+pytestmark = pytest.mark.slow
+
 WRITER = Path(__file__).with_name("broken_writer.py")
 FOUND_BY = {
     "file_not_forced": {"acknowledged_lost", "corrupt_files"},

@@ -109,6 +109,7 @@ def test_opening_imports_nothing_heavy() -> None:
     assert heavy.strip() == "[]"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads /proc")
 def test_memory_stays_small() -> None:
     """The whole process after loading, 50 queries and a long batch: 165-176 MB measured."""
@@ -207,6 +208,7 @@ class SlowSession:
         return (np.ones((*feed["input_ids"].shape, DIMENSION), np.float32),)
 
 
+@pytest.mark.slow
 def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SlowSession()
     monkeypatch.setattr(minilm, "_load_session", lambda _: session)

@@ -134,6 +134,7 @@ def pages(searcher: Searcher, request: SearchRequest, recalled: tuple[Hit, ...] 
     raise AssertionError("the pages come to no end")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     limit=st.integers(1, 100),

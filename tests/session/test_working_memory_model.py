@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -15,6 +16,8 @@ from scrimshaw.config import SessionSettings
 from scrimshaw.models import ItemKind, NewItem, Redacted, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
+
+pytestmark = pytest.mark.slow
 
 CAPACITY = 3
 MODULUS = 40  # so small that the counter wraps within a run

@@ -85,6 +85,7 @@ def test_an_archive_that_is_not_there(tmp_path: Path) -> None:
         everything(tmp_path / "nothing.scrim")
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(share=st.floats(0, 0.999))
 def test_a_cut_archive_is_refused(tmp_path_factory: pytest.TempPathFactory, share: float) -> None:
@@ -96,6 +97,7 @@ def test_a_cut_archive_is_refused(tmp_path_factory: pytest.TempPathFactory, shar
         everything(file)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(place=st.integers(0, 10_000), flip=st.integers(1, 255))
 def test_a_flipped_byte_changes_nothing_or_is_refused(
@@ -113,6 +115,7 @@ def test_a_flipped_byte_changes_nothing_or_is_refused(
         return
 
 
+@pytest.mark.slow
 def test_no_byte_of_the_directory_goes_unnoticed(tmp_path: Path) -> None:
     file = tmp_path / "x.scrim"
     write_archive(file, HEAD, [kept("memories/a.md", "text")], ROWS)

@@ -115,6 +115,7 @@ def test_a_writer_killed_in_the_middle_leaves_the_old_file(tmp_path: Path, step:
     assert leftover.name.startswith(TEMP_PREFIX)
 
 
+@pytest.mark.slow
 def test_two_processes_under_the_lock_lose_no_update(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "memories", "v", writable=True)
     vault.root.mkdir()

@@ -64,6 +64,7 @@ def _ends(edges: Iterable[tuple[str, str, str]], direction: str) -> Iterator[tup
             yield triple, target, source
 
 
+@pytest.mark.slow
 @given(
     graphs,
     st.sets(st.sampled_from(IDS), min_size=1),

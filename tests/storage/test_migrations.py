@@ -84,6 +84,7 @@ def test_a_repaired_migration_runs_at_the_next_start(tmp_path: Path, monkeypatch
     database.close()
 
 
+@pytest.mark.slow
 def test_processes_open_a_new_database_at_once(tmp_path: Path) -> None:
     with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("spawn")) as pool:
         for number in range(8):

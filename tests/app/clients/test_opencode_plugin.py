@@ -67,7 +67,7 @@ await hooks.event({})
 console.log(JSON.stringify(shown))
 """
 
-pytestmark = pytest.mark.skipif(_NODE is None, reason="node is not installed")
+pytestmark = [pytest.mark.skipif(_NODE is None, reason="node is not installed"), pytest.mark.slow]
 
 
 def _run(folder: Path, command: list[str], script: str, patience: str = _PATIENCE) -> str:

@@ -634,6 +634,7 @@ _EVENT_NAMES = sorted(
 _KEYS = sorted({key for row in _TABLE for key in row[3]} | {"error", "llm_request", "tool_response", "agentName"})
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     client=st.sampled_from(CLIENT_NAMES),
@@ -645,6 +646,7 @@ def test_any_types_are_survived(client: str, payload: Payload, name: str) -> Non
     assert event is None or (event.session and event.call_id)
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(row=st.sampled_from(_TABLE), data=st.data())
 def test_a_broken_field_is_survived(row: tuple[str, str, str, Payload, dict[str, Any]], data: st.DataObject) -> None:
@@ -653,6 +655,7 @@ def test_a_broken_field_is_survived(row: tuple[str, str, str, Payload, dict[str,
     all_clients()[client].parse_payload({**payload, key: data.draw(_JSON)}, hint)
 
 
+@pytest.mark.slow
 @given(
     client=st.sampled_from(CLIENT_NAMES),
     payload=st.dictionaries(st.text(max_size=12), _JSON),

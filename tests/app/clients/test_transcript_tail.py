@@ -149,6 +149,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(
     client=st.sampled_from(CLIENT_NAMES),
     kind=st.sampled_from(["assistant", "gemini", "event_msg", "assistant.message", "session.usage_record"]),

@@ -338,6 +338,7 @@ def _encoded(value: Any) -> str:
         return "{}"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("client", [name for name, client in all_clients().items() if client.keeps_transcripts])
 @given(source=st.text() | _ROWS.map(lambda rows: "\n".join(map(_encoded, rows))) | _VALUES.map(_encoded))
 def test_no_text_is_an_error(client: str, source: str) -> None:

@@ -102,6 +102,7 @@ def test_a_secret_is_in_no_byte_that_is_written(engine: Engine, project: Path) -
     assert any(item.source.redaction_applied for item in engine.sessions.items("S1"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "payload",
     [
@@ -191,6 +192,7 @@ def test_a_memory_cannot_close_its_fence(engine: Engine, project: Path, vault: P
     assert told.endswith("</scrimshaw-memory>")
 
 
+@pytest.mark.slow
 def test_hooks_at_once_lose_no_event(engine: Engine, project: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda number: bash(project, f"echo {number}", "ok", f"t{number}"), range(16)))

@@ -193,6 +193,7 @@ def test_git_ignores_the_copy(project: Path, ignored: str) -> None:
     assert done.returncode == 0
 
 
+@pytest.mark.slow
 def test_many_that_write_it_at_once_leave_one_that_is_whole(project: Path) -> None:
     write(project, VALUES)
     code = "import sys, pathlib; from scrimshaw.app.hooks.settings import load_settings\n"
