@@ -22,6 +22,8 @@ _NAME = r"(?:_|[^\w/.,:;]){0,12}".join(r"\W{0,4}".join(word) for word in ("scrim
 _NAMED = rf"[\s/\\]{{0,8}}(?:{_NAME}|system[-_]reminder|hook[-_]context|untrusted[-_]context)"
 _MARK = re.compile(rf"(?:[<\[({{&]|lt;|\\u003c){{0,4}}{_NAMED}")
 _TAG = re.compile(rf"(?:<|lt;|\\u003c){{1,4}}{_NAMED}")
+# A tag needs a bracket, plain, as an entity, escaped, or another letter that looks like one; most texts have none.
+_MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
 _NAMES = ("scrimshawmemory", "systemreminder", "hookcontext", "untrustedcontext")
 _NO_LETTER = re.compile(r"[\W_]+")
 _PIECE = re.compile(r"[<>]|[^<>]+")
@@ -82,7 +84,8 @@ def neutralise(text: str) -> str:
 
 def remove_marks(text: str) -> str:
     """A text for an answer outside of a fence: nothing unseen in it and no mark, but its names as words stay."""
-    return _replace_marks(replace_invisible(text), _TAG)
+    visible = replace_invisible(text)
+    return _replace_marks(visible, _TAG) if _MAYBE_TAG.search(visible) else visible
 
 
 def neutralise_state_lines(lines: Iterable[StateLine]) -> tuple[StateLine, ...]:
