@@ -45,7 +45,13 @@ class Worker:
             try:
                 is_idle = not self.run_once()
             except StorageFailure as error:
-                self._engine.degradations.put("jobs", _describe_waiting(error))
+                waiting = Degradation(
+                    failure_mode=f"jobs_waiting: {error.message}",
+                    fallback_mode="jobs stay queued and are taken up when the journal allows it",
+                    confidence_impact="new memories are found by words and not yet by meaning",
+                    retry_recommendation=error.hint,
+                )
+                self._engine.degradations.put("jobs", waiting)
                 is_idle = True
             else:
                 self._engine.degradations.clear("jobs")
@@ -118,12 +124,3 @@ class Worker:
         else:
             wait = FIRST_RETRY_S * 2 ** (job.attempts - 1)
             self._engine.journal.finish(job, JobState.QUEUED, trouble, retry_in_s=wait)
-
-
-def _describe_waiting(error: StorageFailure) -> Degradation:
-    return Degradation(
-        failure_mode=f"jobs_waiting: {error.message}",
-        fallback_mode="jobs stay queued and are taken up when the journal allows it",
-        confidence_impact="new memories are found by words and not yet by meaning",
-        retry_recommendation=error.hint,
-    )

@@ -41,7 +41,7 @@ _ENDINGS = {
 }
 
 
-class Finding(Struct, frozen=True, kw_only=True):
+class Finding(Struct, frozen=True):
     """One thing looked at; `fix` says what to do about it."""
 
     name: str
@@ -74,11 +74,11 @@ def doctor(project: options.Project = None, as_json: options.AsJson = False) -> 
 
 def examine(settings: Settings) -> Iterator[Finding]:
     """The findings on a project's memory, files first, then databases, then the clients that use it."""
-    yield _finding("project", Verdict.OK, str(settings.project))
+    yield Finding("project", Verdict.OK, str(settings.project))
     try:
-        yield _finding("vault", Verdict.OK, write_test_file(settings.folder / MEMORIES))
+        yield Finding("vault", Verdict.OK, write_test_file(settings.folder / MEMORIES))
     except StorageFailure as error:
-        yield _finding("vault", Verdict.PROBLEM, error.message, error.hint)
+        yield Finding("vault", Verdict.PROBLEM, error.message, error.hint)
     yield _examine_git(settings)
     yield from _examine_rules(settings)
     try:
@@ -87,12 +87,8 @@ def examine(settings: Settings) -> Iterator[Finding]:
             yield from _examine_claims(engine)
             yield from _examine_databases(engine)
     except StorageFailure as error:
-        yield _finding("databases", Verdict.PROBLEM, error.message, error.hint)
+        yield Finding("databases", Verdict.PROBLEM, error.message, error.hint)
     yield from _examine_clients(settings.project)
-
-
-def _finding(name: str, verdict: Verdict, detail: str, fix: str = "") -> Finding:
-    return Finding(name=name, verdict=verdict, detail=detail, fix=fix)
 
 
 def _examine_git(settings: Settings) -> Finding:
@@ -100,40 +96,40 @@ def _examine_git(settings: Settings) -> Finding:
     names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
     try:
         if not work_tree(settings.project):
-            return _finding("git", Verdict.NOTE, "the project is in no git repository")
+            return Finding("git", Verdict.NOTE, "the project is in no git repository")
         tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
         ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
     except StorageFailure as error:
-        return _finding("git", Verdict.WARNING, error.message, error.hint)
+        return Finding("git", Verdict.WARNING, error.message, error.hint)
     if tracked:
         fix = f"Run `git rm --cached {' '.join(tracked)}`."
-        return _finding("git", Verdict.PROBLEM, f"git holds {', '.join(tracked)}", fix)
+        return Finding("git", Verdict.PROBLEM, f"git holds {', '.join(tracked)}", fix)
     if visible := [name for name in names if name not in ignored]:
         fix = f"Put into .scrimshaw/.gitignore: {' '.join(project_files.GITIGNORE.splitlines()[1:])}"
-        return _finding("git", Verdict.PROBLEM, f"git would add {', '.join(visible)}", fix)
-    return _finding("git", Verdict.OK, "the databases are hidden from git")
+        return Finding("git", Verdict.PROBLEM, f"git would add {', '.join(visible)}", fix)
+    return Finding("git", Verdict.OK, "the databases are hidden from git")
 
 
 def _examine_rules(settings: Settings) -> Iterator[Finding]:
     try:
         rules, warnings = check_rules(settings)
     except ConfigError as error:
-        yield _finding("rules", Verdict.PROBLEM, error.message, error.hint)
+        yield Finding("rules", Verdict.PROBLEM, error.message, error.hint)
         return
-    yield _finding("rules", Verdict.OK, f"{len(rules)} extraction rules, {len(settings.rules)} of your own")
+    yield Finding("rules", Verdict.OK, f"{len(rules)} extraction rules, {len(settings.rules)} of your own")
     for warning in warnings:
-        yield _finding("rules", Verdict.NOTE, warning.message, warning.advice)
+        yield Finding("rules", Verdict.NOTE, warning.message, warning.advice)
 
 
 def _examine_files(engine: Engine) -> Finding:
     try:
         report = index.scan(engine)
     except StorageFailure as error:
-        return _finding("files", Verdict.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
+        return Finding("files", Verdict.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
     if not report.skipped:
-        return _finding("files", Verdict.OK, f"all {report.files} can be read")
+        return Finding("files", Verdict.OK, f"all {report.files} can be read")
     names = "; ".join(map(describe_skip, report.skipped))
-    return _finding("files", Verdict.NOTE, f"{len(report.skipped)} passed over: {names}")
+    return Finding("files", Verdict.NOTE, f"{len(report.skipped)} passed over: {names}")
 
 
 def _examine_claims(engine: Engine) -> Iterator[Finding]:
@@ -141,36 +137,34 @@ def _examine_claims(engine: Engine) -> Iterator[Finding]:
     for memory in trust.find_edited_constitutional(engine):
         detail = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
         fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
-        yield _finding("constitutional", Verdict.NOTE, detail, fix)
+        yield Finding("constitutional", Verdict.NOTE, detail, fix)
     for name, level in trust.find_untrusted_constitutional(engine).items():
         detail = (
             f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {level}"
         )
         fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
-        yield _finding("constitutional", Verdict.NOTE, detail, fix)
+        yield Finding("constitutional", Verdict.NOTE, detail, fix)
     for memory in trust.find_claims(engine):
         detail, _, command = trust.describe_claim(memory).partition(": `")
         fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
-        yield _finding("constitutional", Verdict.NOTE, detail, fix)
+        yield Finding("constitutional", Verdict.NOTE, detail, fix)
 
 
 def _examine_databases(engine: Engine) -> Iterator[Finding]:
     health = check_health(engine, thorough=True, more=PROCESS)
-    yield from (_examine_capability(health, row) for row in health.capabilities if row.name not in _OWN_CHECKS)
+    for row in health.capabilities:
+        if row.name not in _OWN_CHECKS:
+            drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
+            fix = health.advice.get(row.name, "")
+            yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
     names = {row.name for row in health.capabilities}
     faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
     for problem in faults:
         what, _, fix = problem.partition("; ")
-        yield _finding("databases", Verdict.PROBLEM, what, fix or "See `scrimshaw checkpoint list` for older copies.")
+        yield Finding("databases", Verdict.PROBLEM, what, fix or "See `scrimshaw checkpoint list` for older copies.")
     if not faults:
         rows = engine.journal.verify()[0]
-        yield _finding("databases", Verdict.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
-
-
-def _examine_capability(health: Health, row: Capability) -> Finding:
-    """A part as it was measured, what that means and what to do."""
-    drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
-    return _finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", health.advice.get(row.name, ""))
+        yield Finding("databases", Verdict.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
 
 
 def _examine_clients(project: Path) -> Iterator[Finding]:
@@ -179,9 +173,9 @@ def _examine_clients(project: Path) -> Iterator[Finding]:
         for found in check_connections(project, plan.find_programs()):
             verdict = Verdict.PROBLEM if found.is_broken else Verdict.NOTE if found.fault else Verdict.OK
             scope = f"{found.scope} scope: " if found.scope else ""
-            yield _finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)
+            yield Finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)
     except ConfigError as error:
-        yield _finding("clients", Verdict.NOTE, error.message, error.hint)
+        yield Finding("clients", Verdict.NOTE, error.message, error.hint)
 
 
 def _render_diagnosis(console: Console, result: Diagnosis) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -30,7 +30,6 @@ from scrimshaw.app.cli.output import console, is_interactive, line, note, progre
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.importing import (
     EVERYTHING,
-    FoundSource,
     ImportPlan,
     ImportRequest,
     find_sources,
@@ -87,12 +86,22 @@ def init(
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported.interrupted)
         vectors = vectors_of(engine) if in_haste else fill_vectors(engine, as_json)
+        counts = engine.index.count(Filters(include_deprecated=True), by="source")
         # `made` and `kept` are names in the project's Scrimshaw folder.
         result = {
             "project": str(settings.project),
             "made": made,
             "kept": kept,
-            "sources": _count_sources(engine),
+            "sources": [
+                {
+                    "name": source.name,
+                    "root": str(source.root),
+                    "include": source.include,
+                    "writable": source.writable,
+                    "memories": counts.get(source.name, 0),
+                }
+                for source in engine.sources
+            ],
             "skipped": report.skipped,
             "vectors": vectors,
             "client_config": CLIENT_CONFIG,
@@ -209,14 +218,6 @@ def _render_summary(console: Console, summary: ImportSummary) -> None:
     console.print(f"{counts}; {summary.events} events, {summary.memories} memories")
 
 
-def _render_sources(console: Console, sources: Sequence[FoundSource]) -> None:
-    """What there is to start from, a line each."""
-    for each in sources:
-        size = f", {each.size / _MEGABYTE:.1f} MB" if each.size >= _MEGABYTE / 10 else ""
-        live = "  read in place, nothing to import" if each.live else ""
-        console.print(line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live))
-
-
 def _render_export(console: Console, result: Exported) -> None:
     console.print(line(f"{result.memories} memories as {result.format} in ", (result.place, "cyan")))
 
@@ -240,7 +241,11 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> ImportS
         found = find_sources(engine.settings.project, home)
         if all(each.live for each in found):
             return None
-        _render_sources(console(stderr=True), found)
+        for each in found:
+            size = f", {each.size / _MEGABYTE:.1f} MB" if each.size >= _MEGABYTE / 10 else ""
+            live = "  read in place, nothing to import" if each.live else ""
+            about = line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)
+            console(stderr=True).print(about)
         if not typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True):
             return None
     result = _run_import(engine, plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
@@ -260,20 +265,6 @@ def _create_folder(settings: Settings) -> tuple[list[str], list[str]]:
         raise StorageFailure(
             f"{settings.folder} cannot be made: {describe_os_error(error)}.", "Check permissions and space."
         ) from error
-
-
-def _count_sources(engine: Engine) -> list[dict[str, Any]]:
-    counts = engine.index.count(Filters(include_deprecated=True), by="source")
-    return [
-        {
-            "name": source.name,
-            "root": str(source.root),
-            "include": source.include,
-            "writable": source.writable,
-            "memories": counts.get(source.name, 0),
-        }
-        for source in engine.sources
-    ]
 
 
 def _render_initialized(console: Console, result: Mapping[str, Any]) -> None:

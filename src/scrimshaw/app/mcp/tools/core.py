@@ -399,16 +399,15 @@ def _decode_cursor(call: SearchCall) -> tuple[SearchCall, int]:
 
 def _fit_to_budget(reply: ContextReply) -> ContextReply:
     """The reply within the budget it states: without its last hits, then last lines of state, then its trace."""
-    while (tokens := _count_sent_tokens(reply)) > reply.token_budget and (shorter := _shorten(reply)):
+    while True:
+        # Always-on memories have room of their own.
+        counted = replace(reply.result, hits=[hit for hit in reply.result.hits if not hit.get("always_on")])
+        sent = replace(reply, result=counted, tokens=_LONGEST_COUNT)
+        tokens = count_tokens(msgspec.json.encode(sent).decode())
+        shorter = _shorten(reply) if tokens > reply.token_budget else None
+        if shorter is None:
+            return replace(reply, tokens=tokens)
         reply = shorter
-    return replace(reply, tokens=tokens)
-
-
-def _count_sent_tokens(reply: ContextReply) -> int:
-    """Tokens of the whole reply as sent; always-on memories have their own room and are not counted."""
-    counted = replace(reply.result, hits=[hit for hit in reply.result.hits if not hit.get("always_on")])
-    sent = replace(reply, result=counted, tokens=_LONGEST_COUNT)
-    return count_tokens(msgspec.json.encode(sent).decode())
 
 
 def _shorten(reply: ContextReply) -> ContextReply | None:
