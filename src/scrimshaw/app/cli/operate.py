@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from msgspec import Struct
 from rich.console import Console
 
 from scrimshaw.app.cli import options
@@ -38,25 +37,13 @@ app = typer.Typer()
 jobs = command_group("Work that outlives the process that asked for it.", "scrimshaw jobs list")
 rules = command_group("What is kept of tool calls.", "scrimshaw rules list")
 
+# What becomes of an event: what rules are matched with, the one that matched, what follows, and what is kept.
+_EXPLANATION: Mapping[str, Any] = {
+    **dict.fromkeys(("event", "tool", "activity", "subject"), ""),
+    "rule": None, "reason": "Nothing is stored: the event is not used.", "redacted": (), "text": "", "item": None,
+}
+
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
-
-
-class EventExplanation(Struct, frozen=True, kw_only=True):
-    """What becomes of an event.
-
-    `activity` and `subject` are what rules are matched with, `rule` the one that matched and None where none did,
-    `reason` a sentence on what follows; `text` is what is kept of the event, `item` what enters working memory.
-    """
-
-    event: str
-    tool: str = ""
-    activity: str = ""
-    subject: str = ""
-    rule: Rule | None = None
-    reason: str
-    redacted: tuple[str, ...] = ()
-    text: str = ""
-    item: NewItem | None = None
 
 
 def _render_jobs(console: Console, found: Sequence[Job]) -> None:
@@ -208,34 +195,22 @@ def try_rules(
             f"{event} is no hook payload: {describe_os_error(error)}.", "Give one JSON object."
         ) from error
     found = sender.parse_payload(payload, name)
-    explanation = EventExplanation(event="", reason="Nothing is stored: the event is not used.")
-    if found:
-        explanation = explain_event(found, check_rules(settings)[0], settings.features.extraction)
+    rules = check_rules(settings)[0] if found else ()
+    explanation = explain_event(found, rules, settings.features.extraction) if found else _EXPLANATION
     show(explanation, as_json, _render_explanation)
 
 
-def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> EventExplanation:
+def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> Mapping[str, Any]:
     """What `rules` make of an event that a hook reports."""
     seen = make_observation(event, rules, process=0, extraction=extraction)
-    explanation = EventExplanation(
-        event=event.kind,
-        reason="Kept as an event.",
-        redacted=redacted_classes(seen),
-        text=seen.text.text,
-        item=seen.item,
-    )
-    if event.kind != EventKind.TOOL:
-        return explanation
-    call = redact_call(event)
-    activity, rule = describe_call(call), find_rule(call, rules)
-    return msgspec.structs.replace(
-        explanation,
-        tool=event.tool_name,
-        activity=activity.name,
-        subject=activity.subject,
-        rule=rule,
-        reason=_explain_rule(rule, seen.item, extraction),
-    )
+    explanation = {**_EXPLANATION, "event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
+    explanation |= {"redacted": redacted_classes(seen), "item": seen.item}
+    if event.kind == EventKind.TOOL:
+        call = redact_call(event)
+        activity, rule = describe_call(call), find_rule(call, rules)
+        explanation |= {"tool": event.tool_name, "activity": activity.name, "subject": activity.subject}
+        explanation |= {"rule": rule, "reason": _explain_rule(rule, seen.item, extraction)}
+    return explanation
 
 
 def _explain_rule(rule: Rule | None, item: NewItem | None, extraction: bool) -> str:
@@ -260,11 +235,10 @@ def _render_rules(console: Console, listed: Sequence[Mapping[str, Any]]) -> None
                 console.print(line((f"    {name:<9}", "dim"), pattern))
 
 
-def _render_explanation(console: Console, explanation: EventExplanation) -> None:
-    console.print(line((explanation.reason, "bold")))
-    fields = {name: getattr(explanation, name) for name in ("event", "tool", "activity", "subject")}
-    item = explanation.item
-    fields |= {"redacted": ", ".join(explanation.redacted), "text": explanation.text}
-    for name, value in (fields | {"item": item.text.text if item else ""}).items():
-        if value:
+def _render_explanation(console: Console, explanation: Mapping[str, Any]) -> None:
+    console.print(line((explanation["reason"], "bold")))
+    item = explanation["item"]
+    texts = {"redacted": ", ".join(explanation["redacted"]), "item": item.text.text if item else ""}
+    for name in ("event", "tool", "activity", "subject", "redacted", "text", "item"):
+        if value := texts.get(name, explanation[name]):
             console.print(line((f"{name:<10}", "dim"), value))
