@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
@@ -50,14 +50,6 @@ class Finding(Struct, frozen=True):
     fix: str = ""
 
 
-class Diagnosis(Struct, frozen=True, kw_only=True):
-    """All findings. `status` is broken with a problem among them, degraded with a warning, else healthy."""
-
-    status: str
-    healthy: bool
-    findings: tuple[Finding, ...]
-
-
 @app.command(epilog=example("scrimshaw doctor"))
 def doctor(project: options.Project = None, as_json: options.AsJson = False) -> None:
     """Examine everything and say what to do.
@@ -67,7 +59,8 @@ def doctor(project: options.Project = None, as_json: options.AsJson = False) -> 
     findings = tuple(examine(settings_of_memory(project)))
     verdicts = {finding.verdict for finding in findings}
     status = "broken" if Verdict.PROBLEM in verdicts else "degraded" if Verdict.WARNING in verdicts else "healthy"
-    show(Diagnosis(status=status, healthy=status == "healthy", findings=findings), as_json, _render_diagnosis)
+    diagnosis = {"status": status, "healthy": status == "healthy", "findings": findings}
+    show(diagnosis, as_json, _render_diagnosis)
     if status == "broken":
         raise typer.Exit(1)
 
@@ -178,13 +171,13 @@ def _examine_clients(project: Path) -> Iterator[Finding]:
         yield Finding("clients", Verdict.NOTE, error.message, error.hint)
 
 
-def _render_diagnosis(console: Console, result: Diagnosis) -> None:
-    for finding in result.findings:
+def _render_diagnosis(console: Console, diagnosis: Mapping[str, Any]) -> None:
+    for finding in diagnosis["findings"]:
         style = _VERDICT_STYLES[finding.verdict]
         console.print(line((f"{finding.verdict:<8}", style), f" {finding.name}: {finding.detail}"))
         if finding.fix:
             console.print(line(("         -> ", style), finding.fix))
-    console.print(_ENDINGS[result.status])
+    console.print(_ENDINGS[diagnosis["status"]])
 
 
 # Capabilities

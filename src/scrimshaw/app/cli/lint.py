@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
-from msgspec import Struct, to_builtins
+from msgspec import to_builtins
 from rich.console import Console
 from rich.text import Text
 
@@ -21,7 +21,7 @@ from scrimshaw.app.cli.options import Texts, example
 from scrimshaw.app.cli.output import confirm, line, show, show_json
 from scrimshaw.config import Settings
 from scrimshaw.engine import lint as engine_lint
-from scrimshaw.engine.lint import Linted, LintState, Measure, QualityFigures, Repair
+from scrimshaw.engine.lint import Linted, LintState, Measure, QualityFigures
 from scrimshaw.errors import StorageFailure
 from scrimshaw.ingest.references import Rename
 from scrimshaw.toml_text import parse_toml
@@ -36,22 +36,6 @@ _STYLES = {
     LintState.SKIPPED: "dim",
     LintState.CLEAN: "green",
 }
-
-
-class LintReport(Struct, frozen=True, kw_only=True):
-    """The verdicts, worst first, how many there are of each, and references in all and stale."""
-
-    files: tuple[Linted, ...]
-    counts: dict[str, int]
-    references: int
-    stale: int
-
-
-class Repaired(Struct, frozen=True, kw_only=True):
-    """What a rename of paths changed, or would change."""
-
-    memories: tuple[Repair, ...]
-    dry_run: bool
 
 
 @app.command(
@@ -89,22 +73,22 @@ def lint(
     settings = settings_of(project) if paths else settings_of_memory(project)
     found = engine_lint.lint(settings, paths or (), follow=references)
     counts = Counter(one.state for one in found)
-    report = LintReport(
-        files=tuple(found),
-        counts={str(state): counts[state] for state in LintState},
-        references=sum(one.references for one in found),
-        stale=sum(len(one.stale) for one in found),
-    )
+    report = {
+        "files": found,
+        "counts": {str(state): counts[state] for state in LintState},
+        "references": sum(one.references for one in found),
+        "stale": sum(len(one.stale) for one in found),
+    }
     if format_ == "sarif":
-        show_json(sarif_log(report.files))
+        show_json(sarif_log(found))
     else:
         show(report, as_json or format_ == "json", _render)
     states = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
-    if any(one.state in states for one in report.files):
+    if any(one.state in states for one in found):
         raise typer.Exit(1)
 
 
-def _repair(project: Path | None, renames: list[str], dry_run: bool, yes: bool) -> Repaired:
+def _repair(project: Path | None, renames: list[str], dry_run: bool, yes: bool) -> dict[str, Any]:
     wanted = [engine_lint.parse_rename(text) for text in renames]
     with open_memory(project) as engine:
         repairs = engine_lint.plan_repairs(engine, wanted)
@@ -112,7 +96,7 @@ def _repair(project: Path | None, renames: list[str], dry_run: bool, yes: bool) 
             number = sum(len(repair.paths) for repair in repairs)
             confirm(f"Rewrite {number} paths in {len(repairs)} memories?", yes)
             engine_lint.apply_repairs(engine, repairs, wanted, actor="human")
-    return Repaired(memories=tuple(repairs), dry_run=dry_run)
+    return {"memories": repairs, "dry_run": dry_run}
 
 
 def _propose(project: Path | None) -> list[Rename]:
@@ -128,14 +112,14 @@ def _render_renames(console: Console, renames: list[Rename]) -> None:
     console.print(line(f"scrimshaw lint {options_} --dry-run" if renames else "No stale reference follows a rename."))
 
 
-def _render(console: Console, report: LintReport) -> None:
-    for one in report.files:
+def _render(console: Console, report: Mapping[str, Any]) -> None:
+    for one in report["files"]:
         _render_file(console, one)
-    counts = ", ".join(f"{count} {state}" for state, count in report.counts.items() if count)
-    console.print(f"{len(report.files)} files: {counts or 'nothing to judge'}")
-    if report.references:
-        share = report.stale / report.references
-        console.print(f"{report.stale} of {report.references} references lead nowhere ({share:.1%})")
+    counts = ", ".join(f"{count} {state}" for state, count in report["counts"].items() if count)
+    console.print(f"{len(report['files'])} files: {counts or 'nothing to judge'}")
+    if references := report["references"]:
+        stale = report["stale"]
+        console.print(f"{stale} of {references} references lead nowhere ({stale / references:.1%})")
 
 
 def _render_file(console: Console, one: Linted) -> None:
@@ -151,14 +135,13 @@ def _render_file(console: Console, one: Linted) -> None:
         console.print(line(f"         line {', '.join(map(str, dict.fromkeys(numbers)))}: {path} leads nowhere"))
 
 
-def _render_repairs(console: Console, result: Repaired) -> None:
-    for repair in result.memories:
-        if result.dry_run:
+def _render_repairs(console: Console, result: Mapping[str, Any]) -> None:
+    for repair in result["memories"]:
+        if result["dry_run"]:
             console.print(line(repair.diff))
         else:
             console.print(line((repair.id, "cyan"), f"  {len(repair.paths)} paths rewritten"))
-    verb = "would change" if result.dry_run else "changed"
-    console.print(f"{len(result.memories)} memories {verb}")
+    console.print(f"{len(result['memories'])} memories {'would change' if result['dry_run'] else 'changed'}")
 
 
 # SARIF

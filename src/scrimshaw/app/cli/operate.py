@@ -40,7 +40,11 @@ rules = command_group("What is kept of tool calls.", "scrimshaw rules list")
 # What becomes of an event: what rules are matched with, the one that matched, what follows, and what is kept.
 _EXPLANATION: Mapping[str, Any] = {
     **dict.fromkeys(("event", "tool", "activity", "subject"), ""),
-    "rule": None, "reason": "Nothing is stored: the event is not used.", "redacted": (), "text": "", "item": None,
+    "rule": None,
+    "reason": "Nothing is stored: the event is not used.",
+    "redacted": (),
+    "text": "",
+    "item": None,
 }
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]

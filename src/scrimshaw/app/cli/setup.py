@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from msgspec import Struct
 from rich.console import Console
 
 from scrimshaw.app.cli import options
@@ -27,26 +26,6 @@ _HERE_ONLY = (
     "The files name programs by their path on this machine: keep those in the project out of git, or use --scope user."
 )
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-
-
-class ChangedFile(Struct, frozen=True, kw_only=True):
-    """A file that was or would be changed."""
-
-    path: str
-    #: create, change or remove.
-    action: str
-    #: The unified diff.
-    diff: str
-
-
-class SetupReport(Struct, frozen=True, kw_only=True):
-    """What setup did, or would do."""
-
-    clients: tuple[str, ...]
-    dry_run: bool
-    files: tuple[ChangedFile, ...]
-    #: What is left to the user.
-    advice: tuple[str, ...]
 
 
 @app.command(epilog=example("scrimshaw setup claude", "scrimshaw setup all --dry-run"))
@@ -116,9 +95,12 @@ def _apply_changes(
     as_json: bool,
 ) -> None:
     """Show the changes, ask, write them, and say what is left to do."""
-    files = tuple(ChangedFile(path=str(each.path), action=each.action, diff=each.diff()) for each in changes)
-    names = tuple(client.name for client in chosen)
-    result = SetupReport(clients=names, dry_run=dry_run, files=files, advice=advice)
+    result = {
+        "clients": tuple(client.name for client in chosen),
+        "dry_run": dry_run,
+        "files": [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes],
+        "advice": advice,
+    }
     if not as_json:
         show(result, as_json, _print_files)
     if changes and not dry_run:
@@ -130,17 +112,17 @@ def _apply_changes(
     show(result, as_json, _print_end)
 
 
-def _print_files(console: Console, result: SetupReport) -> None:
-    for file in result.files:
-        console.print(line((f"{file.action} ", "bold"), (file.path, "cyan")))
-        for each in file.diff.splitlines()[2:]:
+def _print_files(console: Console, result: Mapping[str, Any]) -> None:
+    for file in result["files"]:
+        console.print(line((f"{file['action']} ", "bold"), (file["path"], "cyan")))
+        for each in file["diff"].splitlines()[2:]:
             console.print(line((each, _DIFF_STYLES.get(each[:1], ""))))
 
 
-def _print_end(console: Console, result: SetupReport) -> None:
-    if not result.files:
+def _print_end(console: Console, result: Mapping[str, Any]) -> None:
+    if not result["files"]:
         console.print("Nothing to change.")
-    elif result.dry_run:
+    elif result["dry_run"]:
         console.print("Nothing was written.")
-    for each in result.advice:
+    for each in result["advice"]:
         note(each)
