@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
-from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -67,14 +66,6 @@ class _CueTable(Struct, frozen=True):
     cues: list[_Cue]
     marks: list[_Mark]
 
-    def cues_by_head(self) -> Mapping[str, list[int]]:
-        """First word -> the numbers of the cues that may begin there."""
-        found: dict[str, list[int]] = {}
-        for number, cue in enumerate(self.cues):
-            for head in cue.heads.split():
-                found.setdefault(head, []).append(number)
-        return found
-
 
 class Suspicion(NamedTuple):
     """A stretch of a text that speaks to an agent: what it is a sign of, offsets into the text, its first words."""
@@ -95,17 +86,17 @@ class _Sign(NamedTuple):
     cue: int
 
 
-_weight = attrgetter("weight")
-
-
 def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """The stretches that make a text suspicious, in order; empty for nearly all texts."""
-    shown, origin = fold_text(text)
-    signs = sorted([*_worded(shown), *_marked(shown)])
-    weighed = [*_weighed(shown, signs)]
-    placed = [each._replace(start=origin.find(each.start), end=origin.find(each.end)) for each in weighed]
-    together = _crowded(sorted([*placed, *_hidden(text)]))
-    return tuple(Suspicion(each.kind, each.start, each.end, _excerpt(text, each)) for each in together)
+    folded, origin = fold_text(text)
+    signs = sorted([*_find_cues(folded), *_find_marks(folded)])
+    fences = [found.start() for found in _FENCE.finditer(folded)] if signs else []
+    signs = [_weigh(folded, fences, sign) for sign in signs]
+    placed = [sign._replace(start=origin.find(sign.start), end=origin.find(sign.end)) for sign in signs]
+    return tuple(
+        Suspicion(sign.kind, sign.start, sign.end, " ".join(text[sign.start : sign.start + _EXCERPT].split()))
+        for sign in _select_crowded(sorted([*placed, *_find_hidden(text)]))
+    )
 
 
 def is_suspicious(text: str) -> bool:
@@ -115,8 +106,13 @@ def is_suspicious(text: str) -> bool:
 
 @cache
 def _load_cues() -> tuple[_CueTable, Mapping[str, list[int]]]:
+    """The table, and for each first word the numbers of the cues that may begin there."""
     table = load_table(__file__, "instruction_cues", _CueTable)
-    return table, table.cues_by_head()
+    by_head: dict[str, list[int]] = {}
+    for number, cue in enumerate(table.cues):
+        for head in cue.heads.split():
+            by_head.setdefault(head, []).append(number)
+    return table, by_head
 
 
 @cache
@@ -127,25 +123,22 @@ def _compile_cue(number: int) -> re.Pattern[str]:
     return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
-def _worded(folded: str) -> Iterator[_Sign]:
+def _find_cues(folded: str) -> Iterator[_Sign]:
     """The strongest cue that begins at each word: what can be read in two ways is still said once."""
-    _, heads = _load_cues()
+    table, by_head = _load_cues()
     for word in _WORD.finditer(folded):
-        cues = heads.get(word.group())
-        read = cues and max(_read(folded, word.start(), word.end(), cues), key=_weight, default=None)
-        if read:
-            yield read
+        start, end = word.span()
+        best: _Sign | None = None
+        for number in by_head.get(word.group(), ()):
+            cue = table.cues[number]
+            found = _compile_cue(number).match(folded, end, end + _REACH)
+            if found and (best is None or cue.weight > best.weight):
+                best = _Sign(start, found.end(), cue.kind, cue.weight, number)
+        if best:
+            yield best
 
 
-def _read(folded: str, start: int, end: int, cues: Sequence[int]) -> Iterator[_Sign]:
-    table, _ = _load_cues()
-    for number in cues:
-        found = _compile_cue(number).match(folded, end, end + _REACH)
-        if found:
-            yield _Sign(start, found.end(), table.cues[number].kind, table.cues[number].weight, number)
-
-
-def _marked(folded: str) -> Iterator[_Sign]:
+def _find_marks(folded: str) -> Iterator[_Sign]:
     table, _ = _load_cues()
     for number, mark in enumerate(table.marks, start=len(table.cues)):
         if any(needle in folded for needle in mark.needles.split()):
@@ -153,7 +146,7 @@ def _marked(folded: str) -> Iterator[_Sign]:
                 yield _Sign(found.start(), found.end(), mark.kind, mark.weight, number)
 
 
-def _hidden(text: str) -> Iterator[_Sign]:
+def _find_hidden(text: str) -> Iterator[_Sign]:
     """Characters that carry text nobody sees, or turn it round."""
     if text.isascii():
         return
@@ -163,50 +156,40 @@ def _hidden(text: str) -> Iterator[_Sign]:
     inside = [found.start() for found in _HIDDEN_IN_WORD.finditer(text)]
     if len(inside) >= _REPEATED:
         yield _Sign(inside[0], inside[0] + 1, "covert", ENOUGH / 2, -2)
-    turned = _BIDI.search(text)
-    if turned:
-        yield _Sign(turned.start(), turned.end(), "covert", ENOUGH / 2, -3)
+    if turn := _BIDI.search(text):
+        yield _Sign(turn.start(), turn.end(), "covert", ENOUGH / 2, -3)
 
 
-def _weighed(folded: str, signs: Sequence[_Sign]) -> Iterator[_Sign]:
-    fences = [found.start() for found in _FENCE.finditer(folded)] if signs else []
-    for sign in signs:
-        behind = bisect_right(fences, sign.start)
-        in_code = behind % 2 == 1 and behind < len(fences)
-        quoted = sign.kind != "fence" and (in_code or _in_quotes(folded, sign))
-        yield sign._replace(weight=sign.weight * _QUOTED) if quoted else sign
+def _weigh(folded: str, fences: Sequence[int], sign: _Sign) -> _Sign:
+    """The sign, which counts half in code and in quotes."""
+    if sign.kind == "fence":
+        return sign
+    behind = bisect_right(fences, sign.start)
+    is_quoted = (behind % 2 == 1 and behind < len(fences)) or _is_in_quotes(folded, sign)
+    return sign._replace(weight=sign.weight * _QUOTED) if is_quoted else sign
 
 
-def _in_quotes(folded: str, sign: _Sign) -> bool:
-    """Whether a sign stands in a short quotation or code span of a sentence, not in a value such as JSON's."""
+def _is_in_quotes(folded: str, sign: _Sign) -> bool:
+    """Whether a sign is in a short quotation or code span of a sentence, not in a value such as JSON's."""
     before = folded[max(sign.start - _LONGEST_QUOTE, 0) : sign.start].rpartition("\n")[2]
     after = folded[sign.start : sign.start + _LONGEST_QUOTE].partition("\n")[0]
-    return any(_is_quotation(before, after, opening, closing) for opening, closing in _QUOTES)
+    for opening, closing in _QUOTES:
+        head, mark, inside = before.rpartition(opening)
+        is_open = before.count(opening) % 2 == 1 if opening == closing else bool(mark) and closing not in inside
+        if is_open and closing in after and not head.rstrip().endswith(_VALUE_FOLLOWS):
+            return True
+    return False
 
 
-def _is_quotation(before: str, after: str, opening: str, closing: str) -> bool:
-    head, mark, inside = before.rpartition(opening)
-    is_open = before.count(opening) % 2 == 1 if opening == closing else bool(mark) and closing not in inside
-    return is_open and closing in after and not head.rstrip().endswith(_VALUE_FOLLOWS)
-
-
-def _crowded(signs: Sequence[_Sign]) -> Iterator[_Sign]:
-    """The signs of which enough stand near each other; the same cue counts once there."""
+def _select_crowded(signs: Sequence[_Sign]) -> Iterator[_Sign]:
+    """The signs of which enough are near each other; the same cue counts once there."""
     first, reported = 0, 0
     for last, sign in enumerate(signs):
         while sign.start - signs[first].start > _NEAR:
             first += 1
-        if _sum(signs[first : last + 1]) >= ENOUGH - 1e-9:
+        best: dict[int, float] = {}
+        for near in signs[first : last + 1]:
+            best[near.cue] = max(near.weight, best.get(near.cue, 0.0))
+        if sum(best.values()) >= ENOUGH - 1e-9:
             yield from signs[max(first, reported) : last + 1]
             reported = last + 1
-
-
-def _sum(signs: Iterable[_Sign]) -> float:
-    best: dict[int, float] = {}
-    for sign in signs:
-        best[sign.cue] = max(sign.weight, best.get(sign.cue, 0.0))
-    return sum(best.values())
-
-
-def _excerpt(text: str, sign: _Sign) -> str:
-    return " ".join(text[sign.start : sign.start + _EXCERPT].split())
