@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from scrimshaw.engine.lint import BANDS, band
 from scrimshaw.errors import InvalidRequest, describe_os_error
-from scrimshaw.ingest.quality import Verdict
+from scrimshaw.ingest.quality import QualityVerdict
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import share
 
-Judge = Callable[[str, str], Verdict]
+Judge = Callable[[str, str], QualityVerdict]
 Band = Literal["A", "B", "C", "D"]
 
 
@@ -102,18 +102,18 @@ def evaluate_quality(files: Iterable[LabelledFile], judge: Judge) -> QualityRepo
     )
 
 
-def _score(judged: Sequence[tuple[FileLabel, Verdict]]) -> QualityScore:
+def _score(judged: Sequence[tuple[FileLabel, QualityVerdict]]) -> QualityScore:
     names = dict.fromkeys(name for label, _ in judged for name in label.flags)
     return QualityScore(
         files=len(judged),
-        kept=sum(label.accept and verdict.accepted for label, verdict in judged),
-        false_accepts=tuple(label.file for label, verdict in judged if verdict.accepted and not label.accept),
-        false_rejects=tuple(label.file for label, verdict in judged if label.accept and not verdict.accepted),
+        kept=sum(label.accept and verdict.is_accepted for label, verdict in judged),
+        false_accepts=tuple(label.file for label, verdict in judged if verdict.is_accepted and not label.accept),
+        false_rejects=tuple(label.file for label, verdict in judged if label.accept and not verdict.is_accepted),
         flags={name: _flag_score(name, judged) for name in names},
     )
 
 
-def _flag_score(name: str, judged: Iterable[tuple[FileLabel, Verdict]]) -> FlagScore:
+def _flag_score(name: str, judged: Iterable[tuple[FileLabel, QualityVerdict]]) -> FlagScore:
     counts = Counter((label.flags.get(name, False), name in verdict.flags) for label, verdict in judged)
     return FlagScore(found=counts[True, True], wrong=counts[False, True], missed=counts[True, False])
 

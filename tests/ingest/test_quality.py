@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scrimshaw.ingest import quality
 from scrimshaw.ingest.chatter import default_phrases
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.ingest.quality import ACCEPTED, Verdict, find_decisions, read_contents
+from scrimshaw.ingest.quality import ACCEPTED, QualityVerdict, find_decisions, read_contents
 
 FIXTURES = Path(__file__).parent / "quality_fixtures"
 
@@ -52,25 +52,25 @@ DECIDED = "## Decisions\n\n- Use 8443 because the proxy already terminates TLS t
 
 def judge(
     text: str, *, name: str = "note", tool_calls: int | None = None, phrases: Sequence[str] = default_phrases()
-) -> Verdict:
+) -> QualityVerdict:
     return quality.judge(parse_memory_file(text, name), tool_calls=tool_calls, phrases=phrases)
 
 
-def fixture(kind: str, name: str) -> Verdict:
+def fixture(kind: str, name: str) -> QualityVerdict:
     return judge((FIXTURES / kind / f"{name}.md").read_text(encoding="utf-8"), name=name)
 
 
 @pytest.mark.parametrize(("name", "flags"), BAD.items())
 def test_a_bad_file_is_turned_away_for_its_defect(name: str, flags: tuple[str, ...]) -> None:
     verdict = fixture("bad", name)
-    assert (verdict.accepted, verdict.flags) == (False, flags)
+    assert (verdict.is_accepted, verdict.flags) == (False, flags)
     assert all(reason.startswith("Quality gate failed: ") for reason in verdict.reasons)
 
 
 @pytest.mark.parametrize(("name", "flags"), GOOD.items())
 def test_a_good_file_is_let_in(name: str, flags: tuple[str, ...]) -> None:
     verdict = fixture("good", name)
-    assert (verdict.accepted, verdict.flags, len(verdict.reasons)) == (True, flags, len(flags))
+    assert (verdict.is_accepted, verdict.flags, len(verdict.reasons)) == (True, flags, len(flags))
 
 
 def test_every_fixture_is_in_a_table() -> None:
@@ -99,7 +99,7 @@ def test_a_defect_is_found_in_an_otherwise_good_session(added: str, flag: str) -
     body = added if added.startswith("### Decision") else DECIDED + "\n" + added
     verdict = judge(SESSION + body)
     assert flag in verdict.flags
-    assert not verdict.accepted
+    assert not verdict.is_accepted
 
 
 @pytest.mark.parametrize(
@@ -141,13 +141,13 @@ def test_triggers_made_of_chatter_and_of_the_folder_name_nothing() -> None:
 
 def test_many_tool_calls_make_a_session_of_a_note() -> None:
     note = "Use apsw, not sqlite3: the reset bug of the log is fixed there, and hooks can be set on commits."
-    assert judge(note, tool_calls=4).accepted
+    assert judge(note, tool_calls=4).is_accepted
     assert judge(note, tool_calls=5).flags == ("sparse_semantic_fields",)
 
 
 def test_a_topic_can_be_missed_out_but_not_the_triggers() -> None:
     verdict = judge(SESSION.replace("topics: [ingest]\n", "") + DECIDED)
-    assert (verdict.accepted, verdict.flags) == (True, ("sparse_semantic_fields",))
+    assert (verdict.is_accepted, verdict.flags) == (True, ("sparse_semantic_fields",))
 
 
 def test_chatter_in_the_title_counts() -> None:
@@ -156,13 +156,13 @@ def test_chatter_in_the_title_counts() -> None:
 
 def test_a_users_phrase_counts() -> None:
     note = "Beep boop. The port is 8443.\n"
-    assert judge(note).accepted
+    assert judge(note).is_accepted
     assert judge(note, phrases=(*default_phrases(), "Beep")).flags == ("has_contamination",)
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n---\n", "# Port\n"])
 def test_a_file_without_a_text_of_its_own_is_turned_away_if_it_has_no_word(text: str) -> None:
-    assert judge(text).accepted is ("Port" in text)
+    assert judge(text).is_accepted is ("Port" in text)
 
 
 def test_more_defects_never_score_more_and_rejection_caps() -> None:
@@ -192,4 +192,4 @@ def test_any_text_is_judged_alike_twice(text: str, tool_calls: int | None) -> No
     assert verdict == judge(text, name="n", tool_calls=tool_calls)
     assert 0.0 <= verdict.score <= 1.0
     assert len(verdict.reasons) >= len(verdict.flags)
-    assert verdict.accepted is not any(reason.startswith("Quality gate failed") for reason in verdict.reasons)
+    assert verdict.is_accepted is not any(reason.startswith("Quality gate failed") for reason in verdict.reasons)

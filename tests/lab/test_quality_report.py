@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.ingest.quality import Verdict
+from scrimshaw.ingest.quality import QualityVerdict
 from scrimshaw_lab.quality import FileLabel, FlagScore, LabelledFile, evaluate_quality, labelled_files
 
-GOOD, BAD = Verdict(1.0), Verdict(0.2, ("has_placeholders",), ("Quality gate failed: ...",))
+GOOD, BAD = QualityVerdict(1.0), QualityVerdict(0.2, ("has_placeholders",), ("Quality gate failed: ...",))
 
 
 def labelled(name: str, accept: bool, text: str, *ambiguous: str) -> LabelledFile:

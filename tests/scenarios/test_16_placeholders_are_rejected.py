@@ -51,7 +51,7 @@ def client(project: Path) -> Client:
 def test_the_gate_names_the_field(whole: str, field: str) -> None:
     assert judge(parse_memory_file(FILE), tool_calls=7).flags == ()
     verdict = judge(parse_memory_file(FILE.replace(whole, "- [TBD]")), tool_calls=7)
-    assert (verdict.accepted, verdict.flags) == (False, ("has_placeholders",))
+    assert (verdict.is_accepted, verdict.flags) == (False, ("has_placeholders",))
     assert verdict.reasons == (REASON.replace("decisions", field),)
 
 

@@ -29,7 +29,7 @@ def test_the_gate_finds_no_fallback_sentence() -> None:
     meta = NewMemory(title=made.title, trigger_phrases=made.trigger_phrases, topics=made.topics)
     verdict = judge(render_memory_file(meta, f"\n{render_body(made)}"), tool_calls=made.tool_calls)
     assert "has_fallback_decision" not in verdict.flags
-    assert verdict.accepted
+    assert verdict.is_accepted
 
 
 def test_a_choice_is_counted() -> None:

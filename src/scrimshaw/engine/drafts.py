@@ -228,7 +228,7 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     if history[0]["new_hash"] != current.content_hash:
         return unchanged
     file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
-    if not verdict.accepted:
+    if not verdict.is_accepted:
         return replace(unchanged, reasons=verdict.reasons)
     entry = Entry(
         action=Action.UPDATE,

@@ -23,7 +23,7 @@ from scrimshaw.engine.write import Saved, judge_file, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.front_matter import parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
-from scrimshaw.ingest.quality import FileContents, GateCase, Verdict, find_decisions, read_contents
+from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, read_contents
 from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten, stale
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
 from scrimshaw.storage.git import moved_files
@@ -185,7 +185,7 @@ def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Li
     warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
     return Linted(
         path=name,
-        state=warned if verdict.accepted else LintState.REJECTED,
+        state=warned if verdict.is_accepted else LintState.REJECTED,
         score=verdict.score,
         flags=verdict.flags,
         reasons=verdict.reasons,
@@ -347,7 +347,7 @@ class JudgedFile(Struct, frozen=True):
     """A memory file taken apart, and the gate's verdict."""
 
     contents: FileContents
-    verdict: Verdict
+    verdict: QualityVerdict
 
 
 def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | None = None) -> QualityFigures:
@@ -390,7 +390,7 @@ def _created(found: FileContents) -> datetime | None:
 
 def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
     # A note that somebody wrote is no record of a session.
-    sessions = [file for file in files if GateCase(file.contents, None, ()).is_session]
+    sessions = [file for file in files if file.contents.is_session]
 
     def measure(name: str, holds: list[bool], target: float, *, at_most: bool = True) -> Measure:
         return Measure(name=name, count=sum(holds), of=len(holds), target=target, at_most=at_most)

@@ -32,7 +32,7 @@ from scrimshaw.ingest.memory_file import (
     parse_memory_file,
     render_memory_file,
 )
-from scrimshaw.ingest.quality import Verdict, judge
+from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
 from scrimshaw.models import (
     Action,
@@ -156,7 +156,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         memory_id = check_new_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
         file, text, verdict = compose_memory(engine, new, title, content)
-        is_saved = not dry_run and (verdict.accepted or force)
+        is_saved = not dry_run and (verdict.is_accepted or force)
         status = "dry_run" if dry_run else "saved" if is_saved else "rejected"
         outcome = replace(
             _describe(memory_id, status, file.content_hash, "", content),
@@ -206,7 +206,7 @@ def _find_same_text(engine: Engine, content: Redacted) -> Memory | None:
     return None
 
 
-def compose_memory(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted, Verdict]:
+def compose_memory(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted, QualityVerdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
     moment = new.created or now()
     meta = NewMemory(
@@ -433,12 +433,12 @@ def _describe(memory_id: str, status: str, digest: str, path: str, text: Redacte
 # The quality gate
 
 
-def judge_file(settings: Settings, file: MemoryFile, *, tool_calls: int | None = None) -> Verdict:
+def judge_file(settings: Settings, file: MemoryFile, *, tool_calls: int | None = None) -> QualityVerdict:
     """The verdict on a whole Markdown file, by the phrases of the product and those of the project."""
     return judge(file, tool_calls=tool_calls, phrases=(*default_phrases(), *settings.quality.phrases))
 
 
-def quality_of(verdict: Verdict) -> Quality:
+def quality_of(verdict: QualityVerdict) -> Quality:
     """A verdict as front matter keeps it."""
     return Quality(score=verdict.score, flags=verdict.flags)
 

@@ -93,7 +93,7 @@ _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]
 _ANY = re.compile(r"\w+")
 
 
-class Verdict(Struct, frozen=True):
+class QualityVerdict(Struct, frozen=True):
     """What the gate says of a file: a score (0..1), the defects by name, and for each a sentence to act on.
 
     A file without defects scores 1. Each defect that can be borne takes 0.08 off, never below 0.65. A file with defects
@@ -105,22 +105,22 @@ class Verdict(Struct, frozen=True):
     reasons: tuple[str, ...] = ()
 
     @property
-    def accepted(self) -> bool:
+    def is_accepted(self) -> bool:
         """Whether the file may become a memory."""
         return self.score >= ACCEPTED
 
 
-def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] | None = None) -> Verdict:
+def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] | None = None) -> QualityVerdict:
     """The verdict on a whole Markdown file of any shape, with or without front matter; never raises.
 
     `tool_calls` is how many its session made, None if that is not known or the file is no record of a session.
     `phrases` is how sentences of chatter begin.
     """
-    case = GateCase(read_contents(file), tool_calls, phrases)
-    defects = [defect for rule in _RULES for defect in rule(case)]
+    contents = read_contents(file, tool_calls, phrases)
+    defects = [defect for rule in _RULES for defect in rule(contents)]
     defects.sort(key=lambda defect: not defect.rejects)
     rejecting = [_GRAVE if defect.flag in _GRAVE_FLAGS else _SLIGHT for defect in defects if defect.rejects]
-    return Verdict(
+    return QualityVerdict(
         score=round(max(0.0, 0.60 - sum(rejecting)) if rejecting else max(ACCEPTED, 1.0 - _SLIGHT * len(defects)), 2),
         flags=tuple(dict.fromkeys(defect.flag for defect in defects)),
         reasons=tuple(f"Quality gate failed: {each.reason}" if each.rejects else each.reason for each in defects),
@@ -160,6 +160,20 @@ class FileContents(NamedTuple):
     body: str
     #: What could not be read as YAML, empty where all could.
     broken: str = ""
+    #: How many tool calls its session made, None if that is not known.
+    tool_calls: int | None = None
+    #: How sentences of chatter begin, None for those of the product.
+    chatter: Sequence[str] | None = None
+
+    @property
+    def is_session(self) -> bool:
+        """Whether the file is the record of a session, and not a note somebody wrote."""
+        return (
+            parse_provenance(self.values).source == "session"
+            or "session_id" in self.values
+            or any("session_id" in (field.name, field.section) for field in self.fields)
+            or (self.tool_calls or 0) >= _MANY_TOOL_CALLS
+        )
 
     def phrases(self, key: str) -> tuple[str, ...]:
         """A list among the values, under any of its spellings."""
@@ -169,12 +183,10 @@ class FileContents(NamedTuple):
         """A single value, on one line."""
         return parse_line(self.values.get(key))
 
-    def named(self, *names: str) -> Iterator[Field]:
-        """The fields of these names, or in sections of these names."""
-        return (field for field in self.fields if field.name in names or field.section in names)
 
-
-def read_contents(file: MemoryFile) -> FileContents:
+def read_contents(
+    file: MemoryFile, tool_calls: int | None = None, chatter: Sequence[str] | None = None
+) -> FileContents:
     """What any Markdown file says; never raises."""
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
     headings: list[SectionHeading] = []
@@ -200,7 +212,7 @@ def read_contents(file: MemoryFile) -> FileContents:
             row = len(fields)
             fields.extend(_read_fields(section, line, piece))
     title = _TITLE_PATH.sub("", parse_title(values)) or next((each.text for each in headings if each.level == 1), "")
-    return FileContents(values, title, tuple(headings), tuple(fields), body, broken)
+    return FileContents(values, title, tuple(headings), tuple(fields), body, broken, tool_calls, chatter)
 
 
 def _join_words(text: str) -> str:
@@ -267,76 +279,55 @@ class Defect(Struct, frozen=True):
     rejects: bool = True
 
 
-class GateCase(NamedTuple):
-    """A file at the gate, the tool calls of its session where they are known, and the phrases of chatter."""
-
-    contents: FileContents
-    tool_calls: int | None
-    phrases: Sequence[str] | None
-
-    @property
-    def is_session(self) -> bool:
-        """Whether the file is the record of a session, and not a note somebody wrote."""
-        made_of_one = parse_provenance(self.contents.values).source == "session"
-        says_so = made_of_one or "session_id" in self.contents.values or any(self.contents.named("session_id"))
-        return says_so or (self.tool_calls or 0) >= _MANY_TOOL_CALLS
-
-
-def find_decisions(contents: FileContents) -> tuple[str, ...]:
+def find_decisions(file: FileContents) -> tuple[str, ...]:
     """What the file records as decided: titles (`Decision 1: ...`) or, where it has none, the lines under Decisions."""
-    fields = (field for field in contents.fields if "decision" in field.section and field.name != "decision_count")
+    fields = (field for field in file.fields if "decision" in field.section and field.name != "decision_count")
     # A label says something too, where a field has one of its own.
     labels = ((field, "" if field.name == field.section else field.name.replace("_", " ") + " ") for field in fields)
-    stated = _decision_titles(contents) or [label + field.value for field, label in labels]
+    stated = _decision_titles(file) or [label + field.value for field, label in labels]
     return tuple(text for text in stated if _is_decision(_plain_words(text)))
 
 
-def _find_placeholders(case: GateCase) -> Iterator[Defect]:
+def _find_placeholders(file: FileContents) -> Iterator[Defect]:
     """A field that waits to be filled in; where it is required, the file waits too."""
-    found = {field: mark for field in _all_fields(case.contents) if (mark := _placeholder(field))}
-    required = next((field for field in found if _required(field)), None)
+    found = {field: mark for field in _all_fields(file) if (mark := _find_placeholder(field))}
+    required = next((field for field in found if _required_name(field)), None)
     if required:
-        name = _required(required)
-        yield Defect(
-            "has_placeholders", f"placeholder leakage detected \u2014 field '{name}' contains {found[required]}"
-        )
+        where = f"field '{_required_name(required)}' contains {found[required]}"
+        yield Defect("has_placeholders", f"placeholder leakage detected \u2014 {where}")
     elif found:
         field, mark = next(iter(found.items()))
         yield Defect("has_placeholders", f"Fill in or remove field '{field.name}': it contains {mark}.", rejects=False)
-    elif _blanks(case.contents.values) >= _FEWEST_BLANKS:
+    elif _blanks(file.values) >= _FEWEST_BLANKS:
         yield Defect("has_placeholders", "Fill in or remove the blank keys of the metadata.", rejects=False)
 
 
-def _find_fallback_decision(case: GateCase) -> Iterator[Defect]:
+def _find_fallback_decision(file: FileContents) -> Iterator[Defect]:
     """A sentence in place of decisions, or a decision in name only."""
-    told = " ".join(_plain_words(field.value) for field in case.contents.fields if "decision" in field.section)
+    told = " ".join(_plain_words(field.value) for field in file.fields if "decision" in field.section)
     stock = next((text for text in _sentences("fallback_decisions") if text in told), "")
-    pseudo = next(
-        (title for title in _decision_titles(case.contents) if _PSEUDO_DECISION.fullmatch(_plain_words(title))), ""
-    )
+    pseudo = next((title for title in _decision_titles(file) if _PSEUDO_DECISION.fullmatch(_plain_words(title))), "")
     if stock or pseudo:
         said = f"the file says '{stock}'" if stock else f"'{pseudo}' decides nothing"
         hint = "write what was decided, or leave the section out"
-        yield Defect(
-            "has_fallback_decision", f"generic decision \u2014 {said}; {hint}", not find_decisions(case.contents)
-        )
+        yield Defect("has_fallback_decision", f"generic decision \u2014 {said}; {hint}", not find_decisions(file))
 
 
-def _find_narration(case: GateCase) -> Iterator[Defect]:
+def _find_narration(file: FileContents) -> Iterator[Defect]:
     """Narration, tool traces and chat replies, in the title too."""
-    texts = (case.contents.title, case.contents.line("description"), case.contents.body)
+    texts = (file.title, file.line("description"), file.body)
     for text in texts:
-        if found := find_chatter(text, case.phrases):
+        if found := find_chatter(text, file.chatter):
             piece = " ".join(text[found[0].start : found[0].end].split())
             yield Defect("has_contamination", f"{found[0].kind} \u2014 remove '{_short(piece)}' and the like")
             return
 
 
-def _find_sparse_semantics(case: GateCase) -> Iterator[Defect]:
+def _find_sparse_semantics(file: FileContents) -> Iterator[Defect]:
     """Nothing to find a session's file by."""
-    if not case.is_session:
+    if not file.is_session:
         return
-    telling = _telling(case)
+    telling = _telling_phrases(file)
     if len(telling) < _FEWEST_TRIGGERS:
         names = f"only {telling[0]!r} tells" if telling else "none tells"
         yield Defect(
@@ -344,51 +335,51 @@ def _find_sparse_semantics(case: GateCase) -> Iterator[Defect]:
             "empty semantic fields \u2014 of 'trigger_phrases' "
             f"{names} what the file is about; give {_FEWEST_TRIGGERS}",
         )
-    elif not (case.contents.phrases("topics") or case.contents.phrases("key_topics")):
+    elif not (file.phrases("topics") or file.phrases("key_topics")):
         yield Defect("sparse_semantic_fields", "Give the file a topic: 'topics' is empty.", rejects=False)
 
 
-def _find_malformed_field(case: GateCase) -> Iterator[Defect]:
+def _find_malformed_field(file: FileContents) -> Iterator[Defect]:
     """A field whose value cannot be what the field is for."""
-    reason = case.contents.broken or _folder_defect(case.contents)
-    if case.is_session:
-        reason = reason or _blocker_defect(case.contents)
+    reason = file.broken or _folder_defect(file)
+    if file.is_session:
+        reason = reason or _blocker_defect(file)
     if reason:
         yield Defect("malformed_field", f"malformed field \u2014 {reason}")
 
 
-def _find_generic_title(case: GateCase) -> Iterator[Defect]:
+def _find_generic_title(file: FileContents) -> Iterator[Defect]:
     """A title that fits any session; bearable where the file tells decisions."""
-    titles = (case.contents.title, next((item.text for item in case.contents.headings if item.level == 1), ""))
-    generic = next((title for title in titles if title and _is_generic_title(title, case.phrases)), None)
+    titles = (file.title, next((item.text for item in file.headings if item.level == 1), ""))
+    generic = next((title for title in titles if title and _is_generic_title(title, file.chatter)), None)
     if generic:
-        rejects = case.is_session and not find_decisions(case.contents)
+        rejects = file.is_session and not find_decisions(file)
         hint = "name what the file is about"
         yield Defect("generic_title", f"generic title \u2014 '{_short(generic)}' fits any session; {hint}", rejects)
 
 
-def _find_boilerplate(case: GateCase) -> Iterator[Defect]:
+def _find_boilerplate(file: FileContents) -> Iterator[Defect]:
     """A file that says next to nothing of its own, and gives no reason for a decision either."""
-    words = _own_words(case)
-    is_framed = any(heading.section in _words("frame") for heading in case.contents.headings)
-    due = (_FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS) if case.is_session else 1
-    if len(words) < due and not any(map(_REASON.search, find_decisions(case.contents))):
+    words = _own_words(file)
+    is_framed = any(heading.section in _words("frame") for heading in file.headings)
+    due = (_FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS) if file.is_session else 1
+    if len(words) < due and not any(map(_REASON.search, find_decisions(file))):
         count = f"{len(words)} words" if words else "no word"
         yield Defect("mostly_boilerplate", f"nothing but boilerplate \u2014 the file has {count} of its own")
 
 
-def _find_repeated_decisions(case: GateCase) -> Iterator[Defect]:
+def _find_repeated_decisions(file: FileContents) -> Iterator[Defect]:
     """The same decisions written down twice."""
-    numbers = Counter(match[1] for item in case.contents.headings if (match := _DECISION.fullmatch(item.text)))
+    numbers = Counter(match[1] for item in file.headings if (match := _DECISION.fullmatch(item.text)))
     repeated = next((number for number, count in numbers.items() if count > 1), None)
     if repeated:
         yield Defect("repeated_decisions", f"decisions are recorded twice \u2014 keep one 'Decision {repeated}'")
 
 
-def _find_foreign_references(case: GateCase) -> Iterator[Defect]:
+def _find_foreign_references(file: FileContents) -> Iterator[Defect]:
     """A file that is about another piece of work than the one it is filed under."""
-    folder = case.contents.line("spec_folder")
-    told = [field.value for field in case.contents.fields if field.section not in _words("frame")]
+    folder = file.line("spec_folder")
+    told = [field.value for field in file.fields if field.section not in _words("frame")]
     named = [ids for text in told if (ids := _WORK_ID.findall(text))]
     own = sum(any(found in folder for found in ids) for ids in named)
     others = Counter(found for ids in named if not any(one in folder for one in ids) for found in ids)
@@ -397,16 +388,16 @@ def _find_foreign_references(case: GateCase) -> Iterator[Defect]:
             yield Defect("foreign_references", f"foreign content \u2014 filed under '{folder}', but about '{foreign}'")
 
 
-def _find_stale_references(case: GateCase) -> Iterator[Defect]:
+def _find_stale_references(file: FileContents) -> Iterator[Defect]:
     """A file that rests on temporary files, which are gone when it is read."""
-    paths = [word for field in case.contents.fields for word in field.value.split() if _is_path(word)]
+    paths = [word for field in file.fields for word in field.value.split() if _is_path(word)]
     temporary = [path for path in paths if _TEMPORARY.match(path.strip("`'\"([{"))]
-    if case.is_session and len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
+    if file.is_session and len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
         yield Defect("stale_references", f"stale references \u2014 '{temporary[0]}' and others are temporary files")
 
 
 # In the order in which their reasons are given.
-_RULES: tuple[Callable[[GateCase], Iterator[Defect]], ...] = (
+_RULES: tuple[Callable[[FileContents], Iterator[Defect]], ...] = (
     _find_placeholders,
     _find_malformed_field,
     _find_fallback_decision,
@@ -427,20 +418,20 @@ def _is_decision(text: str) -> bool:
     return not is_stock and not _PSEUDO_DECISION.fullmatch(text)
 
 
-def _decision_titles(contents: FileContents) -> list[str]:
-    return [match[2] for heading in contents.headings if (match := _DECISION.fullmatch(heading.text))]
+def _decision_titles(file: FileContents) -> list[str]:
+    return [match[2] for heading in file.headings if (match := _DECISION.fullmatch(heading.text))]
 
 
-def _all_fields(contents: FileContents) -> Iterator[Field]:
+def _all_fields(file: FileContents) -> Iterator[Field]:
     """The fields of the body, and the values of the front matter as fields."""
-    for key, value in contents.values.items():
+    for key, value in file.values.items():
         for item in value if isinstance(value, list) else [value]:
             if isinstance(item, str):
                 yield Field("", key, item)
-    yield from contents.fields
+    yield from file.fields
 
 
-def _placeholder(field: Field) -> str:
+def _find_placeholder(field: Field) -> str:
     """What stands in the field until it is filled in; a text may speak of placeholders, and so may a long value."""
     told = _MENTION.sub("", field.value).strip("* _\t")
     if _TO_COME.fullmatch(told):
@@ -448,7 +439,7 @@ def _placeholder(field: Field) -> str:
     if _plain_words(told) == _sentences("default_description")[0]:
         return f"the template's '{told}'"
     meant = (mark[0] for mark in _PLACEHOLDER.finditer(told) if not _is_spoken_of(told, mark))
-    if _required(field) or _PLACEHOLDER.sub("", told).count(" ") <= _FILLING_SPACES:
+    if _required_name(field) or _PLACEHOLDER.sub("", told).count(" ") <= _FILLING_SPACES:
         return next(meant, "")
     return ""
 
@@ -458,7 +449,7 @@ def _is_spoken_of(told: str, mark: re.Match[str]) -> bool:
     return bool(_SPEAKS_BEFORE.search(before) or _SPEAKS_AFTER.match(after))
 
 
-def _required(field: Field) -> str:
+def _required_name(field: Field) -> str:
     """The name under which the field is required, nothing where it is not."""
     return next((name for name in (field.section, field.name) if name.removesuffix("s") in _words("required")), "")
 
@@ -468,15 +459,15 @@ def _blanks(values: Mapping[str, object]) -> int:
     return sum(value is None for value in values.values()) + sum(nested)
 
 
-def _telling(case: GateCase) -> list[str]:
+def _telling_phrases(file: FileContents) -> list[str]:
     """The trigger phrases with a word that comes neither from the folder, nor from chatter, nor from every session."""
-    body = case.contents.body
-    chatter = (body[piece.start : piece.end] for piece in find_chatter(body, case.phrases))
-    noise = {word for text in (case.contents.line("spec_folder"), *chatter) for word in _plain_words(text).split()}
+    body = file.body
+    chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))
+    noise = {word for text in (file.line("spec_folder"), *chatter) for word in _plain_words(text).split()}
     noise |= _words("generic_words")
     return [
         phrase
-        for phrase in case.contents.phrases("trigger_phrases")
+        for phrase in file.phrases("trigger_phrases")
         if "/" not in phrase
         and _plain_words(phrase) not in _sentences("default_triggers")
         and any(_is_telling(word) for word in _plain_words(phrase).split() if word not in noise)
@@ -487,9 +478,9 @@ def _is_telling(word: str) -> bool:
     return not word.isdigit() and (len(word) > 2 or not word.isascii())
 
 
-def _folder_defect(contents: FileContents) -> str:
-    folder = contents.line("spec_folder").strip("/")
-    stated = next((field.value.strip("/`* ") for field in contents.fields if field.name == "spec_folder"), folder)
+def _folder_defect(file: FileContents) -> str:
+    folder = file.line("spec_folder").strip("/")
+    stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
     if folder and not _FOLDER.fullmatch(folder):
         return f"'spec_folder' is no folder of the project: '{_short(folder)}'"
     if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
@@ -497,13 +488,13 @@ def _folder_defect(contents: FileContents) -> str:
     return ""
 
 
-def _blocker_defect(contents: FileContents) -> str:
-    blocker = next((field.value for field in contents.fields if field.name in ("blocker", "blockers")), "")
+def _blocker_defect(file: FileContents) -> str:
+    blocker = next((field.value for field in file.fields if field.name in ("blocker", "blockers")), "")
     if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
         return ""
     if blocker.count("`") % 2 or (blocker[:1].islower() and not _OBSTACLE.search(blocker)):
         return f"'blockers' is a fragment: '{_short(blocker)}'"
-    others = (field.value for field in contents.fields if field.name not in ("blocker", "blockers"))
+    others = (field.value for field in file.fields if field.name not in ("blocker", "blockers"))
     is_copied = not _OBSTACLE.search(blocker) and any(blocker[:_COPIED] in value for value in others)
     if (_DONE.match(blocker) and not _OBSTACLE.match(blocker)) or is_copied:
         return f"'blockers' names nothing that blocks: '{_short(blocker)}'"
@@ -517,12 +508,12 @@ def _is_generic_title(title: str, phrases: Sequence[str] | None) -> bool:
     return bool(_SESSION_TITLE.fullmatch(title) or find_chatter(title, phrases))
 
 
-def _own_words(case: GateCase) -> set[str]:
+def _own_words(file: FileContents) -> set[str]:
     """The words a file does not owe to a template or to the names of its files."""
-    if not case.is_session:
-        return set(_ANY.findall(case.contents.body))
-    told = [(field.section, field.value) for field in case.contents.fields]
-    told += ((item.section, item.text) for item in case.contents.headings if item.level > _SECTION_LEVEL)
+    if not file.is_session:
+        return set(_ANY.findall(file.body))
+    told = [(field.section, field.value) for field in file.fields]
+    told += ((item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL)
     own = (text for section, text in told if section not in _words("frame"))
     said = (word for text in own if _is_statement(_plain_words(text)) for word in text.split() if not _is_path(word))
     return {part for word in said for part in _LETTERS.findall(word.lower())}
