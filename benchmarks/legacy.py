@@ -28,7 +28,7 @@ from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.lint import apply_repairs, list_project_files, plan_repairs
-from scrimshaw.ingest.references import Reference, Rename, references
+from scrimshaw.ingest.references import Reference, Rename, find_references
 from scrimshaw.models import Degradation
 from scrimshaw.search.results import SearchRequest
 from scrimshaw_lab.labelled import lines_of
@@ -131,8 +131,8 @@ def _followed(settings: Settings) -> list[tuple[int, tuple[Reference, ...]]]:
     known = list_project_files(settings)
     counted = []
     for path in sorted((settings.folder / MEMORIES).resolve().rglob("*.md")):
-        found = [one for one in references(path.read_text("utf-8")) if _is_judged(one)]
-        counted.append((len(found), known.stale(found, path)))
+        found = [one for one in find_references(path.read_text("utf-8")) if _is_judged(one)]
+        counted.append((len(found), known.find_stale(found, path)))
     return counted
 
 

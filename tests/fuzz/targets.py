@@ -38,7 +38,7 @@ from scrimshaw.ingest.memory_file import (
 )
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.references import references, rewritten
+from scrimshaw.ingest.references import find_references, rewrite_references
 from scrimshaw.ingest.rule_checks import find_problems
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.models import Relation
@@ -157,10 +157,10 @@ def _instructions(text: str) -> None:
 
 
 def _references(text: str) -> None:
-    found = references(text)
+    found = find_references(text)
     for each in found:
         assert text[each.start : each.start + len(each.path)] == each.path
-    assert rewritten(text, [(each, each.path) for each in found]) == text
+    assert rewrite_references(text, [(each, each.path) for each in found]) == text
 
 
 @contextmanager

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.references import Rename, moved, references, rewritten, stale
+from scrimshaw.ingest.references import Rename, find_references, find_stale, follow_renames, rewrite_references
 
 ARE_REFERENCES = [
     ("See `src/app/main.py`.", ["src/app/main.py"]),
@@ -55,11 +55,14 @@ EXISTING = frozenset({"src", "src/app", "src/app/main.py", "docs", "docs/a b.md"
 
 
 def paths(text: str) -> list[str]:
-    return [reference.path for reference in references(text)]
+    return [reference.path for reference in find_references(text)]
 
 
 def stale_paths(text: str, folder: str = "vault/sub", *, roots: tuple[str, ...] = ("",)) -> list[str]:
-    return [found.path for found in stale(references(text), folder, EXISTING.__contains__, roots=roots, names={"y"})]
+    return [
+        found.path
+        for found in find_stale(find_references(text), folder, EXISTING.__contains__, roots=roots, names={"y"})
+    ]
 
 
 @pytest.mark.parametrize(("text", "expected"), ARE_REFERENCES)
@@ -101,7 +104,7 @@ def test_a_root_is_one_more_place_to_look() -> None:
 
 
 def test_a_reference_knows_its_line() -> None:
-    found = references("---\nkey_files: [a/b.py]\n---\r\n\u2028\n`src/x.py`\n")
+    found = find_references("---\nkey_files: [a/b.py]\n---\r\n\u2028\n`src/x.py`\n")
     assert [(reference.line, reference.path) for reference in found] == [(2, "a/b.py"), (5, "src/x.py")]
 
 
@@ -123,14 +126,14 @@ def test_a_reference_knows_its_line() -> None:
     ],
 )
 def test_a_rename_takes_whole_segments_at_the_start(path: str, renames: list[Rename], expected: str) -> None:
-    (reference,) = references(path)
-    assert moved(reference, "vault/sub", renames) == expected
+    (reference,) = find_references(path)
+    assert follow_renames(reference, "vault/sub", renames) == expected
 
 
 def test_rewriting_changes_the_references_and_no_other_byte() -> None:
     text = "\ufeff---\r\nkey_files: ['old/a.md']\r\n---\r\nold/a.md and `old/a.md:3`, [x](old/b.md#h) ü\n"
-    changes = [(found, moved(found, "", [("old", "new")])) for found in references(text)]
-    assert rewritten(text, changes) == (
+    changes = [(found, follow_renames(found, "", [("old", "new")])) for found in find_references(text)]
+    assert rewrite_references(text, changes) == (
         "\ufeff---\r\nkey_files: ['new/a.md']\r\n---\r\nold/a.md and `new/a.md:3`, [x](new/b.md#h) ü\n"
     )
 
@@ -141,17 +144,17 @@ PATH = st.lists(SEGMENT, min_size=1, max_size=4).map("/".join)
 
 @given(PATH, PATH, PATH)
 def test_a_rename_done_twice_is_a_rename_done_once(path: str, old: str, new: str) -> None:
-    for reference in references(f"[x]({path})"):
-        once = moved(reference, "", [(old, new)])
-        again = references(f"[x]({once})")
-        assert [moved(found, "", [(old, new)]) for found in again] in ([once], [])
+    for reference in find_references(f"[x]({path})"):
+        once = follow_renames(reference, "", [(old, new)])
+        again = find_references(f"[x]({once})")
+        assert [follow_renames(found, "", [(old, new)]) for found in again] in ([once], [])
 
 
 @given(st.text(alphabet="`[]()|-:#/. \n~abc\"'key_files", max_size=200))
 @example("key_files:\n- a/b.md\n```\n`a/b.md`")
 def test_offsets_are_those_of_the_text(text: str) -> None:
-    found = references(text)
+    found = find_references(text)
     assert all(text[one.start : one.start + len(one.path)] == one.path for one in found)
     assert all(text.count("\n", 0, one.start) + 1 == one.line for one in found)
-    assert rewritten(text, [(one, one.path) for one in found]) == text
+    assert rewrite_references(text, [(one, one.path) for one in found]) == text
     assert all(posixpath.normpath(one.path) not in (".", "..") for one in found)

@@ -24,7 +24,15 @@ from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.front_matter import parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, read_contents
-from scrimshaw.ingest.references import Reference, Rename, moved, references, renamed, rewritten, stale
+from scrimshaw.ingest.references import (
+    Reference,
+    Rename,
+    find_references,
+    find_stale,
+    follow_renames,
+    rename_path,
+    rewrite_references,
+)
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
 from scrimshaw.storage.git import moved_files
 from scrimshaw.storage.paths import SUFFIX
@@ -83,17 +91,17 @@ class ProjectFiles:
     names: Collection[str]
     exists: Callable[[str], bool]
 
-    def stale(self, found: Sequence[Reference], path: Path) -> tuple[Reference, ...]:
+    def find_stale(self, found: Sequence[Reference], path: Path) -> tuple[Reference, ...]:
         """The references of a file that lead nowhere; none for a file outside of the project."""
         if not path.is_relative_to(self.project):
             return ()
         folder = path.parent.relative_to(self.project).as_posix()
-        return stale(found, "" if folder == "." else folder, self.exists, roots=self.roots, names=self.names)
+        return find_stale(found, "" if folder == "." else folder, self.exists, roots=self.roots, names=self.names)
 
     def changes(self, text: str, path: Path, renames: Sequence[Rename]) -> list[tuple[Reference, str]]:
         """The stale references of a file that the renames change, each with its new path."""
         folder = path.parent.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else ""
-        new = ((one, moved(one, folder, renames)) for one in self.stale(references(text), path))
+        new = ((one, follow_renames(one, folder, renames)) for one in self.find_stale(find_references(text), path))
         return [(one, target) for one, target in new if target != one.path]
 
 
@@ -180,8 +188,8 @@ def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Li
     except OSError as error:
         return _unreadable(name, f"{name} cannot be read: {error.strerror}.")
     verdict = judge_file(settings, file)
-    found = references(file.text) if known and path.is_relative_to(known.project) else ()
-    dead = known.stale(found, path) if known else ()
+    found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
+    dead = known.find_stale(found, path) if known else ()
     warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
     return Linted(
         path=name,
@@ -235,7 +243,7 @@ def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
         path = Path(memory.path)
         before = read_markdown(path) or ""
         if changes := known.changes(before, path, renames):
-            after, paths = rewritten(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
+            after, paths = rewrite_references(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
             name = _relative(engine.settings, path)
             lines = unified_diff(before.splitlines(), after.splitlines(), f"a/{name}", f"b/{name}", n=0, lineterm="")
             repairs.append(Repair(id=memory.id, path=memory.path, paths=tuple(paths), diff="\n".join(lines)))
@@ -252,7 +260,7 @@ def propose_renames(engine: Engine) -> list[Rename]:
     useful: set[Rename] = set()
     for memory in _own_memories(engine):
         path = Path(memory.path)
-        for reference in known.stale(references(read_markdown(path) or ""), path):
+        for reference in known.find_stale(find_references(read_markdown(path) or ""), path):
             useful.update(_follow(reference.path, renames, known))
     return [rename for rename in renames if rename in useful]
 
@@ -273,7 +281,7 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
     known = list_project_files(engine.settings)
 
     def follow(file: MemoryFile, path: Path) -> MemoryFile:
-        return parse_memory_file(rewritten(file.text, known.changes(file.text, path, renames)))
+        return parse_memory_file(rewrite_references(file.text, known.changes(file.text, path, renames)))
 
     texts = ", ".join(f"{old} -> {new or '.'}" for old, new in renames[:_MOST_RENAMES])
     more = f" and {len(renames) - _MOST_RENAMES} more" if len(renames) > _MOST_RENAMES else ""
@@ -299,7 +307,7 @@ def _follow(path: str, renames: Sequence[Rename], known: ProjectFiles) -> list[R
     """The renames that bring a path to a file that is there; none where they lead nowhere either."""
     steps = []
     for rename in renames:
-        after = renamed(path, [rename])
+        after = rename_path(path, [rename])
         if after != path:
             path = after
             steps.append(rename)

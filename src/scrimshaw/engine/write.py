@@ -206,7 +206,9 @@ def _find_same_text(engine: Engine, content: Redacted) -> Memory | None:
     return None
 
 
-def compose_memory(engine: Engine, new: NewText, title: str, content: Redacted) -> tuple[MemoryFile, Redacted, QualityVerdict]:
+def compose_memory(
+    engine: Engine, new: NewText, title: str, content: Redacted
+) -> tuple[MemoryFile, Redacted, QualityVerdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
     moment = new.created or now()
     meta = NewMemory(

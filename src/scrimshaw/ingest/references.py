@@ -1,4 +1,4 @@
-"""References of a memory to files of its project: where they stand, which lead nowhere, what a rename makes of them."""
+"""References of a memory to files of its project: where they are, which lead nowhere, what a rename makes of them."""
 
 from __future__ import annotations
 
@@ -50,29 +50,43 @@ class ReferenceKind(StrEnum):
 
 
 class Reference(Struct, frozen=True, kw_only=True):
-    """A path as it is written, without line number and anchor, at `start` of the text in line `line` (from 1).
-
-    Where it is not `certain`, only the existence of its first folder makes it a path: `src/search`, but `and/or`.
-    """
+    """A path as it is written, without line number and anchor."""
 
     path: str
     kind: ReferenceKind
+    #: Line, from 1, and offset into the text.
     line: int
     start: int
+    #: Otherwise only the existence of its first folder makes it a path: `src/search`, but `and/or`.
     certain: bool = True
 
 
-def references(text: str) -> tuple[Reference, ...]:
+def find_references(text: str) -> tuple[Reference, ...]:
     """Every reference of a file: code spans, Markdown links, wikilinks, and the fields that name files or folders.
 
     Fenced code is no text and holds none, except fields. URLs, globs, home paths, commands and placeholders are no
     references. A relative path with a drive, a backslash or a blank is not recognised outside of links and fields.
     """
-    return tuple(sorted(_found(text), key=lambda reference: reference.start))
+    found: list[Reference] = []
+    # Line by line, since what a reference means depends on the fence around it, and offsets must be exact.
+    offset, fence, in_list = 0, "", False
+    for number, line in enumerate(_LINES.findall(text), start=1):
+        after = fence
+        if mark := _FENCE.match(line):
+            closes = mark[1].startswith(fence) and not line[mark.end() :].strip()
+            after = mark[1] if not fence else "" if closes else fence
+        start = _FIELD.match(line) or (_ITEM.match(line) if in_list else None)
+        if start:
+            found += _find_in_field(line, start.end(), number, offset)
+        elif not fence and not after:
+            found += _find_in_text(line, number, offset)
+        in_list = bool(start) or (in_list and not line.strip())
+        offset, fence = offset + len(line), after
+    return tuple(sorted(found, key=lambda reference: reference.start))
 
 
-def stale(
-    found: Iterable[Reference],
+def find_stale(
+    references: Iterable[Reference],
     folder: str,
     exists: Exists,
     *,
@@ -85,24 +99,24 @@ def stale(
     of memories, which wikilinks may use. What lies above the project is not judged.
     """
     bases = tuple(dict.fromkeys((folder, *roots)))
-    return tuple(reference for reference in found if _is_stale(reference, bases, exists, names))
+    return tuple(reference for reference in references if _is_stale(reference, bases, exists, names))
 
 
-def moved(reference: Reference, folder: str, renames: Sequence[Rename]) -> str:
+def follow_renames(reference: Reference, folder: str, renames: Sequence[Rename]) -> str:
     """The path after the renames, each on what the one before made; the path itself where none applies.
 
     A rename takes whole segments at the start: of the path as written, or of the place under the project that a
     path starting with dots means. A path that already starts with the new name stays.
     """
     path = reference.path
-    if (after := renamed(path, renames)) != path or not path.startswith(("./", "../")):
+    if (after := rename_path(path, renames)) != path or not path.startswith(("./", "../")):
         return after
     place = posixpath.normpath(posixpath.join(folder, path))
-    target = renamed(place, renames)
+    target = rename_path(place, renames)
     return path if target == place else posixpath.relpath(target, folder or ".")
 
 
-def renamed(path: str, renames: Sequence[Rename]) -> str:
+def rename_path(path: str, renames: Sequence[Rename]) -> str:
     """A path after the renames, in order; it stays where it does not start with the old name, or has the new one."""
     for old, new in renames:
         if _is_below(path, old) and not (new and _is_below(path, new)):
@@ -110,41 +124,14 @@ def renamed(path: str, renames: Sequence[Rename]) -> str:
     return path
 
 
-def rewritten(text: str, changes: Iterable[tuple[Reference, str]]) -> str:
+def rewrite_references(text: str, changes: Iterable[tuple[Reference, str]]) -> str:
     """`text` with other paths in place of the references; every other byte stays."""
     for reference, path in sorted(changes, key=lambda change: change[0].start, reverse=True):
         text = text[: reference.start] + path + text[reference.start + len(reference.path) :]
     return text
 
 
-def _found(text: str) -> Iterator[Reference]:
-    """Line by line, since what a reference means depends on the fence around it, and offsets must be exact."""
-    offset, fence, listing = 0, "", False
-    for number, line in enumerate(_LINES.findall(text), start=1):
-        after = _after(line, fence)
-        field = _FIELD.match(line)
-        item = _ITEM.match(line) if listing else None
-        start = field or item
-        if start:
-            yield from _fields(line, start.end(), number, offset)
-        elif not fence and not after:
-            yield from _inline(line, number, offset)
-        listing = bool(start) or (listing and not line.strip())
-        offset, fence = offset + len(line), after
-
-
-def _after(line: str, fence: str) -> str:
-    """The fence that is open after a line."""
-    mark = _FENCE.match(line)
-    if not mark:
-        return fence
-    if not fence:
-        return mark[1]
-    closes = mark[1].startswith(fence) and not line[mark.end() :].strip()
-    return "" if closes else fence
-
-
-def _fields(line: str, start: int, number: int, offset: int) -> Iterator[Reference]:
+def _find_in_field(line: str, start: int, number: int, offset: int) -> Iterator[Reference]:
     comment = _COMMENT.search(line, start)
     for value in _VALUE.finditer(line, start, comment.start() if comment else len(line)):
         group = value.lastindex or 0
@@ -155,34 +142,26 @@ def _fields(line: str, start: int, number: int, offset: int) -> Iterator[Referen
             yield Reference(path=path, kind=kind, line=number, start=place, certain=certain)
 
 
-def _inline(line: str, number: int, offset: int) -> Iterator[Reference]:
+def _find_in_text(line: str, number: int, offset: int) -> Iterator[Reference]:
     for code in _CODE.finditer(line):
-        yield from _code(code, number, offset)
+        content = code[2].strip()
+        path = _POSITION.sub("", content)
+        if "/" in path.strip("/") and _is_possible(path):
+            start = offset + code.start(2) + code[2].index(content)
+            certain = _is_certain(path)
+            yield Reference(path=path, kind=ReferenceKind.CODE, line=number, start=start, certain=certain)
+    # A link that code was taken out of is none.
     plain = _CODE.sub(lambda match: " " * len(match[0]), line)
-    for link in _untouched(_LINK, plain, line):
+    for link in _LINK.finditer(plain):
         path = _POSITION.sub("", link[1].partition("?")[0])
-        if _is_possible(decode_url(path).replace(" ", "_"), rooted=True):
+        if line[slice(*link.span())] == link[0] and _is_possible(decode_url(path).replace(" ", "_"), rooted=True):
             kind, start = ReferenceKind.LINK, offset + link.start(1)
             yield Reference(path=path, kind=kind, line=number, start=start, certain=not path.startswith("/"))
-    for link in _untouched(_WIKILINK, plain, line):
+    for link in _WIKILINK.finditer(plain):
         path = link[1].strip()
-        if path and not _NO_PATH.search(path.replace(" ", "_")):
+        if line[slice(*link.span())] == link[0] and path and not _NO_PATH.search(path.replace(" ", "_")):
             start = offset + link.start(1) + link[1].index(path)
             yield Reference(path=path, kind=ReferenceKind.WIKILINK, line=number, start=start)
-
-
-def _untouched(pattern: re.Pattern[str], plain: str, line: str) -> Iterator[re.Match[str]]:
-    """The matches in a line without its code, as far as no code was taken out of them."""
-    return (match for match in pattern.finditer(plain) if line[match.start() : match.end()] == match[0])
-
-
-def _code(code: re.Match[str], number: int, offset: int) -> Iterator[Reference]:
-    written = code[2].strip()
-    path = _POSITION.sub("", written)
-    if "/" not in path.strip("/") or not _is_possible(path):
-        return
-    kind, start = ReferenceKind.CODE, offset + code.start(2) + code[2].index(written)
-    yield Reference(path=path, kind=kind, line=number, start=start, certain=_is_certain(path))
 
 
 def _is_possible(path: str, *, rooted: bool = False) -> bool:
@@ -201,13 +180,13 @@ def _is_stale(reference: Reference, bases: Sequence[str], exists: Exists, names:
     if reference.kind == ReferenceKind.WIKILINK and path.removesuffix(".md") in names:
         return False
     ways = (path, f"{path}.md") if reference.kind == ReferenceKind.WIKILINK else (path,)
-    places = [place for way in ways for base in bases if (place := _place(base, way))]
+    places = [place for way in ways for base in bases if (place := _join_path(base, way))]
     if not places or any(map(exists, places)):
         return False
-    return reference.certain or any(exists(_place(base, path.partition("/")[0])) for base in bases)
+    return reference.certain or any(exists(_join_path(base, path.partition("/")[0])) for base in bases)
 
 
-def _place(base: str, path: str) -> str:
+def _join_path(base: str, path: str) -> str:
     """Where a path lies under the project; nothing for the project itself and what lies above it."""
     place = posixpath.normpath(posixpath.join(base, path))
     return "" if place == "." or place.startswith("..") else place
