@@ -36,17 +36,17 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\\")
 _BREAKS = ("\n\n", "\n", ". ", " ")
 
 
-class Page(NamedTuple):
+class MarkdownPage(NamedTuple):
     """The block tokens of a body and the link definitions found in it."""
 
     blocks: list[Token]
     env: EnvType
 
 
-def parse_page(body: str) -> Page:
+def parse_page(body: str) -> MarkdownPage:
     """The blocks of a body. Line numbers in the tokens count LF, CRLF and CR as line ends."""
     env: EnvType = {}
-    return Page(_MARKDOWN.parse(body, env), env)
+    return MarkdownPage(_MARKDOWN.parse(body, env), env)
 
 
 def decode_url(url: str) -> str:
@@ -54,7 +54,7 @@ def decode_url(url: str) -> str:
     return _MARKDOWN.normalizeLinkText(url) if "%" in url else url
 
 
-def _parse_inline(page: Page, content: str) -> list[Token]:
+def _parse_inline(page: MarkdownPage, content: str) -> list[Token]:
     """The tokens of one block's text, with the page's link definitions."""
     tokens: list[Token] = []
     _MARKDOWN.inline.parse(content, _MARKDOWN, page.env, tokens)
@@ -64,7 +64,7 @@ def _parse_inline(page: Page, content: str) -> list[Token]:
 # Headings
 
 
-def parse_headings(body: str, page: Page | None = None) -> tuple[Heading, ...]:
+def parse_headings(body: str, page: MarkdownPage | None = None) -> tuple[Heading, ...]:
     """Headings of a body, in order; those inside quotes, lists and code are not the document's own.
 
     `page` holds its tokens where the caller has them. Anchors are GitHub's; a second equal one gets `-1`.
@@ -133,7 +133,7 @@ def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callabl
     return _first_of_each(edges)
 
 
-def parse_links(page: Page, memory_id: str) -> tuple[Edge, ...]:
+def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
     """The edges that the text itself makes: `[[name]]`, `mem:name` and relative links to Markdown files.
 
     Code and images make none, but a code span that is nothing but `mem:name` does: agents write it so.

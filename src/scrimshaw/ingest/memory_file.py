@@ -51,7 +51,6 @@ from scrimshaw.ingest.markdown import (
 from scrimshaw.models import (
     Document,
     Edge,
-    Heading,
     MemoryType,
     Phrase,
     Provenance,
@@ -184,6 +183,11 @@ def render_memory_file(meta: NewMemory, body: str) -> MemoryFile:
     for edge in meta.relations:
         item = format_relation(edge.target, edge.strength, edge.evidence)
         relations.setdefault(str(edge.relation), []).append(item)
+    origin = meta.provenance and {
+        "source": meta.provenance.source,
+        **({"session": meta.provenance.session} if meta.provenance.session else {}),
+        "trust": meta.provenance.trust.value,
+    }
     keys = {
         "title": meta.title,
         "type": meta.type.value,
@@ -191,7 +195,7 @@ def render_memory_file(meta: NewMemory, body: str) -> MemoryFile:
         "trigger_phrases": meta.trigger_phrases,
         "topics": meta.topics,
         "relations": relations,
-        "provenance": _format_provenance(meta.provenance),
+        "provenance": origin,
         "created": meta.created,
         "updated": meta.updated,
         "quality": {} if meta.quality is None else {"score": meta.quality.score, "flags": meta.quality.flags},
@@ -200,13 +204,6 @@ def render_memory_file(meta: NewMemory, body: str) -> MemoryFile:
     yaml = "".join(format_entry(key, value) + "\n" for key, value in values.items())
     file = MemoryFile("---\n", yaml, "---\n", body, {key: convert_value(value) for key, value in values.items()})
     return file if len(yaml) <= LONGEST else parse_memory_file(file.text)
-
-
-def _format_provenance(value: Provenance | None) -> Mapping[str, str]:
-    if value is None:
-        return {}
-    session = {"session": value.session} if value.session else {}
-    return {"source": value.source, **session, "trust": value.trust.value}
 
 
 # Edit
@@ -224,7 +221,10 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     named = {**file.changes, **{find_spelling(file.values, key): value for key, value in changes.items()}}
     named = {key: value for key, value in named.items() if value is not None or key in base.values}
     opening, closing = file.opening, file.closing
-    if not closing and (named or (body is not None and _opens_front_matter(body))):
+    bare = None if closing or named or body is None else parse_memory_file(body)
+    if bare is not None:
+        bare.raise_problem()
+    if not closing and (named or (bare is not None and bare.body != body)):
         closing = "---" + _newline(file)
         opening += closing
     yaml = _apply_changes(base, named)
@@ -238,44 +238,27 @@ def add_relation(
     file: MemoryFile, relation: Relation, target: str, strength: float = 1.0, evidence: str = ""
 ) -> MemoryFile:
     """The file with the relation to `target`; one that is there already gets the new strength (0..1) and evidence."""
-    others = [item for item in _relation_items(file, relation) if _target(item) != parse_reference(target)]
-    return _with_relation(file, relation, [*others, format_relation(target, parse_strength(strength), evidence)])
+    return _set_relation(file, relation, target, format_relation(target, parse_strength(strength), evidence))
 
 
 def remove_relation(file: MemoryFile, relation: Relation, target: str) -> MemoryFile:
     """The file without the relation to `target`; unchanged where there is none."""
-    items = _relation_items(file, relation)
-    others = [item for item in items if _target(item) != parse_reference(target)]
-    return file if len(others) == len(items) else _with_relation(file, relation, others)
+    return _set_relation(file, relation, target, None)
 
 
-def _relation_items(file: MemoryFile, relation: Relation) -> list[object]:
+def _set_relation(file: MemoryFile, relation: Relation, target: str, new: object) -> MemoryFile:
     file.raise_problem()
-    relations = file.values.get("relations")
-    present = relations.get(relation) if isinstance(relations, Mapping) else None
-    if present is None:
-        return []
-    return present if isinstance(present, list) else [present]
-
-
-def _target(item: object) -> str:
-    return parse_reference(str(item.get("id", "") if isinstance(item, Mapping) else item))
-
-
-def _with_relation(file: MemoryFile, relation: Relation, items: list[object]) -> MemoryFile:
     present = file.values.get("relations")
     relations = dict(present) if isinstance(present, Mapping) else {}
-    if items:
-        relations[relation.value] = items
-    else:
-        relations.pop(relation.value, None)
-    return edit_memory_file(file, {"relations": relations or None})
-
-
-def _opens_front_matter(body: str) -> bool:
-    parsed = parse_memory_file(body)
-    parsed.raise_problem()
-    return parsed.body != body
+    stated = relations.pop(relation.value, None)
+    items = stated if isinstance(stated, list) else [] if stated is None else [stated]
+    ids = (str(item.get("id", "") if isinstance(item, Mapping) else item) for item in items)
+    others = [item for item, name in zip(items, ids, strict=True) if parse_reference(name) != parse_reference(target)]
+    if new is None and len(others) == len(items):
+        return file
+    if new is not None:
+        others.append(new)
+    return edit_memory_file(file, {"relations": {**relations, **({relation.value: others} if others else {})} or None})
 
 
 def _is_entangled(base: MemoryFile, edited: MemoryFile) -> bool:
@@ -309,7 +292,7 @@ def _reparse(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
     raise UnreadableFile(f"The key {named} cannot be changed without changing others.", "Edit the file by hand.")
 
 
-class _Place(NamedTuple):
+class _KeyPlace(NamedTuple):
     """Where a key is: its nodes, and the offsets of its lines; blank and comment lines after it are not its own."""
 
     key: ScalarNode
@@ -379,7 +362,7 @@ def _newline(file: MemoryFile) -> str:
     return "\r\n" if first and first[0].endswith("\r\n") else "\n"
 
 
-def _find_key(yaml: str, mapping: MappingNode | None, stop: int, key: str) -> _Place | None:
+def _find_key(yaml: str, mapping: MappingNode | None, stop: int, key: str) -> _KeyPlace | None:
     """The last entry of that name, which is the one that counts."""
     pairs = mapping.value if mapping is not None else []
     starts = [_line_start(name) for name, _ in pairs] + [stop]
@@ -387,7 +370,7 @@ def _find_key(yaml: str, mapping: MappingNode | None, stop: int, key: str) -> _P
         name, value = pairs[number]
         if name.value == key:
             start = starts[number]
-            return _Place(name, value, start, _entry_end(yaml[start : starts[number + 1]], start, name))
+            return _KeyPlace(name, value, start, _entry_end(yaml[start : starts[number + 1]], start, name))
     return None
 
 
@@ -419,7 +402,7 @@ def _source(yaml: str, node: Node) -> str:
     return yaml[start:end].rstrip().replace("\r\n", "\n")
 
 
-def _inline_span(yaml: str, place: _Place) -> tuple[int, int] | None:
+def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
     """Where a value is that starts on its key's line and is no block; an alias is elsewhere, so None."""
     key, value = place.key, place.value
     start, end = value.start_mark.index, value.end_mark.index
@@ -454,9 +437,17 @@ def build_document(
     file.raise_problem()
     values, body = file.values, redact(file.body)
     page = parse_page(body.text)
-    found = parse_headings(body.text, page)
-    title = parse_title(values, clean) or _first_title(found) or clean(_words(source.memory_id))
+    headings = parse_headings(body.text, page)
+    stem = source.memory_id.rpartition("/")[2]
+    title = (
+        parse_title(values, clean)
+        or next((heading.text for heading in headings if heading.level == 1 and heading.text), "")
+        or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
+    )
     triggers = parse_phrases(values, "trigger_phrases", clean)
+    phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
+    if len(title.split()) > 1 and find_head(title):  # a title of one word is found everywhere
+        phrases.append(Phrase(text=title, head=find_head(title), is_title=True))
     provenance = parse_provenance(values, clean, source.trust)
     return Document(
         file=source,
@@ -468,8 +459,8 @@ def build_document(
         tier=limit_tier(parse_tier(values), provenance.trust),
         triggers=triggers,
         topics=parse_phrases(values, "topics", clean),
-        headings=found,
-        chunks=split_chunks(title, body.text, found),
+        headings=headings,
+        chunks=split_chunks(title, body.text, headings),
         edges=parse_relations(values, source.memory_id, clean) + parse_links(page, source.memory_id),
         provenance=provenance,
         quality=parse_quality(values, clean),
@@ -477,25 +468,6 @@ def build_document(
         updated=parse_time(values.get("updated")),
         tokens=count_tokens(body.text),
         label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
-        phrases=_phrases(title, triggers),
+        phrases=tuple(phrases),
         sketch=compute_minhash(body.text),
     )
-
-
-def _phrases(title: str, triggers: tuple[str, ...]) -> tuple[Phrase, ...]:
-    """The named phrases, and the title where it has at least two words: a single one stands everywhere."""
-    named = tuple(Phrase(text=phrase, head=find_head(phrase)) for phrase in triggers if find_head(phrase))
-    return (
-        (*named, Phrase(text=title, head=find_head(title), is_title=True))
-        if len(title.split()) > 1 and find_head(title)
-        else named
-    )
-
-
-def _first_title(found: tuple[Heading, ...]) -> str:
-    return next((heading.text for heading in found if heading.level == 1 and heading.text), "")
-
-
-def _words(memory_id: str) -> str:
-    stem = memory_id.rpartition("/")[2]
-    return " ".join(stem.replace("-", " ").replace("_", " ").split()) or stem

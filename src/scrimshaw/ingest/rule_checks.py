@@ -122,10 +122,10 @@ def find_danger(pattern: str) -> Danger | None:
         reason = error.args[0] if error.args else ""
         why = reason.decode("utf-8", "replace") if isinstance(reason, bytes) else str(reason)
         return Danger(why, "lookaround, conditionals and possessive quantifiers are not part of RE2", refused=True)
-    return _Reader(pattern).danger
+    return _PatternReader(pattern).danger
 
 
-class _Reader:
+class _PatternReader:
     """Reads a pattern once, and notes which characters may follow each other.
 
     A repeated group is ambiguous when two of those that may come next can be the same one.
