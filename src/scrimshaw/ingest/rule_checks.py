@@ -37,11 +37,9 @@ class Danger(NamedTuple):
 _BACKREFERENCE = Danger(
     "a backreference makes matching exponential", "match the repeated text once and compare it elsewhere"
 )
-_EMPTY_LOOP = Danger(
-    "nested quantifiers: the repeated group can match nothing",
-    "make the group need a character: (a+)* is a*, (a?)* is a*",
+_NESTED = Danger(
+    "nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
 )
-_NESTED = Danger("nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (\\w+\\s?)* is [\\w\\s]*")
 _ALTERNATIVES = Danger(
     "ambiguous alternatives inside a quantifier", "let the alternatives start differently: (a|ab)* is (ab?)*"
 )
@@ -75,17 +73,13 @@ def find_pattern_problem(rule: Rule) -> RuleProblem | None:
 
 
 def _covers(early: Rule, late: Rule) -> bool:
+    """Whether every call that matches `late` surely matches `early`."""
     pairs = ((early.tool, late.tool), (early.argument, late.argument), (early.content, late.content))
     return (
         early.failed in (None, late.failed)
         and early.min_lines <= late.min_lines
-        and all(_admits(first, second) for first, second in pairs)
+        and all(not one or one == two or (one in two and not _SPECIAL & set(one + two)) for one, two in pairs)
     )
-
-
-def _admits(early: str, late: str) -> bool:
-    """Whether every text that holds `late` surely holds `early`: no pattern, the same, or a plain part of it."""
-    return not early or early == late or (early in late and not set("\\^$.|?*+()[]{}") & set(early + late))
 
 
 # Dangerous patterns
@@ -95,6 +89,7 @@ _TOKEN = re.compile(
     r"|\(\?[a-zA-Z-]+\)|\((?:\?(?:P?<\w+>|[a-zA-Z-]*:))?|(?:[*+?]|\{\d+(?:,\d*)?\})\??|.",
     re.DOTALL,
 )
+_SPECIAL = set("\\^$.|?*+()[]{}")
 _REPEAT = re.compile(r"([*+?])|\{(\d+)(,?)(\d*)\}")
 _ANCHORS = frozenset(("^", "$", r"\A", r"\b", r"\B", r"\z", r"\Z"))
 _SAMPLE = "".join(map(chr, range(128))) + "é"
@@ -178,22 +173,19 @@ class _PatternReader:
         sign, least, comma, most = repeat.groups()
         rounds = 1 if sign == "?" else 1_000 if sign or (comma and not most) else int(most or least)
         is_varied = bool(sign or comma) or any(self._follow[start:])
-        if part.is_nullable and rounds >= _MANY:
-            self.danger = self.danger or _EMPTY_LOOP
         if rounds > 1 and is_varied:
             self._link(part.last, part.first)
-            self.danger = self.danger or self._find_ambiguity(part, start)
+        inside = (self._follow[place] for place in range(start, len(self._atoms)))
+        if rounds > 1 and is_varied and not self.danger:
+            self.danger = _ALTERNATIVES if self._overlap(part.first) else None
+            self.danger = self.danger or (_NESTED if any(map(self._overlap, inside)) else None)
+        if part.is_nullable and rounds >= _MANY:
+            self.danger = self.danger or _NESTED
         return part._replace(is_nullable=part.is_nullable or sign in ("*", "?") or least == "0")
 
     def _link(self, before: tuple[int, ...], after: tuple[int, ...]) -> None:
         for place in before:
             self._follow[place] += after
-
-    def _find_ambiguity(self, part: _Part, start: int) -> Danger | None:
-        if self._overlap(part.first):
-            return _ALTERNATIVES
-        inside = (self._follow[place] for place in range(start, len(self._atoms)))
-        return _NESTED if any(map(self._overlap, inside)) else None
 
     def _overlap(self, places: Sequence[int]) -> bool:
         sets = [_matching_characters(f"{self._flags}{self._atoms[place]})") for place in places]
