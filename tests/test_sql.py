@@ -21,7 +21,7 @@ MAKERS = {"marks", "quoted"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "sqlite_erasing.py": {"condition", "setting", "names", "table", "where"},
+    "sqlite/erasing.py": {"condition", "setting", "names", "table", "where"},
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs", "values"},
     "sqlite/journal.py": {"where", "columns", "name"},
     "sqlite/rows.py": {"table"},

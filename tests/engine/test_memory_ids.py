@@ -12,7 +12,7 @@ from tests.samples import write_memory
 
 from scrimshaw.engine import Engine, drafts, write
 from scrimshaw.engine.checkpoints import create
-from scrimshaw.engine.exporting import export_markdown
+from scrimshaw.engine.counts import export_markdown
 from scrimshaw.engine.importers import assign_ids
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.write import NewText, slug

@@ -27,9 +27,9 @@ from scrimshaw.engine.restore import restore
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, StorageFailure
 from scrimshaw.models import EventKind, ItemKind, ItemSource, JobState, NewItem, Observation, Redacted
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage import sqlite_erasing
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.ports import Admission, Learning
+from scrimshaw.storage.sqlite import erasing as sqlite_erasing
 
 # Nothing that the redaction gate knows, so that it stands wherever it is put.
 NEEDLE = "zanzibar-walrus-77-keel"
@@ -520,6 +520,8 @@ def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 project, home, where, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+if where == "files":
+    where = "_remove" if name == "memory" else "replace_file"
 setattr(erasing if where == "write_archive" else purging, where, killed)
 with open_engine(load(project, home=home, environment={})) as engine:
     memory = name == "memory"
@@ -531,7 +533,7 @@ with open_engine(load(project, home=home, environment={})) as engine:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["memory", NEEDLE])
-@pytest.mark.parametrize("where", ["_clean_sealed", "write_archive", "_erase_text", "_compact"])
+@pytest.mark.parametrize("where", ["_clean_sealed", "write_archive", "files", "_compact"])
 def test_a_killed_purge_is_completed_by_the_next(engine: Engine, project: Path, where: str, name: str) -> None:
     remembered(engine)
     command = [sys.executable, "-c", KILLED, str(project), str(engine.settings.home), where, name]

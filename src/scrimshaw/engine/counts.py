@@ -1,21 +1,26 @@
-"""Exact answers about a memory: lists and counts. Never by search."""
+"""Exact answers about a memory: pages, counts and exports. Never by search."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import skipped_files, vectors_ready
-from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Session, Skip, Tier
+from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
 from scrimshaw.search.degradation import Degradations, Part
+from scrimshaw.storage.durable import replace_file, storage_errors
+from scrimshaw.storage.paths import locate
 
 LARGEST_PAGE = 100
 
@@ -32,7 +37,7 @@ TIER_WEIGHTS: Mapping[Tier, float] = MappingProxyType(
 )
 
 
-class Page(Struct, frozen=True, kw_only=True):
+class MemoryPage(Struct, frozen=True, kw_only=True):
     """A page of memories, with the trust of their lineage; `total` counts all that satisfy the filters."""
 
     memories: tuple[Memory, ...]
@@ -71,7 +76,7 @@ class Stats(Struct, frozen=True, kw_only=True):
     degradations: tuple[Degradation, ...] = ()
 
 
-class SessionContext(Struct, frozen=True, kw_only=True):
+class SessionTokens(Struct, frozen=True, kw_only=True):
     """What a session's model was handed: texts, their tokens, the memories and items in them, in all and by occasion.
 
     `context_used` is the share 0..1 of the client's context in use as the client last reported it, None where it does
@@ -88,13 +93,13 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     occasions: tuple[Injected, ...]
 
 
-def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> Page:
+def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> MemoryPage:
     """A page of memories in a fixed order; raises InvalidRequest for an unknown order or a page too large."""
     if not 1 <= limit <= LARGEST_PAGE or offset < 0:
         raise InvalidRequest(f"A page has 1 to {LARGEST_PAGE} memories from offset 0.", "", parameter="limit")
     memories = engine.index.select(filters, sort=sort, limit=limit, offset=offset)
     known = read.with_trust(engine, {memory.id: memory for memory in memories})
-    return Page(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)
+    return MemoryPage(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)
 
 
 def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> Stats:
@@ -125,27 +130,27 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     )
 
 
-def contexts(engine: Engine) -> list[SessionContext]:
+def contexts(engine: Engine) -> list[SessionTokens]:
     """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
     handed: dict[str, list[Injected]] = {}
     for row in engine.sessions.injected():
         handed.setdefault(row.session, []).append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)
-    return [_session_context(session, handed[session.id]) for session in found]
-
-
-def _session_context(session: Session, rows: Sequence[Injected]) -> SessionContext:
-    return SessionContext(
-        session=session.id,
-        client=session.client,
-        started=session.started,
-        context_used=session.context_used,
-        times=sum(row.times for row in rows),
-        tokens=sum(row.tokens for row in rows),
-        hits=sum(row.hits for row in rows),
-        occasions=tuple(rows),
-    )
+    return [
+        SessionTokens(
+            session=session.id,
+            client=session.client,
+            started=session.started,
+            context_used=session.context_used,
+            times=sum(row.times for row in rows),
+            tokens=sum(row.tokens for row in rows),
+            hits=sum(row.hits for row in rows),
+            occasions=tuple(rows),
+        )
+        for session in found
+        for rows in (handed[session.id],)
+    ]
 
 
 def ranked_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
@@ -176,3 +181,60 @@ def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
         )
         for name, members in sorted(grouped.items())
     )
+
+
+# Exports
+
+
+class Exported(Struct, frozen=True, kw_only=True):
+    """What was written: how many memories, and to which folder or file."""
+
+    memories: int
+    format: str
+    place: str
+
+
+def export_markdown(engine: Engine, folder: Path, filters: Filters | None = None) -> Exported:
+    """Write each memory to `folder` as it is in its file, redacted once more, its id as its path.
+
+    A name that no new memory may have is exported too. Existing files are replaced. Raises StorageFailure,
+    UnreadableFile.
+    """
+    count = 0
+    for memory in _list_writable(engine, filters):
+        try:
+            text = Path(memory.path).read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            why, hint = describe_os_error(error), "Run `scrimshaw scan`, then try again."
+            raise UnreadableFile(f"{memory.path} cannot be read: {why}.", hint) from error
+        path = locate(folder, memory.id)
+        with storage_errors("write", path):
+            replace_file(path, redact(text).text.encode())
+        count += 1
+    return Exported(memories=count, format="markdown", place=str(folder))
+
+
+def export_lines(engine: Engine, filters: Filters | None = None) -> Iterator[bytes]:
+    """Each memory as a line of JSON: the fields of `Memory`, its text as `body`, its relations as `edges`."""
+    for memory in _list_writable(engine, filters):
+        body = engine.index.bodies([memory.id]).get(memory.id, "")
+        edges = [msgspec.to_builtins(edge) | {"resolved": target} for edge, target in engine.index.edges(memory.id)]
+        fields: dict[str, Any] = msgspec.to_builtins(memory) | {"body": body, "edges": edges}
+        yield msgspec.json.encode(fields) + b"\n"
+
+
+def export_jsonl(engine: Engine, file: Path, filters: Filters | None = None) -> Exported:
+    """Write the lines of `export_lines` to a file; an existing one is replaced. Raises StorageFailure."""
+    lines = list(export_lines(engine, filters))
+    with storage_errors("write", file):
+        replace_file(file, b"".join(lines))
+    return Exported(memories=len(lines), format="jsonl", place=str(file))
+
+
+def _list_writable(engine: Engine, filters: Filters | None) -> Iterator[Memory]:
+    """The memories of the vaults in the order of their ids, deprecated ones as well; documents stay where they are."""
+    wanted = filters or Filters(include_deprecated=True)
+    offset = 0
+    while page := engine.index.select(wanted, sort="id", limit=LARGEST_PAGE, offset=offset):
+        yield from (memory for memory in page if memory.writable)
+        offset += len(page)

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -145,7 +146,7 @@ class PurgeOptions(NamedTuple):
 OWN_MEMORY = PurgeOptions()
 
 
-class _Place(NamedTuple):
+class _PurgePlace(NamedTuple):
     """A file with the number of all traces in it, and why nobody can tell, or cut them out."""
 
     file: SearchedFile
@@ -182,18 +183,25 @@ def memory_target(
     """
     files = tuple(_memory_file(engine, memory_id) for memory_id in ids)
     names = tuple(f"{'' if each.startswith(GLOBAL) else f'{MEMORIES}/'}{each}{SUFFIX}" for each in ids)
-    texts = [text for file in files if (text := read_bytes(file).decode(errors="replace"))]
-    texts += [*_prior_texts(engine, ids), *_archived_texts(engine, names)]
+    histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
+    texts = [read_bytes(file).decode(errors="replace") for file in files]
+    texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
+    for path in newest_first(engine):
+        with suppress(UnusableArchive):  # the purge itself reports it
+            texts += texts_in_archive(path, engine.maintenance.schema, names)
     for memory_id, file in zip(ids, files, strict=True):
-        if not (file.is_file() or engine.journal.history(memory_id, 1) or texts):
+        if not (file.is_file() or histories[memory_id] or any(texts)):
             hint = "See `scrimshaw ledger show` for past ones."
             raise NotFound(f"Nothing is known of a memory {memory_id!r}.", hint, id=memory_id)
+    project = engine.settings.project
+    inside = [file.relative_to(root) for file in files for root in (project.resolve(),) if file.is_relative_to(root)]
     return PurgeTarget(
         traces=traces_of_passages(_own_passages(engine, texts, files), _WHICH),
         memory_ids=tuple(ids),
         files=files,
         names=names,
-        paths=tuple(path for file in files for path in _spellings(engine, file)),
+        # As rows may have them: whole, or from the project on.
+        paths=(*map(str, files), *(str(project / path) for path in inside), *(path.as_posix() for path in inside)),
         reason=reason,
         actor=actor,
         session=session,
@@ -202,8 +210,15 @@ def memory_target(
 
 def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Where it is now; nothing is changed. Raises StorageFailure."""
-    engine, target = scope[0]
     found = _search_all(scope, options)
+    documents = [
+        Trace(place=_mask(path, target), count=count)
+        for engine, target in scope
+        for path in _read_files(engine)
+        if not any(path.resolve().is_relative_to(root) for root in _roots(engine))
+        and (count := target.traces.count(read_bytes(path)))
+    ]
+    engine, target = scope[0]
     return Purged(
         dry_run=True,
         places=tuple(found.places),
@@ -212,7 +227,7 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
         foreign=tuple(found.foreign),
         searched_files=found.files,
         searched_bytes=found.bytes,
-        documents=tuple(trace for engine, target in scope for trace in _search_documents(engine, target)),
+        documents=tuple(documents),
         git=search_git(engine.settings.project, target.traces, target.files),
     )
 
@@ -246,7 +261,13 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
     roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]
     with engine.write_lock():
         places = [place for root in roots for place in _search_root(engine, target, root)]
-        texts = [place.file for place in places if place.traces and _is_cut(place.file, target)]
+        # A memory that goes is removed whatever its file is; a link to it is not its file.
+        texts = [
+            place.file
+            for place in places
+            if place.traces
+            and (place.file.kind is Kind.TEXT or (place.file.path in target.files and place.file.kind is not Kind.LINK))
+        ]
         *files, whole = _ledger_entries(engine, target, texts)
         engine.maintenance.erase(target.wipe, whole, files)
         going, stay = _clean_sealed(engine, target, places, options)
@@ -254,7 +275,11 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
         for file in going:
             _remove(file)
         for file in sorted(texts, key=lambda file: file.path in target.files):
-            _erase_text(file, target)
+            if file.path in target.files:
+                _remove(file)
+            elif file.path.is_file():
+                with storage_errors("write", file.path):
+                    replace_file(file.path, target.traces.erase(read_bytes(file.path)))
         for file in (place.file for place in places if place.file.named):
             if file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
                 rename_clean(file.path, file.root, target.traces)
@@ -287,47 +312,20 @@ def _memory_file(engine: Engine, memory_id: str) -> Path:
     return Path(known.path).resolve() if known else locate(vault.root, name)
 
 
-def _spellings(engine: Engine, file: Path) -> Iterator[str]:
-    """The path as rows may have it: whole, or from the project on."""
-    project = engine.settings.project
-    for root in (project, project.resolve()):
-        if file.is_relative_to(root):
-            yield from (file.relative_to(root).as_posix(), str(project / file.relative_to(root)))
-    yield str(file)
-
-
-def _prior_texts(engine: Engine, ids: Iterable[str]) -> Iterator[str]:
-    for memory_id in ids:
-        for row in engine.journal.history(memory_id):
-            if text := engine.journal.prior_text(memory_id, row["prior_hash"]):
-                yield text
-
-
-def _archived_texts(engine: Engine, names: Sequence[str]) -> Iterator[str]:
-    for path in newest_first(engine):
-        try:
-            yield from texts_in_archive(path, engine.maintenance.schema, names)
-        except UnusableArchive:  # the purge itself reports it
-            continue
-
-
 def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
     """The lines that only these memories have."""
     lines = {line.strip() for text in texts for line in text.splitlines()}
     own = sorted((line for line in lines if len(line) >= PASSAGE_CHARACTERS), key=lambda line: (-len(line), line))
     own = own[:MOST_PASSAGES]
-    while shared := _shared_passages(engine, traces_of_passages(own), files):
+    others = [path for path in _read_files(engine) if path.resolve() not in files]
+    while own:
+        passages = traces_of_passages(own)
+        shared = {form for path in others for form in passages.found(read_bytes(path))}
+        if not shared:
+            break
         # Again, since a line may be part of the longer one that was found.
         own = [line for line in own if shared.isdisjoint(passage_forms(line))]
     return own
-
-
-def _shared_passages(engine: Engine, passages: SecretTraces, files: Sequence[Path]) -> set[bytes]:
-    found: set[bytes] = set()
-    for path in _read_files(engine):
-        if path.resolve() not in files:
-            found |= passages.found(read_bytes(path))
-    return found
 
 
 def _read_files(engine: Engine) -> Iterator[Path]:
@@ -365,7 +363,13 @@ def _search_all(scope: Scope, options: PurgeOptions) -> _Found:
     """Every byte of the folders, every row of the databases, and the repositories of git within."""
     found = _Found()
     for engine, target in scope:
-        found.places |= dict.fromkeys(_search_rows(engine, target))
+        databases: tuple[tuple[Literal["index", "journal"], Wipe], ...] = (
+            ("index", Wipe(target.traces)),
+            ("journal", target.wipe),
+        )
+        for name, wipe in databases:
+            for table, count in engine.maintenance.count_traces(name, wipe).items():
+                found.places[Trace(place=f"{engine.folder / name}.db: {table}", count=count)] = None
         home = None if _has_global(target, options) else engine.settings.home.resolve()
         repositories: dict[Path, None] = {}
         for place in (place for root in _roots(engine) for place in _search_root(engine, target, root)):
@@ -377,14 +381,12 @@ def _search_all(scope: Scope, options: PurgeOptions) -> _Found:
                 found.unreadable |= {_trace(place, target): None}
             elif place.traces:
                 found.places |= {_trace(place, target, _GLOBAL_ONLY if place.file.root == home else ""): None}
-            if place.file.kind is Kind.LINK:
-                found.foreign |= dict.fromkeys(_search_link(engine, place.file.path, target))
-        for folder in repositories:
-            found.foreign |= dict.fromkeys(_search_repository(folder, target))
+            found.foreign |= dict.fromkeys(_search_link(engine, place.file, target))
+        found.foreign |= dict.fromkeys(_search_repositories(repositories, target))
     return found
 
 
-def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[_Place]:
+def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[_PurgePlace]:
     for file in search_folder(root, target.traces):
         count, doubt = file.named + file.inside, file.doubt
         if file.path in target.files and file.path.is_file():
@@ -394,15 +396,10 @@ def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[_P
                 count += count_in_archive(file.path, engine.maintenance.schema, target.wipe, target.names)
             except UnusableArchive as error:
                 doubt = error.message
-        yield _Place(file, count, doubt)
+        yield _PurgePlace(file, count, doubt)
 
 
-def _is_cut(file: SearchedFile, target: PurgeTarget) -> bool:
-    """Whether the text is cut out of its bytes, or the file is a memory that goes whatever it is."""
-    return file.kind is Kind.TEXT or (file.path in target.files and file.kind is not Kind.LINK)
-
-
-def _is_removed(place: _Place, target: PurgeTarget) -> bool:
+def _is_removed(place: _PurgePlace, target: PurgeTarget) -> bool:
     """What nobody needs goes, even unread where it was left unfinished; a link goes for the path in it."""
     file = place.file
     if file.kind is Kind.SCRATCH:
@@ -413,39 +410,25 @@ def _is_removed(place: _Place, target: PurgeTarget) -> bool:
     return file.kind is Kind.NAME and file.path.is_dir() and place.traces > 0
 
 
-def _search_rows(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
-    for table, count in engine.maintenance.count_traces("index", Wipe(target.traces)).items():
-        yield Trace(place=f"{engine.folder / 'index.db'}: {table}", count=count)
-    for table, count in engine.maintenance.count_traces("journal", target.wipe).items():
-        yield Trace(place=f"{engine.folder / 'journal.db'}: {table}", count=count)
-
-
-def _search_link(engine: Engine, link: Path, target: PurgeTarget) -> Iterator[Trace]:
+def _search_link(engine: Engine, file: SearchedFile, target: PurgeTarget) -> Iterator[Trace]:
     """What a link leads to, as far as it holds it or nobody can tell."""
-    for path, count, closed in search_behind(link, _roots(engine), target.traces):
-        why = f"not Scrimshaw's, {_mask(link, target)} leads there"
+    behind = search_behind(file.path, _roots(engine), target.traces) if file.kind is Kind.LINK else ()
+    for path, count, closed in behind:
+        why = f"not Scrimshaw's, {_mask(file.path, target)} leads there"
         why = f"cannot be looked into: {closed}; {why}" if closed else why
         yield Trace(place=_mask(path, target), count=count, why=why)
 
 
-def _search_repository(folder: Path, target: PurgeTarget) -> Iterator[Trace]:
-    """A repository within Scrimshaw's folders, as far as it holds it or nobody can tell."""
-    found = search_git(folder, target.traces)
-    if found.degradation or found.found:
+def _search_repositories(folders: Iterable[Path], target: PurgeTarget) -> Iterator[Trace]:
+    """Repositories within Scrimshaw's folders, as far as they hold it or nobody can tell."""
+    for folder in folders:
+        found = search_git(folder, target.traces)
         why = found.degradation.failure_mode if found.degradation else f"{_GIT}: {'; '.join(found.commands)}"
-        yield Trace(place=_mask(folder / ".git", target), count=found.found, why=why)
+        if found.degradation or found.found:
+            yield Trace(place=_mask(folder / ".git", target), count=found.found, why=why)
 
 
-def _search_documents(engine: Engine, target: PurgeTarget) -> Iterator[Trace]:
-    """Documents of the project, which are read and never written, that hold it."""
-    roots = _roots(engine)
-    others = (path for path in _read_files(engine) if not any(path.resolve().is_relative_to(root) for root in roots))
-    for path in others:
-        if count := target.traces.count(read_bytes(path)):
-            yield Trace(place=_mask(path, target), count=count)
-
-
-def _trace(place: _Place, target: PurgeTarget, why: str = "") -> Trace:
+def _trace(place: _PurgePlace, target: PurgeTarget, why: str = "") -> Trace:
     return Trace(place=_mask(place.file.path, target), count=place.traces, why=why or place.doubt)
 
 
@@ -495,7 +478,7 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
 
 
 def _clean_sealed(
-    engine: Engine, target: PurgeTarget, places: Sequence[_Place], options: PurgeOptions
+    engine: Engine, target: PurgeTarget, places: Sequence[_PurgePlace], options: PurgeOptions
 ) -> tuple[list[SearchedFile], list[Trace]]:
     """Make the checkpoints again; of the rest that cannot be cut, what may go as a whole and what stays."""
     going, stay = list[SearchedFile](), list[Trace]()
@@ -509,14 +492,6 @@ def _clean_sealed(
         elif is_archive and place.traces:
             remake_archive(place.file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
     return going, stay
-
-
-def _erase_text(file: SearchedFile, target: PurgeTarget) -> None:
-    if file.path in target.files:
-        _remove(file)
-    elif file.path.is_file():
-        with storage_errors("write", file.path):
-            replace_file(file.path, target.traces.erase(read_bytes(file.path)))
 
 
 def _remove(file: SearchedFile) -> None:

@@ -22,7 +22,7 @@ from scrimshaw.app.cli.output import line, note_degradations, plain, show
 from scrimshaw.app.hooks.fencing import neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
-from scrimshaw.engine.counts import Page, SessionContext, Stats
+from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.lint import DAYS
 from scrimshaw.engine.read import MemoryText
@@ -104,7 +104,7 @@ def get(
         note_degradations(found.degradations)
 
 
-def _render_page(console: Console, result: Page) -> None:
+def _render_page(console: Console, result: MemoryPage) -> None:
     """One line a memory, on a terminal with its place among all; elsewhere fields between tabs."""
     for memory in result.memories:
         fields = [memory.tier, memory.type, memory.updated[:10], " ".join(memory.title.split())]
@@ -126,7 +126,7 @@ def list_memories(
     limit: Annotated[int, typer.Option(min=1, max=counts.LARGEST_PAGE, help="Most memories.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
     no_scan: options.NoScan = False,
-) -> Page:
+) -> MemoryPage:
     """List memories in an exact order.
 
     In a pipe one line each, fields separated by tabs.
@@ -289,7 +289,7 @@ def _format_size(count: int) -> str:
     return f"{count / 1_000_000:.1f} MB" if count >= 1_000_000 else f"{count / 1000:.0f} KB"
 
 
-def _render_contexts(console: Console, results: Sequence[SessionContext]) -> None:
+def _render_contexts(console: Console, results: Sequence[SessionTokens]) -> None:
     """What the newest sessions were handed, by occasion, and what all were."""
     for each in results[:SESSIONS_SHOWN]:
         used = "unknown" if each.context_used is None else f"{each.context_used:.0%}"

@@ -38,7 +38,7 @@ from scrimshaw.app.importing import (
 )
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.engine.exporting import Exported, export_jsonl, export_lines, export_markdown
+from scrimshaw.engine.counts import Exported, export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.errors import ConfigError, InvalidRequest, StorageFailure, describe_os_error
 from scrimshaw.models import Filters

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnusableArchive
 from scrimshaw.models import Entry
-from scrimshaw.storage import sqlite_erasing
 from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange, Wipe
+from scrimshaw.storage.sqlite import erasing as sqlite_erasing
 from scrimshaw.storage.sqlite import rows as tables
 from scrimshaw.storage.sqlite.database import Database, newest_migration
 from scrimshaw.storage.sqlite.index import BELONGING, find_incomplete
@@ -53,7 +53,7 @@ class SqliteMaintenance:
         return self._databases[database].size_bytes()
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
-        return sqlite_erasing.found(self._databases[database], wipe)
+        return sqlite_erasing.count_rows(self._databases[database], wipe)
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         with self._journal.write() as write:
