@@ -6,17 +6,34 @@ import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.tool_calls import ToolCall
-from scrimshaw_lab.extraction import LabelledCall
-from scrimshaw_lab.redaction import Case
 
 _Line = TypeVar("_Line", bound=Struct)
+
+
+class Case(NamedTuple):
+    """A labelled text: where it comes from, whether it holds a secret, and of which kind."""
+
+    text: str
+    group: str
+    secret: bool
+    kind: str = ""
+
+
+class LabelledCall(NamedTuple):
+    """A call, whether it should be kept ("maybe" counts for neither side), and what its summary must then hold."""
+
+    call: ToolCall
+    capture: Literal["yes", "no", "maybe"]
+    keys: tuple[str, ...]
+    kind: str
+    source: str
 
 
 class LabelledText(Struct, frozen=True, kw_only=True):

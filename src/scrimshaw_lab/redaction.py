@@ -1,27 +1,30 @@
-"""Measures the redaction gate on labelled lines: how much of what is secret it removes, and how much of the rest."""
+"""Measures the redaction gate on labelled texts: what it removes of secrets, and of what only looks like one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from pathlib import Path
+from typing import Annotated
 
+import typer
 from msgspec import Struct
+from rich.console import Console
 
+from scrimshaw.app.cli import options
+from scrimshaw.app.cli.memory import settings_of
+from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli.output import line, note, show
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.redact import TOKENS, redact
+from scrimshaw.ingest.secret_values import TABLE
 from scrimshaw.models import Redacted
+from scrimshaw_lab import calibration, targets
+from scrimshaw_lab.labelled import Case, RecordedCall, lines_of, redaction_cases
 
 PERSONAL_CLASSES = frozenset({"email", "phone", "ssn"})
 
 Redact = Callable[[str], Redacted]
-
-
-class Case(NamedTuple):
-    """A labelled text: where it comes from, whether it holds a secret, and of which kind."""
-
-    text: str
-    group: str
-    secret: bool
-    kind: str = ""
 
 
 class Rate(Struct, frozen=True, kw_only=True):
@@ -91,3 +94,119 @@ def _by(judged: Iterable[tuple[Case, bool]], name: Callable[[Case], str]) -> dic
     for case, hit in judged:
         groups[name(case)].append(hit)
     return {group: _rate(hits) for group, hits in sorted(groups.items())}
+
+
+app = typer.Typer()
+
+FEWEST_OUTPUTS = 50  # real shell outputs that a record is made on (001 REQ-017)
+
+
+class Figures(Struct, frozen=True, kw_only=True):
+    """What the gate removed, shares 0..1; the two of real outputs are None where none were given."""
+
+    recall: float
+    false_positive_rate: float
+    secrets: int
+    benign: int
+    outputs: int
+    outputs_touched: float | None
+    tokens_removed: float | None
+    recall_by_source: dict[str, Rate]
+    false_positive_rate_by_source: dict[str, Rate]
+    recall_by_class: dict[str, Rate]
+    false_positive_rate_by_class: dict[str, Rate]
+
+
+@app.command("redact", epilog=example("scrimshaw eval redact --labelled secrets.jsonl --benign plain.jsonl"))
+def evaluate_redact(
+    labelled: Annotated[
+        list[Path], typer.Option(exists=True, dir_okay=False, help="Texts labelled secret or not (repeatable).")
+    ],
+    benign: Annotated[
+        list[Path] | None, typer.Option(exists=True, dir_okay=False, help="Texts without secrets (repeatable).")
+    ] = None,
+    outputs: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Real tool calls without secrets.")
+    ] = None,
+    record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
+    project: options.Project = None,
+    as_json: options.AsJson = False,
+) -> None:
+    """Measure what the redaction gate removes: of secrets, of what only looks like one, of real outputs."""
+    shell = [call.output for call in lines_of(outputs, RecordedCall) if call.tool == "Bash"] if outputs else []
+    if record and len(shell) < FEWEST_OUTPUTS:
+        raise InvalidRequest(
+            f"A record needs {FEWEST_OUTPUTS} real Bash outputs; there are {len(shell)}.", "Name calls by --outputs."
+        )
+    figures = measured(evaluate_redaction(redaction_cases(labelled, benign or ()), redact), shell)
+    settings = settings_of(project)
+    show(figures, as_json, _render)
+    if record:
+        names = [path for path in (*labelled, *(benign or ()), outputs) if path]
+        page = calibration.write_section(settings.project, "Redaction", _section(figures, names))
+        note(f"Recorded in {page}.")
+
+
+def measured(report: RedactionReport, shell: list[str]) -> Figures:
+    """The figures of a report and of real outputs, which are taken to hold no secret."""
+    return Figures(
+        recall=report.recall.value,
+        false_positive_rate=report.false_positive_rate.value,
+        secrets=report.recall.total,
+        benign=report.false_positive_rate.total,
+        outputs=len(shell),
+        outputs_touched=touched_rate(shell, redact).value if shell else None,
+        tokens_removed=removed_token_rate(shell, redact).value if shell else None,
+        recall_by_source=report.recall_by_group,
+        false_positive_rate_by_source=report.false_positive_rate_by_group,
+        recall_by_class=report.recall_by_kind,
+        false_positive_rate_by_class=report.false_positive_rate_by_kind,
+    )
+
+
+def _render(console: Console, figures: Figures) -> None:
+    for name, value in _totals(figures).items():
+        console.print(f"{name}: {value}")
+    for title, rates in _tables(figures).items():
+        console.print(line((f"\n{title}", "bold")))
+        for name, rate in rates.items():
+            console.print(f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name or '-'}")
+
+
+def _totals(figures: Figures) -> dict[str, str]:
+    totals = {
+        "recall": f"{figures.recall:.1%} of {figures.secrets} secrets",
+        "false positives": f"{figures.false_positive_rate:.1%} of {figures.benign} benign texts "
+        f"(target: at most {targets.REDACTION_FALSE_POSITIVES:.0%})",
+    }
+    if figures.outputs_touched is not None and figures.tokens_removed is not None:
+        totals["real Bash outputs touched"] = f"{figures.outputs_touched:.2%} of {figures.outputs}"
+        totals["their tokens removed"] = f"{figures.tokens_removed:.4%}"
+    return totals
+
+
+def _tables(figures: Figures) -> dict[str, dict[str, Rate]]:
+    """By source everything, by class only what went wrong."""
+    wrong = figures.false_positive_rate_by_class
+    return {
+        "Recall by source": figures.recall_by_source,
+        "False positives by source": figures.false_positive_rate_by_source,
+        "Classes with misses": {name: rate for name, rate in figures.recall_by_class.items() if rate.hit < rate.total},
+        "Classes with false positives": {name: rate for name, rate in wrong.items() if rate.hit},
+    }
+
+
+def _section(figures: Figures, names: list[Path]) -> str:
+    rules = (*TABLE.shapes, *TOKENS, *TABLE.personal)
+    classes = sorted({rule.secret_class for rule in rules})
+    parts = [
+        f"Data: {', '.join(f'`{path.name}`' for path in names)}.",
+        "\n".join(f"- {name}: {value}" for name, value in _totals(figures).items()),
+        f"Rules: {len(rules)} patterns of {len(classes)} classes, and values that a "
+        f"name marks as secret. Classes: {', '.join(classes)}.",
+        f"Exempt: {'; '.join(TABLE.exemptions.splitlines())}.",
+    ]
+    for title, rates in _tables(figures).items():
+        rows = {name or "-": (f"{rate.hit}", f"{rate.total}", f"{rate.value:.1%}") for name, rate in rates.items()}
+        parts += [f"### {title}", calibration.table(("", "removed", "of", "share"), rows)]
+    return "\n\n".join(parts)

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
 from scrimshaw.models import Redacted
-from scrimshaw_lab.redaction import Case, evaluate_redaction, removed_token_rate
+from scrimshaw_lab.labelled import Case
+from scrimshaw_lab.redaction import evaluate_redaction, removed_token_rate
 
 MIXED = "aB3dE6fG9hJ2kL5mN8pQ" * 8
 HEX = "0a1b2c3d4e5f6789" * 12

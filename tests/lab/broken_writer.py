@@ -15,7 +15,7 @@ from scrimshaw.storage import durable, files, transaction
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.journal import SqliteJournal
 from scrimshaw_lab.proving import writer
-from scrimshaw_lab.proving.protocol import Order
+from scrimshaw_lab.proving.plan import Order
 
 GROUP = 5
 

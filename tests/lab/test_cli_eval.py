@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from scrimshaw.app.cli.main import main
-from scrimshaw_lab.commands import calibration
+from scrimshaw_lab import calibration
 
 TOKEN = "gh" + "p_" + "aB3dE6fG9" * 4
 TEXTS = [

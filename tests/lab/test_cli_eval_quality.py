@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from scrimshaw.app.cli.main import main
-from scrimshaw_lab.commands import calibration
+from scrimshaw_lab import calibration
 
 FLAGS = {"has_contamination": False}
 

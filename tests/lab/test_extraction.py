@@ -9,7 +9,8 @@ import pytest
 from scrimshaw.ingest.extraction import Extraction
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.models import ItemKind
-from scrimshaw_lab.extraction import ExtractionScore, LabelledCall, evaluate_extraction
+from scrimshaw_lab.extraction import ExtractionScore, evaluate_extraction
+from scrimshaw_lab.labelled import LabelledCall
 
 
 def labelled(capture: Literal["yes", "no", "maybe"], output: str, source: str = "s") -> LabelledCall:

@@ -16,16 +16,22 @@ from tests.lab.broken_writer import BREAKS
 from scrimshaw.app.cli.main import main
 from scrimshaw.models import content_hash
 from scrimshaw_lab.commands import prove as cli
-from scrimshaw_lab.proving.account import Step, expectations
-from scrimshaw_lab.proving.disk import Happened, Unforced, unforced
-from scrimshaw_lab.proving.operations import body_hash
-from scrimshaw_lab.proving.plan import Round, planned
-from scrimshaw_lab.proving.points import BEFORE_FSYNC, PASSAGES
-from scrimshaw_lab.proving.projects import new_project
-from scrimshaw_lab.proving.proof import DURABLE, Report, prove
-from scrimshaw_lab.proving.protocol import Ack, Fault, Intent, Operation, line, message
-from scrimshaw_lab.proving.rounds import play
-from scrimshaw_lab.proving.verification import Kind
+from scrimshaw_lab.proving.faults import Happened, Unforced, unforced
+from scrimshaw_lab.proving.plan import (
+    BEFORE_FSYNC,
+    PASSAGES,
+    Ack,
+    Fault,
+    Intent,
+    Operation,
+    Round,
+    line,
+    message,
+    planned,
+)
+from scrimshaw_lab.proving.proof import DURABLE, Report, new_project, play, prove
+from scrimshaw_lab.proving.verification import Kind, Step, expectations
+from scrimshaw_lab.proving.writer import body_hash
 
 pytestmark = pytest.mark.slow
 

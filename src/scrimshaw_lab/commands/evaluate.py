@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from scrimshaw_lab.commands import extract, golden, injection, quality, redact, search
+from scrimshaw_lab import extraction, injection, quality, redaction, search_quality
+from scrimshaw_lab.commands.golden import app as golden
 
-app = search.app
-for part in (redact, extract, injection, quality, golden):
-    app.add_typer(part.app)
+app = search_quality.app
+for part in (redaction.app, extraction.app, injection.app, quality.app, golden):
+    app.add_typer(part)

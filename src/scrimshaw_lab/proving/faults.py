@@ -1,23 +1,91 @@
-"""What hinders a writer from inside its process, and what is done to databases while nobody has them open."""
+"""What hinders a writer from inside its process: kill points, failing disks, jumping clocks, a recorded power loss."""
 
 from __future__ import annotations
 
 import errno
 import io
 import os
+import shutil
+import stat
 import sys
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
+from msgspec import Struct
+
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints, restore, write
 from scrimshaw.engine.core import open_engine
-from scrimshaw_lab.proving.points import wrap
-from scrimshaw_lab.proving.protocol import Fault
+from scrimshaw.storage.sqlite.database import Database
+from scrimshaw_lab.proving.plan import AFTER_COMMIT, AFTER_RENAME, BEFORE_COMMIT, BEFORE_FSYNC, BEFORE_RENAME, Fault
+
+Hook = Callable[..., None]
+
+
+class Points:
+    """Counts the passages of every point, and calls `stop` at one passage of the chosen point."""
+
+    def __init__(self, chosen: str, passage: int, stop: Callable[[str], None]) -> None:
+        self._chosen = (chosen, passage)
+        self._stop = stop
+        self._passed: Counter[str] = Counter()
+
+    def reach(self, name: str, *_: object) -> None:
+        """Come to a point."""
+        self._passed[name] += 1
+        if (name, self._passed[name]) == self._chosen:
+            self._stop(name)
+
+
+def install_points(points: Points) -> None:
+    """Make this process pass the points from now on."""
+    for name in ("replace", "rename"):
+        wrap(os, name, before=partial(points.reach, BEFORE_RENAME), after=partial(points.reach, AFTER_RENAME))
+    wrap(os, "fsync", before=partial(points.reach, BEFORE_FSYNC))
+    _wrap_commit(points)
+
+
+def wrap(place: Any, name: str, *, before: Hook | None = None, after: Hook | None = None) -> None:
+    """Have a function of a module call `before` and `after` with its positional arguments."""
+    original = getattr(place, name)
+
+    def wrapped(*arguments: Any, **options: Any) -> Any:
+        if before:
+            before(*arguments)
+        result = original(*arguments, **options)
+        if after:
+            after(*arguments)
+        return result
+
+    setattr(place, name, wrapped)
+
+
+def _wrap_commit(points: Points) -> None:
+    original = Database.write
+
+    @contextmanager
+    def write(self: Database) -> Iterator[Any]:
+        with _as_it_was(original, self) as connection:
+            yield connection
+            points.reach(BEFORE_COMMIT)
+        points.reach(AFTER_COMMIT)
+
+    name = "write"
+    setattr(Database, name, write)
+
+
+def _as_it_was(original: Callable[[Database], AbstractContextManager[Any]], database: Database) -> Any:
+    return original(database)
+
 
 # Called before every operation: the fault comes and goes.
 Weather = Callable[[], None]
@@ -28,7 +96,7 @@ _SHARE = 0.25
 _LIMITS = (4_096, 65_536)
 
 
-def install(fault: Fault, chance: Random, vault: Path) -> Weather:
+def install_fault(fault: Fault, chance: Random, vault: Path) -> Weather:
     """Hinder this process."""
     makers: dict[Fault, Callable[[Random, Path], Weather]] = {
         Fault.DISK_FULL: _disk_full,
@@ -177,3 +245,188 @@ def _clock_jumps(chance: Random, vault: Path) -> Weather:
     for place, name, clock in ((time, "time", now), (write, "now", stamp)):
         setattr(place, name, clock)
     return weather
+
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+_DATABASE = ".db"
+
+
+class Happened(Struct, frozen=True, omit_defaults=True):
+    """One step: `written`, `renamed` (to `path`), `removed`, `made` or `emptied` (a folder, now gone), `forced` (bytes
+    of a file) or `forced_names` (those in a folder). `held` are the bytes at `path` before, None for no file, `moved`
+    those renamed.
+    """
+
+    what: str
+    path: str
+    source: str = ""
+    held: bytes | None = None
+    moved: bytes | None = None
+
+
+class Recorder:
+    """Writes what this process does below `root` to a log, unbuffered: a kill leaves it whole."""
+
+    def __init__(self, root: Path, log: Path) -> None:
+        self._root = os.path.join(os.path.realpath(root), "")  # noqa: PTH118 - a prefix of names, with its separator
+        self._log = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+        self._before: tuple[bytes | None, bytes | None] = (None, None)
+
+    def install(self) -> None:
+        """Record from now on, for as long as this process lives."""
+        wrap(os, "replace", before=self._saves, after=self._renamed)
+        wrap(os, "rename", before=self._saves, after=self._renamed)
+        wrap(os, "fsync", after=self._forced)
+        sys.addaudithook(self._heard)
+
+    def _heard(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open" and isinstance(arguments[2], int) and arguments[2] & _WRITES:
+            self._touch("written", arguments[0])
+        elif event == "os.remove":
+            self._touch("removed", arguments[0])
+        elif event == "os.mkdir":
+            self._touch("made", arguments[0])
+        elif event == "os.rmdir" and (path := self._inside(arguments[0])):
+            self._note(Happened("emptied", path))
+
+    def _touch(self, what: str, name: object) -> None:
+        path = self._inside(name)
+        if path:
+            self._note(Happened(what, path, held=_bytes(path)))
+            self._files.add(path)
+
+    def _saves(self, source: object, target: object) -> None:
+        held, moved = self._inside(target), self._inside(source)
+        self._before = _bytes(held), _bytes(moved)
+
+    def _renamed(self, source: object, target: object) -> None:
+        path, old = self._inside(target), self._inside(source)
+        if path:
+            held, moved = self._before
+            self._note(Happened("renamed", path, source=old, held=held, moved=moved))
+            self._files.add(path)
+
+    def _forced(self, handle: int) -> None:
+        info = os.fstat(handle)
+        is_folder = stat.S_ISDIR(info.st_mode)
+        for path in list(self._folders if is_folder else self._files):
+            if _is_same(path, info):
+                self._note(Happened("forced_names" if is_folder else "forced", path))
+
+    def _inside(self, name: object) -> str:
+        """The real path of a name below the root, "" for any other and for databases."""
+        if not isinstance(name, (str, os.PathLike)) or _DATABASE in os.fspath(name):
+            return ""
+        folder, base = os.path.split(os.fspath(name))
+        path = os.path.join(os.path.realpath(folder), base)  # noqa: PTH118 - a linked file is not followed
+        return path if path.startswith(self._root) else ""
+
+    def _note(self, step: Happened) -> None:
+        self._folders.add(os.path.dirname(step.path))  # noqa: PTH120 - names are strings here
+        os.write(self._log, msgspec.json.encode(step) + b"\n")
+
+
+@dataclass
+class Unforced:
+    """What a power loss would take: files whose bytes are not safe, names not safe with what they held, new folders."""
+
+    files: set[str] = field(default_factory=set)
+    names: dict[str, bytes | None] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    emptied: set[str] = field(default_factory=set)
+
+    def follow(self, step: Happened) -> None:
+        """Take a step into account."""
+        match step.what:
+            case "written":
+                self._write(step)
+            case "made":
+                self.folders.add(step.path)
+            case "emptied":
+                self.emptied.add(step.path)
+            case "removed":
+                self.names.setdefault(step.path, step.held)
+                self.files.discard(step.path)
+            case "renamed":
+                self._rename(step)
+            case "forced":
+                self.files.discard(step.path)
+            case _:
+                self._force_names(step.path)
+
+    def _write(self, step: Happened) -> None:
+        self.files.add(step.path)
+        if step.held is None:
+            self.names.setdefault(step.path, None)
+
+    def _rename(self, step: Happened) -> None:
+        """Neither name is as it was: a power loss may take back both."""
+        self.names.setdefault(step.path, step.held)
+        self.names.setdefault(step.source, b"" if step.source in self.files else step.moved)
+        if step.source in self.files:
+            self.files.remove(step.source)
+            self.files.add(step.path)
+        else:
+            self.files.discard(step.path)
+
+    def _force_names(self, folder: str) -> None:
+        """A folder whose removal is safe takes the names that were in it along."""
+        gone = {path for path in self.emptied if str(Path(path).parent) == folder}
+        self.emptied -= gone
+        safe = gone | {folder}
+        self.names = {path: held for path, held in self.names.items() if str(Path(path).parent) not in safe}
+        self.folders = {path for path in self.folders if str(Path(path).parent) != folder}
+
+
+def unforced(steps: Iterable[Happened], *, names_are_safe: bool = os.name == "nt") -> Unforced:
+    """What is not safe after these steps; on Windows a rename is written through."""
+    found = Unforced()
+    for step in steps:
+        found.follow(step)
+    if names_are_safe:
+        found.names.clear()
+        found.folders.clear()
+    return found
+
+
+def lose_power(log: Path) -> int:
+    """Undo on the disk what a process had not forced there; how many files and folders that changed."""
+    if not log.exists():
+        return 0
+    decoder = msgspec.json.Decoder(Happened)
+    lost = unforced(decoder.decode(line) for line in log.read_bytes().splitlines())
+    for path in lost.files - lost.names.keys():
+        if Path(path).exists():
+            Path(path).write_bytes(b"")
+    for path, held in lost.names.items():
+        _put_back(Path(path), held)
+    for path in lost.folders:
+        shutil.rmtree(path, ignore_errors=True)
+    return len(lost.files | lost.names.keys() | lost.folders)
+
+
+def _put_back(path: Path, held: bytes | None) -> None:
+    if held is None:
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(held)
+
+
+def _bytes(path: str) -> bytes | None:
+    """The bytes of a file; None where there is none, as for a path of ""."""
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return None
+
+
+def _is_same(path: str, info: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), info)  # noqa: PTH116 - names are strings here
+    except OSError:
+        return False

@@ -1,25 +1,308 @@
-"""A whole proof: round after round in a scratch folder, and the report."""
+"""A whole proof: rounds of real processes in a scratch folder, and the report."""
 
 from __future__ import annotations
 
 import os
 import platform
+import queue
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import Random
+from threading import Thread
+from typing import IO
 
+import msgspec
 from msgspec import Struct
 
+from scrimshaw.config import CONFIG_FILE, PROJECT_FOLDER, Settings, limit_native_threads, load
+from scrimshaw.engine import open_engine, write
+from scrimshaw.engine.core import MEMORIES
+from scrimshaw.engine.write import NewText, save
+from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.databases import Storage
-from scrimshaw_lab.proving.plan import ROUNDS_PER_PROJECT, planned
-from scrimshaw_lab.proving.processes import WRITER
-from scrimshaw_lab.proving.projects import Project, new_project
-from scrimshaw_lab.proving.rounds import Played, play
-from scrimshaw_lab.proving.verification import Kind
+from scrimshaw.storage.ports import Row
+from scrimshaw.storage.sqlite.database import newest_migration
+from scrimshaw.storage.sqlite.rows import SCHEMA, rewind
+from scrimshaw_lab.proving import faults
+from scrimshaw_lab.proving.plan import (
+    ROUNDS_PER_PROJECT,
+    Fault,
+    Message,
+    Order,
+    Point,
+    Ready,
+    Refused,
+    Role,
+    Round,
+    message,
+    planned,
+)
+from scrimshaw_lab.proving.verification import HURT_INDEX, Account, Finding, Kind, Step, steps, verify
+from scrimshaw_lab.proving.writer import SHARED
+
+# Words only: a process shall start in a moment.
+_CONFIG = '[embedding]\nprovider = "none"\n'
+_OWN = ("w0/first", "w0/second")
+
+
+@dataclass
+class Project:
+    """A scratch project with what it must hold."""
+
+    folder: Path
+    settings: Settings
+    account: Account = field(default_factory=Account)
+
+    @property
+    def vault(self) -> Path:
+        """The folder of its memories."""
+        return self.settings.folder / MEMORIES
+
+
+def new_project(scratch: Path, number: int) -> Project:
+    """A project with some memories; its journal is as one of the older versions left it, each in its turn."""
+    folder = scratch / f"project-{number}"
+    home = folder / PROJECT_FOLDER
+    (home / MEMORIES).mkdir(parents=True)
+    (home / CONFIG_FILE).write_text(_CONFIG, encoding="utf-8")
+    project = Project(folder, load(folder, home=folder / "home", environment={}))
+    with open_engine(project.settings) as engine:
+        for name, token in _seeds():
+            new = write.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
+            project.account.files[name] = write.save(engine, new, force=True).content_hash
+        rows = list(engine.maintenance.dump_rows())
+    _make_older(home, 1 + number % newest_migration(SCHEMA), rows)
+    return project
+
+
+def _seeds() -> Iterator[tuple[str, str]]:
+    for number, name in enumerate((*SHARED, *_OWN)):
+        yield name, f"seed{number}x"
+
+
+def _make_older(home: Path, schema: int, rows: list[tuple[str, Row]]) -> None:
+    for path in home.glob("journal.db*"):
+        path.unlink()
+    rewind(home / "journal.db", schema, rows)
+
+
+WRITER = (sys.executable, "-m", "scrimshaw_lab.proving.writer")
+# No round needs so long, even of a dozen processes on a slow machine.
+PATIENCE_S = 120.0
+
+_Heard = tuple[int, Message | None]
+
+
+@dataclass
+class Talk:
+    """What the processes of a round said, each its list; how they ended, and the kill point where one stood."""
+
+    messages: list[list[Message]]
+    point: str = ""
+    hung: bool = False
+    crashes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Running:
+    process: subprocess.Popen[str]
+    errors: Path
+    listener: Thread
+
+
+def run(plan: Round, orders: Sequence[Order], scratch: Path, command: Sequence[str] = WRITER) -> Talk:
+    """Start a process per order, and kill all when the plan says so; what they said until then."""
+    limit_native_threads()
+    heard: queue.Queue[_Heard] = queue.Queue()
+    started = time.monotonic()
+    running = [_start(place, order, scratch, command, heard) for place, order in enumerate(orders)]
+    talk = Talk([[] for _ in orders])
+    try:
+        _listen(plan, started, heard, talk)
+    finally:
+        _end(running, talk)
+    while not heard.empty():
+        _note(talk, heard.get_nowait())
+    return talk
+
+
+def _start(place: int, order: Order, scratch: Path, command: Sequence[str], heard: queue.Queue[_Heard]) -> _Running:
+    errors = scratch / f"errors-{order.name}.txt"
+    with errors.open("w") as file:
+        process = subprocess.Popen(
+            [*command, msgspec.json.encode(order).decode()],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=file,
+            text=True,
+            encoding="utf-8",
+            cwd=scratch,
+        )
+    assert process.stdout is not None
+    listener = Thread(target=_pass_on, args=(place, process.stdout, heard), daemon=True)
+    listener.start()
+    return _Running(process, errors, listener)
+
+
+def _pass_on(place: int, lines: IO[str], heard: queue.Queue[_Heard]) -> None:
+    for text in lines:
+        found = message(text)
+        if found is not None:
+            heard.put((place, found))
+    heard.put((place, None))
+
+
+def _listen(plan: Round, started: float, heard: queue.Queue[_Heard], talk: Talk) -> None:
+    """Return when it is time to kill, or when all have finished."""
+    patience = deadline = started + PATIENCE_S
+    if plan.delay_s is not None and plan.from_start:
+        deadline = started + plan.delay_s
+    at_work = to_open = len(talk.messages)
+    while at_work:
+        try:
+            place, found = heard.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            talk.hung = deadline == patience
+            return
+        _note(talk, (place, found))
+        if found is None:
+            at_work -= 1
+        elif isinstance(found, Point):
+            return
+        elif isinstance(found, Ready):
+            to_open -= 1
+            if to_open == 0 and plan.delay_s is not None:
+                deadline = min(deadline, time.monotonic() + plan.delay_s)
+
+
+def _note(talk: Talk, heard: _Heard) -> None:
+    place, found = heard
+    if isinstance(found, Point):
+        talk.point = talk.point or found.name
+    if found is not None:
+        talk.messages[place].append(found)
+
+
+def _end(running: Sequence[_Running], talk: Talk) -> None:
+    """Kill who still runs; who ended otherwise than well has crashed."""
+    for each in running:
+        if each.process.poll() is None:
+            each.process.kill()
+        elif each.process.returncode != 0:
+            talk.crashes.append(f"exit code {each.process.returncode}: {each.errors.read_text()[-2000:]}")
+    for each in running:
+        each.process.wait()
+        each.listener.join()
+        for stream in (each.process.stdin, each.process.stdout):
+            if stream:
+                stream.close()
+
+
+# Where these come, an error is the right answer.
+_HINDERED = frozenset({Fault.DISK_FULL, Fault.FILE_LIMIT, Fault.READ_ONLY}) | HURT_INDEX
+
+
+class Played(Struct, frozen=True, kw_only=True):
+    """What came of a round; `point` is the kill point where a process stood, `lost_to_power` counts files."""
+
+    plan: Round
+    acknowledged: int
+    refused: int
+    findings: tuple[Finding, ...]
+    point: str = ""
+    lost_to_power: int = 0
+
+
+def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRITER) -> Played:
+    """Play a round on a project, whose account is brought up to date."""
+    chance = Random(f"{seed}/{plan.number}/after")
+    scratch = project.folder.parent
+    _prepare(project, plan, chance)
+    log = scratch / "disk.jsonl"
+    log.unlink(missing_ok=True)
+    talk = run(plan, list(_orders(project, plan, seed, log)), scratch, command)
+    if plan.fault == Fault.READ_ONLY:
+        faults.make_writable(project.vault)
+    lost = faults.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
+    taken = steps(talk.messages)
+    findings = [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
+    after = [] if findings else list(_unwritable(project, plan))
+    return Played(
+        plan=plan,
+        acknowledged=sum(step.ack is not None for step in taken) + (not findings and not after),
+        refused=sum(isinstance(step.answer, Refused) for step in taken),
+        findings=(*findings, *after),
+        point=talk.point,
+        lost_to_power=lost,
+    )
+
+
+def _prepare(project: Project, plan: Round, chance: Random) -> None:
+    """Do to the databases what the plan says."""
+    if plan.fault == Fault.JOURNAL_LOST:
+        project.account.checkpoints.append(f"t{plan.number}before")
+        faults.lose_journal(project.settings, project.account.checkpoints[-1], chance)
+    else:
+        faults.hurt_index(plan.fault, project.settings.folder, chance)
+
+
+def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Order]:
+    """An order for each process; where there are many, only the first stands still at the kill point."""
+    roles = [Role.WRITER] * plan.writers + [Role.READER] * plan.readers + [Role.HOOK] * plan.hooks
+    for place, role in enumerate(roles):
+        name = f"{role[0]}{place}"
+        yield Order(
+            project=str(project.folder),
+            home=str(project.settings.home),
+            role=role,
+            name=name,
+            prefix=f"t{plan.number}{name}",
+            seed=f"{seed}/{plan.number}/{place}",
+            operations=plan.operations,
+            fault=plan.fault,
+            point=plan.point if place == 0 else "",
+            passage=plan.passage,
+            disk_log=str(log) if plan.fault == Fault.POWER_LOSS else "",
+        )
+
+
+def _misbehaved(talk: Talk, plan: Round, taken: Sequence[Step]) -> Iterator[Finding]:
+    """Crashes, hanging, and errors where nothing hindered."""
+    for crash in talk.crashes:
+        yield Finding(Kind.OTHER, f"a process crashed: {crash}")
+    if talk.hung:
+        yield Finding(Kind.OTHER, "the processes hung")
+    for step in taken:
+        if isinstance(step.answer, Refused) and plan.fault not in _HINDERED:
+            yield Finding(Kind.OTHER, f"{step.intent.operation} {step.intent.id}: {step.answer.message}")
+
+
+def _unwritable(project: Project, plan: Round) -> Iterator[Finding]:
+    """Nothing where the memory takes a save again, now that nothing hinders; it is there in the rounds that follow."""
+    word = f"t{plan.number}after"  # the last word of a memory is its own, for the search that looks for it
+    new = NewText(content=f"The round is over: {word}", id=word, title=f"Round {plan.number}")
+    try:
+        with open_engine(project.settings) as engine:
+            saved = save(engine, new, force=True)
+    except ScrimshawError as error:
+        yield Finding(Kind.OTHER, f"a save after the round: {error}")
+    else:
+        project.account.files[saved.id] = saved.content_hash
+
+
+def _looked_at(project: Project, plan: Round, taken: list[Step], chance: Random) -> list[Finding]:
+    try:
+        return verify(project.settings, project.account, taken, plan.fault, chance)
+    except ScrimshawError as error:
+        return [Finding(Kind.OTHER, f"the memory cannot be used: {error}")]
+
 
 # Called after every round, with how many were played, of how many, and what came of this one.
 Progress = Callable[[int, int, Played], None]

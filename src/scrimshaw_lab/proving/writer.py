@@ -1,26 +1,267 @@
-"""A process that works until it is killed: `python -m scrimshaw_lab.proving.writer ORDER`.
-
-It says what it will do, does it through the engine, and says what the engine answered, a line of JSON each.
-"""
+"""A process that works until it is killed; each step is a line of JSON: python -m scrimshaw_lab.proving.writer ORDER"""
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import os
 import sys
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import NamedTuple
 
 import msgspec
 
 from scrimshaw.config import Settings, load
-from scrimshaw.engine import index, open_engine
-from scrimshaw.errors import DamagedDatabase, ScrimshawError
-from scrimshaw_lab.proving import faults, points
-from scrimshaw_lab.proving.disk import Recorder
-from scrimshaw_lab.proving.operations import Desk, next_plan, own_memories
-from scrimshaw_lab.proving.protocol import Message, Order, Point, Ready, Refused, line
+from scrimshaw.engine import checkpoints, history, index, links, open_engine, sessions, write
+from scrimshaw.engine.core import Engine
+from scrimshaw.engine.read import search
+from scrimshaw.errors import Conflict, DamagedDatabase, ScrimshawError
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import EventKind, Filters, ItemKind, NewItem, Observation, Relation, content_hash
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.storage.durable import replace_file
+from scrimshaw_lab.proving.faults import Points, Recorder, install_fault, install_points
+from scrimshaw_lab.proving.plan import Ack, Intent, Message, Operation, Order, Point, Ready, Refused, Role, line
+
+# Memories that every writer changes.
+SHARED = ("shared/first", "shared/second", "shared/third")
+JOB = "proof"
+
+_LONGEST = 400
+_LINES = (
+    "The lock is taken before the file is read, since a reader that comes later would see the older text.",
+    "Measured on two machines: the second run was slower, and nobody has looked at why.",
+    "Open question: does the queue drain when the worker is stopped while a job is running?",
+    "The migration adds a column and fills it in the same transaction.",
+)
+
+
+@dataclass
+class Desk:
+    """A process at work: its open memory, its own memories, and its last change, which may be undone."""
+
+    engine: Engine
+    name: str
+    role: Role
+    chance: Random
+    own: list[str] = field(default_factory=list)
+    last: tuple[int, str] | None = None
+
+    def path(self, memory_id: str) -> Path:
+        """The file of a memory."""
+        vault, inside = self.engine.vault_of(memory_id)
+        return vault.root / f"{inside}.md"
+
+    def body(self, memory_id: str) -> str:
+        """The body that a memory's file has now."""
+        return parse_memory_file(self.path(memory_id).read_bytes()).body
+
+
+class Planned(NamedTuple):
+    """An intent, and the act that fulfils it."""
+
+    intent: Intent
+    act: Callable[[], Ack]
+
+
+Plan = Callable[[Desk, str], Planned | None]
+
+
+def next_plan(desk: Desk, token: str) -> Planned:
+    """The next operation of a process, drawn by its chance; what cannot be done yet becomes a save."""
+    plan = desk.chance.choices(*_PLANS[desk.role])[0]
+    return plan(desk, token) or _save(desk, token)
+
+
+def own_memories(engine: Engine, name: str) -> list[str]:
+    """The memories that a process of this name wrote, by id."""
+    found = engine.index.select(Filters(folder=name, include_deprecated=True), sort="id", limit=-1, offset=0)
+    return [memory.id for memory in found]
+
+
+def body_hash(body: str) -> str:
+    """SHA-256 of a body."""
+    return hashlib.sha256(body.encode()).hexdigest()
+
+
+def _text(desk: Desk, token: str) -> str:
+    lines = desk.chance.choices(_LINES, k=int(_LONGEST ** desk.chance.random()))
+    return f"# What {token} says\n\n" + "\n".join(f"{line} {token}" for line in lines) + "\n"
+
+
+def _ack(desk: Desk, token: str, memory_id: str, digest: str) -> Ack:
+    """The acknowledgement with the number of the ledger's newest row of the memory."""
+    row = desk.engine.journal.history(memory_id, 1)[0]
+    desk.last = (int(row["seq"]), memory_id)
+    return Ack(token=token, hash=digest, number=int(row["seq"]))
+
+
+def _save(desk: Desk, token: str) -> Planned:
+    memory_id, body = f"{desk.name}/{token}", _text(desk, token)
+
+    def act() -> Ack:
+        new = write.NewText(content=body, id=memory_id, session=token, topics=("proof",))
+        saved = write.save(desk.engine, new, force=True)
+        desk.own.append(memory_id)
+        return _ack(desk, token, memory_id, saved.content_hash)
+
+    return Planned(_intent(token, Operation.SAVE, memory_id, body=body_hash(body)), act)
+
+
+def _update(desk: Desk, token: str) -> Planned | None:
+    return _updated(desk, token, desk.chance.choice(desk.own)) if desk.own else None
+
+
+def _update_shared(desk: Desk, token: str) -> Planned:
+    return _updated(desk, token, desk.chance.choice(SHARED))
+
+
+def _updated(desk: Desk, token: str, memory_id: str) -> Planned:
+    body = _text(desk, token)
+
+    def act() -> Ack:
+        done = write.update(desk.engine, memory_id, {}, content=body, session=token)
+        row = desk.engine.journal.history(memory_id, 1, session=token)[0]
+        desk.last = None if memory_id in SHARED else (int(row["seq"]), memory_id)
+        return Ack(token=token, hash=done.content_hash, number=int(row["seq"]))
+
+    return Planned(_intent(token, Operation.UPDATE, memory_id, body=body_hash(body)), act)
+
+
+def _delete(desk: Desk, token: str) -> Planned | None:
+    if not desk.own:
+        return None
+    memory_id = desk.chance.choice(desk.own)
+
+    def act() -> Ack:
+        write.delete(desk.engine, [memory_id], session=token)
+        desk.own.remove(memory_id)
+        return _ack(desk, token, memory_id, "")
+
+    return Planned(_intent(token, Operation.DELETE, memory_id, exact=""), act)
+
+
+def _link(desk: Desk, token: str) -> Planned | None:
+    if not desk.own:
+        return None
+    memory_id, target = desk.chance.choice(desk.own), desk.chance.choice(SHARED)
+
+    def act() -> Ack:
+        links.link(desk.engine, memory_id, target, Relation.SUPPORTS, 0.5, token, session=token)
+        return _ack(desk, token, memory_id, content_hash(desk.path(memory_id).read_bytes()))
+
+    return Planned(_intent(token, Operation.LINK, memory_id, body=body_hash(desk.body(memory_id))), act)
+
+
+def _edit(desk: Desk, token: str) -> Planned | None:
+    """A careful editor changes a file, and a scan sees it."""
+    if not desk.own:
+        return None
+    memory_id = desk.chance.choice(desk.own)
+    body = _text(desk, token)
+    data = f"---\ntitle: By hand {token}\n---\n{body}".encode()
+
+    def act() -> Ack:
+        replace_file(desk.path(memory_id), data)
+        index.scan(desk.engine)
+        return _ack(desk, token, memory_id, content_hash(data))
+
+    return Planned(_intent(token, Operation.EDIT, memory_id, exact=content_hash(data)), act)
+
+
+def _undo(desk: Desk, token: str) -> Planned | None:
+    """Take back the last change of this process, where the text before it was kept."""
+    if desk.last is None:
+        return None
+    entry, memory_id = desk.last
+    row = desk.engine.journal.history(memory_id, 1)[0]
+    prior = str(row["prior_hash"])
+    if row["seq"] != entry or (prior and desk.engine.journal.prior_text(memory_id, prior) is None):
+        return None
+
+    def act() -> Ack:
+        if not history.undo(desk.engine, entry=entry).undone:
+            raise Conflict(f"Entry {entry} was not undone.")
+        desk.own = own_memories(desk.engine, desk.name)
+        return _ack(desk, token, memory_id, prior)
+
+    return Planned(_intent(token, Operation.UNDO, memory_id, exact=prior), act)
+
+
+def _event(desk: Desk, token: str) -> Planned:
+    seen = Observation(
+        session=f"session-{desk.name}",
+        kind=EventKind.TOOL,
+        tool="Bash",
+        call_id=token,
+        text=redact(f"make test\n{token}"),
+        item=NewItem(text=redact(f"tests failed: {token}"), kind=ItemKind.ERROR, attention=0.8),
+    )
+
+    def act() -> Ack:
+        sessions.record_event(desk.engine, seen)
+        return Ack(token=token)
+
+    return Planned(_intent(token, Operation.EVENT, seen.session), act)
+
+
+def _job(desk: Desk, token: str) -> Planned:
+    def act() -> Ack:
+        return Ack(token=token, number=desk.engine.journal.enqueue(JOB, token, {"token": token}))
+
+    return Planned(_intent(token, Operation.JOB, token), act)
+
+
+def _checkpoint(desk: Desk, token: str) -> Planned:
+    def act() -> Ack:
+        checkpoints.create(desk.engine, token)
+        return Ack(token=token)
+
+    return Planned(_intent(token, Operation.CHECKPOINT, token), act)
+
+
+def _scan(desk: Desk, token: str) -> Planned:
+    def act() -> Ack:
+        index.scan(desk.engine)
+        return Ack(token=token)
+
+    return Planned(_intent(token, Operation.SCAN), act)
+
+
+def _rebuild(desk: Desk, token: str) -> Planned:
+    def act() -> Ack:
+        index.rebuild(desk.engine)
+        return Ack(token=token)
+
+    return Planned(_intent(token, Operation.REBUILD), act)
+
+
+def _search(desk: Desk, token: str) -> Planned:
+    def act() -> Ack:
+        search(desk.engine, SearchRequest(query=desk.chance.choice(_LINES)))
+        return Ack(token=token)
+
+    return Planned(_intent(token, Operation.SEARCH), act)
+
+
+def _intent(token: str, operation: Operation, subject: str = "", *, body: str = "", exact: str | None = None) -> Intent:
+    return Intent(token=token, operation=operation, id=subject, body=body, exact=exact)
+
+
+# What each role does, and how often in a hundred.
+_PLANS: dict[Role, tuple[tuple[Plan, ...], tuple[int, ...]]] = {
+    Role.WRITER: (
+        (_save, _update, _update_shared, _delete, _link, _edit, _undo, _event, _job, _checkpoint, _scan, _rebuild),
+        (26, 18, 8, 8, 10, 5, 6, 9, 3, 3, 2, 2),
+    ),
+    Role.READER: ((_search, _scan), (95, 5)),
+    Role.HOOK: ((_event,), (100,)),
+}
 
 
 def say(message: Message) -> None:
@@ -35,8 +276,8 @@ def main(order: Order) -> None:
     settings = load(Path(order.project), home=Path(order.home), environment={})
     if order.disk_log:
         Recorder(settings.folder, Path(order.disk_log)).install()
-    weather = faults.install(order.fault, chance, settings.folder / "memories")
-    points.install(points.Points(order.point, order.passage, _stand_still))
+    weather = install_fault(order.fault, chance, settings.folder / "memories")
+    install_points(Points(order.point, order.passage, _stand_still))
     desk = _opened(order, settings, chance)
     say(Ready())
     with desk.engine:
