@@ -22,12 +22,7 @@ import msgspec
 from msgspec import Struct
 
 from benchmarks.figures import machine
-from benchmarks.shadow import scratch_engine
-from scrimshaw.app.mcp.protocol import Dispatcher
-from scrimshaw.app.mcp.tools import choose
-from scrimshaw.engine.core import Engine
-from scrimshaw.search.tokens import count_tokens
-from scrimshaw_lab.pressure import (
+from benchmarks.pressure_replay import (
     LEAST_TURNS,
     Ask,
     PressureFigures,
@@ -39,6 +34,11 @@ from scrimshaw_lab.pressure import (
     missed,
     replay,
 )
+from benchmarks.shadow import scratch_engine
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.engine.core import Engine
+from scrimshaw.search.tokens import count_tokens
 from scrimshaw_lab.search_quality import JudgedQuery, read_queries
 
 FIRST_SHARE, LAST_SHARE = 0.60, 0.95

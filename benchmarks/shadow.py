@@ -17,15 +17,7 @@ from shutil import copyfile
 from tempfile import TemporaryDirectory
 
 from benchmarks.figures import machine
-from scrimshaw.config import Settings
-from scrimshaw.engine.core import Engine, open_engine
-from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.ledger import links_path
-from scrimshaw.models import Edge, Filters, Relation
-from scrimshaw.storage.scan import Source
-from scrimshaw.storage.toml_files import render_links
-from scrimshaw_lab.search_quality import read_queries
-from scrimshaw_lab.shadow import (
+from benchmarks.shadow_run import (
     DEPTH,
     FARTHEST_FALL,
     Case,
@@ -35,6 +27,14 @@ from scrimshaw_lab.shadow import (
     missed,
     shadows,
 )
+from scrimshaw.config import Settings
+from scrimshaw.engine.core import Engine, open_engine
+from scrimshaw.engine.index import embed_pending, scan
+from scrimshaw.engine.ledger import links_path
+from scrimshaw.models import Edge, Filters, Relation
+from scrimshaw.storage.scan import Source
+from scrimshaw.storage.toml_files import render_links
+from scrimshaw_lab.search_quality import read_queries
 
 INDEX = "index.db"
 

@@ -1,10 +1,9 @@
 from __future__ import annotations
 
 import pytest
+from benchmarks.pressure_replay import Ask, Overflow, Recording, Replayed, Reply, compare, filled, missed, replay
 from hypothesis import given
 from hypothesis import strategies as st
-
-from scrimshaw_lab.pressure import Ask, Overflow, Recording, Replayed, Reply, compare, filled, missed, replay
 
 
 def always(tokens: int, budget: int = 1000, relevant: str = "") -> Ask:

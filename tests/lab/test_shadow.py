@@ -3,15 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import spearmanr
-from tests.samples import write_memory
-
-from scrimshaw.engine import Engine, sessions
-from scrimshaw.engine.index import scan
-from scrimshaw_lab.search_quality import JudgedQuery
-from scrimshaw_lab.shadow import (
+from benchmarks.shadow_run import (
     ATTENTION,
     ITEMS,
     Case,
@@ -26,6 +18,14 @@ from scrimshaw_lab.shadow import (
     unbounded,
     working_with,
 )
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from tests.samples import write_memory
+
+from scrimshaw.engine import Engine, sessions
+from scrimshaw.engine.index import scan
+from scrimshaw_lab.search_quality import JudgedQuery
 
 
 def shadow(base: str, boosted: str, *, lifted: bool = True, ms: float = 1.0, **relevant: int) -> Shadow:
