@@ -48,9 +48,9 @@ def inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
 
     A source that is gone, never existed, or is too many steps away counts as least trusted.
     """
-    if not ids:
-        return {}
     relation = Relation.DERIVED_FROM
+    if not ids or not index.edges(*ids, relation=relation):
+        return {}
     edges = index.neighbors(ids, hops=DEEPEST + 1, direction="outgoing", relations=(relation,))
     places = dict.fromkeys([*ids, *(edge.place for edge in edges)])
     origins = index.get(list({edge.place for edge in edges})) if edges else {}
