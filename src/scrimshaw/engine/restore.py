@@ -31,7 +31,7 @@ from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.archive import Archive, Part, open_archive
+from scrimshaw.storage.archive import Archive, ArchivePart, open_archive
 from scrimshaw.storage.databases import JOURNAL, count_lost_rows, find_broken_entry, is_damaged, noted_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import is_text, lock
@@ -185,7 +185,7 @@ def _purges_since(history: Sequence[Row], archive: Archive) -> list[Row]:
 
 
 def _is_purged(
-    engine: Engine, parts: Mapping[str, Part], step: _Step, purges: Sequence[Row], is_elsewhere: bool
+    engine: Engine, parts: Mapping[str, ArchivePart], step: _Step, purges: Sequence[Row], is_elsewhere: bool
 ) -> bool:
     """Whether a file of the archive holds, or may hold, what was purged; content once kept tells by its marker."""
     key = step.now.name

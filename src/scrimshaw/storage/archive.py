@@ -55,7 +55,7 @@ _UNREADABLE = (
 _LARGEST_MANIFEST = 64 * 1024 * 1024
 
 
-class Part(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An entry of an archive; `size` is in bytes."""
 
     sha256: str
@@ -74,11 +74,11 @@ class Manifest(Struct, frozen=True, kw_only=True):
     name: str
     created: Annotated[float, Meta(ge=0, le=LATEST)]
     metadata: Mapping[str, str]
-    parts: Mapping[str, Part]
+    parts: Mapping[str, ArchivePart]
     left_out: tuple[str, ...] = ()
 
     @property
-    def files(self) -> dict[str, Part]:
+    def files(self) -> dict[str, ArchivePart]:
         """The files by name."""
         return {name.removeprefix(_FILES): part for name, part in self.parts.items() if name.startswith(_FILES)}
 
@@ -170,7 +170,7 @@ def write_archive(
 def _write_zip(
     path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Manifest:
-    parts: dict[str, Part] = {}
+    parts: dict[str, ArchivePart] = {}
     left_out = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:
@@ -181,7 +181,7 @@ def _write_zip(
             archive.writestr(_member(_FILES + file.name), data)
             digest = content_hash(data)
             original = "" if digest == file.content_hash else file.content_hash
-            parts[_FILES + file.name] = Part(sha256=digest, size=len(data), original=original)
+            parts[_FILES + file.name] = ArchivePart(sha256=digest, size=len(data), original=original)
         for table, group in groupby(rows, key=itemgetter(0)):
             name = f"{_TABLES}{table}{_JSONL}"
             checksum, size, count = hashlib.sha256(), 0, 0
@@ -191,7 +191,7 @@ def _write_zip(
                     stream.write(line)
                     checksum.update(line)
                     size += len(line)
-            parts[name] = Part(sha256=checksum.hexdigest(), size=size, rows=count)
+            parts[name] = ArchivePart(sha256=checksum.hexdigest(), size=size, rows=count)
         manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
         data = msgspec.json.encode(manifest)
         archive.writestr(_member(_MANIFEST), data)
