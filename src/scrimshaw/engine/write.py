@@ -332,6 +332,8 @@ def retire(
     only_unchanged: bool = False,
 ) -> list[str]:
     """Remove the files of memories and record it; with `only_unchanged` of those whose file is as it was indexed."""
+    if not memories:
+        return []
     if len(memories) >= MANY and backup:
         checkpoint_before(engine, "delete")
     entry = Entry(action=Action.RETIRE, memory_id="", reason=reason, actor=actor, session=session)
@@ -340,6 +342,8 @@ def retire(
         if only_unchanged:
             pairs = zip(files, memories, strict=True)
             files = [file for file, memory in pairs if file.hash == memory.content_hash]
+        for file in files:
+            _demand_data(file)
         demand_changeable(_parse_files(files), actor, "delete ID")
         apply_changes(engine, [RecordedChange(replace(entry, memory_id=file.name), file, None) for file in files])
         ids = {file.name for file in files}
