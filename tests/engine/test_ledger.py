@@ -217,6 +217,17 @@ def test_what_a_killed_process_changed_can_be_undone(notes: Engine, project: Pat
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
+def test_a_killed_delete_of_several_is_taken_back_by_the_next_writer(notes: Engine, project: Path) -> None:
+    before, rows = tree(project / ".scrimshaw"), acts(notes)
+    killed(project, "write.delete(engine, ['tool', 'hand'])")
+    assert tree(project / ".scrimshaw") != before
+    with notes.write_lock():
+        assert tree(project / ".scrimshaw") == before
+    scan(notes)
+    assert acts(notes) == rows
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no SIGKILL")
 def test_a_hands_change_just_before_is_not_lost_with_a_killed_process(
     notes: Engine, project: Path, vault: Path
 ) -> None:
