@@ -164,7 +164,7 @@ def test_a_killed_restore_can_be_run_again(used: Cli, project: Path, journal: Pa
     emptied(journal)
     settings = load(project)
     assert restore.set_aside(settings)
-    open_engine(settings, anew=True).close()  # killed before a row came back
+    open_engine(settings, replace_lost_journal=True).close()  # killed before a row came back
     assert used("list").code == 3
     assert used("restore", "--newest", "--yes").code == 0
     assert memories(project) == ["a", "c", "d"]
@@ -284,7 +284,7 @@ def test_what_can_still_be_read_is_counted_by_table(used: Cli, project: Path, jo
     aside = restore.set_aside(settings)
     assert aside
     before = aside.read_bytes()
-    with open_engine(settings, anew=True) as engine:
+    with open_engine(settings, replace_lost_journal=True) as engine:
         told = restore.restore_newest(engine, aside=aside)[0].recovery
     assert told is not None
     assert (told.lost["sessions"], told.lost["events"], told.unread) == (1, 1, ())

@@ -609,7 +609,7 @@ def test_a_damaged_journal_is_set_aside_and_the_newest_sound_backup_comes_back(
     assert aside is not None
     assert aside.name.startswith("journal.db.damaged-")
     assert aside.exists()
-    with open_engine(notes.settings, anew=True) as engine:
+    with open_engine(notes.settings, replace_lost_journal=True) as engine:
         back, refused = restore_newest(engine, aside=aside)
         assert (back.name, [error.details["path"] for error in refused]) == ("one", [unusable.path])
         assert rows(home) == tables

@@ -292,7 +292,7 @@ def test_a_checkpoint_without_it_is_still_one(engine: Engine, vault: Path) -> No
     shutil.rmtree(vault)
     (engine.folder / "journal.db").unlink()
     engine.close()
-    with open_engine(engine.settings, anew=True) as again:
+    with open_engine(engine.settings, replace_lost_journal=True) as again:
         restore(again, path)
         assert vault.joinpath("other.md").read_text() == "Other: [REDACTED:purged].\n"
         assert again.journal.verify()[1] == 0

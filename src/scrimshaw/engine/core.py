@@ -138,16 +138,20 @@ def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_
 
 
 def open_engine(
-    settings: Settings, *, sources: Sequence[Source] | None = None, folder: Path | None = None, anew: bool = False
+    settings: Settings,
+    *,
+    sources: Sequence[Source] | None = None,
+    folder: Path | None = None,
+    replace_lost_journal: bool = False,
 ) -> Engine:
-    """Open a project's memory; with `anew` a journal begins in the place of a lost one. Raises DamagedDatabase."""
+    """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it."""
     limit_native_threads()
     folder = folder or settings.folder
     storage = open_storage(
         folder,
         busy_timeout_ms=settings.index.busy_timeout_ms,
         ram_scan_max=settings.index.ram_scan_max,
-        replace_lost_journal=anew,
+        replace_lost_journal=replace_lost_journal,
     )
     embedder = open_embedder(settings.embedding)
     engine = Engine(

@@ -133,7 +133,7 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     aside = restore.set_aside(settings)
-    with open_engine(settings, anew=aside is not None) as engine:
+    with open_engine(settings, replace_lost_journal=aside is not None) as engine:
         restore.restore_newest(engine, aside=aside)
 
 

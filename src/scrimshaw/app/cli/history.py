@@ -359,7 +359,7 @@ def _restore_newest(project: Path | None, yes: bool) -> Restored:
         note(f"The journal was damaged; it is kept as {aside}. The files are left as they are.")
     elif aside:
         note("The journal was missing. The files are left as they are.")
-    with open_engine(settings, anew=aside is not None) as engine:
+    with open_engine(settings, replace_lost_journal=aside is not None) as engine:
         restored, unusable = restore_newest(engine, aside=aside)
     for error in unusable:
         note(error.message)
