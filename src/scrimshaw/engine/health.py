@@ -25,7 +25,7 @@ from scrimshaw.engine.ledger import links_path
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Memory, Status
+from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Status
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.embedders.base import EmbedderUnavailable
 from scrimshaw.search.tokens import query_terms
@@ -47,7 +47,7 @@ _BLOCK = b"\0" * 4096
 _log = logging.getLogger(__name__)
 
 
-class Verdict(StrEnum):
+class Severity(StrEnum):
     """What a result means: nothing, worth knowing, something is missing (degraded), in need of repair (broken)."""
 
     OK = "ok"
@@ -95,14 +95,14 @@ class Check(Struct, frozen=True, kw_only=True):
             retry_recommendation=hint,
         )
 
-    def verdict(self, result: Result) -> Verdict:
+    def verdict(self, result: Result) -> Severity:
         """What a result of this check means."""
         if result.status == Status.ON:
-            return Verdict.OK
+            return Severity.OK
         if result.expected or self.when_off == "healthy":
-            return Verdict.NOTE
+            return Severity.NOTE
         is_broken = self.when_off == "broken" and result.status == Status.OFF
-        return Verdict.PROBLEM if is_broken else Verdict.WARNING
+        return Severity.PROBLEM if is_broken else Severity.WARNING
 
 
 def make_checks(runs: Mapping[str, Run]) -> tuple[Check, ...]:
@@ -123,7 +123,7 @@ class Health(Struct, frozen=True, kw_only=True):
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
     #: By part: what its status means, and what to do where it is not on.
-    verdicts: Mapping[str, Verdict]
+    verdicts: Mapping[str, Severity]
     advice: Mapping[str, str]
     #: What breaks the memory.
     problems: tuple[str, ...]
@@ -144,7 +144,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
     }
     own = engine.degradations.of()
     told = (*(lost[each.name] for each in checks if each.name in lost and each.when_off != "healthy"), *own)
-    problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Verdict.PROBLEM]
+    problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Severity.PROBLEM]
     capabilities = _with_history(engine, results)
     memories, vectors = 0, (0, 0)
     try:
@@ -154,7 +154,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         problems.append(f"{error.message} {error.hint}")
     with suppress(StorageFailure):  # the check of vectors says so
         vectors = vectors_ready(engine)
-    is_degraded = own or Verdict.WARNING in verdicts.values()
+    is_degraded = own or Severity.WARNING in verdicts.values()
     return Health(
         status="broken" if problems else "degraded" if is_degraded else "healthy",
         memories=memories,
@@ -225,22 +225,15 @@ def _check_index(engine: Engine) -> Result:
 
 
 def _check_text(engine: Engine) -> Result:
-    memory, word = _find_word(engine)
+    memories = engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0)
+    words = ((memory, word) for memory in memories for word in query_terms(memory.title) if word.isascii())
+    memory, word = next(words, (None, "memory"))
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
     found = engine.index.match_text(Query(((word,),)), filters, 1)
     if memory and not found:
         return off(f"the word {word!r} does not find {memory.id}, which holds it")
     answer = f"the word {word!r} finds {memory.id}" if memory else "answers, and holds no memory yet"
     return on(f"{engine.maintenance.version}; {answer}")
-
-
-def _find_word(engine: Engine) -> tuple[Memory | None, str]:
-    """A memory and a word of its title."""
-    for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
-        for word in query_terms(memory.title):
-            if word.isascii():
-                return memory, word
-    return None, "memory"
 
 
 def _check_vectors(engine: Engine) -> Result:
@@ -259,16 +252,12 @@ def _check_vectors(engine: Engine) -> Result:
     detail = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one"
     if done == total:
         return on(detail)
+    jobs: Sequence[Job] = ()
+    with suppress(StorageFailure):  # the check of the journal says so
+        jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
+    is_under_way = any(job.kind == EMBED for job in jobs)
     pending = vectors_pending(done, total)
-    return Result(status=Status.DEGRADED, detail=detail, degradation=pending, expected=_is_under_way(engine, EMBED))
-
-
-def _is_under_way(engine: Engine, kind: str) -> bool:
-    """Whether a job of this kind waits or runs; a journal that cannot tell has a check of its own."""
-    try:
-        return any(job.kind == kind for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
-    except StorageFailure:
-        return False
+    return Result(status=Status.DEGRADED, detail=detail, degradation=pending, expected=is_under_way)
 
 
 def _check_triggers(engine: Engine) -> Result:
@@ -332,17 +321,14 @@ def _check_jobs(engine: Engine) -> Result:
         return on(f"{waiting} wait or run, none was given up")
     newest = failed[0]
     detail = f"{len(failed)} given up; the newest is job {newest.id} ({newest.kind} {newest.key}): {newest.error}"
-    return Result(status=Status.DEGRADED, detail=detail, degradation=_given_up(failed))
-
-
-def _given_up(jobs: Sequence[Job]) -> Degradation:
-    numbers = ", ".join(str(job.id) for job in jobs[:3])
-    return Degradation(
-        failure_mode=f"jobs_given_up: {len(jobs)} jobs failed as often as they may, {numbers} last: {jobs[0].error}",
+    numbers = ", ".join(str(job.id) for job in failed[:3])
+    given_up = Degradation(
+        failure_mode=f"jobs_given_up: {len(failed)} jobs failed as often as they may, {numbers} last: {newest.error}",
         fallback_mode="everything else goes on; what they would have done is missing",
         confidence_impact="a draft, an import or vectors are not there",
-        retry_recommendation=f"Run `scrimshaw jobs retry {jobs[0].id}`, or `scrimshaw jobs cancel` to put one aside.",
+        retry_recommendation=f"Run `scrimshaw jobs retry {newest.id}`, or `scrimshaw jobs cancel` to put one aside.",
     )
+    return Result(status=Status.DEGRADED, detail=detail, degradation=given_up)
 
 
 def _check_vault(engine: Engine) -> Result:

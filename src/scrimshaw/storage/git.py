@@ -29,6 +29,14 @@ MOST_PLACES = 50
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
+_LEFTOVERS = (
+    "names of files and folders: add `--path-rename OLD:NEW` to `git filter-repo`",
+    "the name or address of who made a commit: see `--mailmap` of `git filter-repo`",
+    "names of branches, tags and other refs: rename or delete them, here and where they were pushed",
+    "files of git's own, such as its settings, logs and begun messages: edit or remove them",
+    "stashes, which go with the reflog, and what other work trees have checked out",
+    "a text over several lines, or in another form than in the file: search again when the commands are done",
+)
 # Below git's folder: what git searches itself, and repositories and stores of their own.
 _SEARCHED, _OTHERS = ("objects", "refs", "packed-refs"), ("modules", "lfs", "annex")
 
@@ -179,7 +187,13 @@ def search_git(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
 def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
     objects, found = _search_objects(top, traces)
     places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]]
-    files = list(_find_files(top, paths))
+    inside = [
+        path.resolve().relative_to(top.resolve()).as_posix()
+        for path in paths
+        if path.resolve().is_relative_to(top.resolve())
+    ]
+    newest = {name: ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}") for name in inside}
+    files = [GitPlace(object="", kind="file", commit=at.strip(), path=name) for name, at in newest.items() if at]
     refs = [name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if _is_in(name, traces)]
     own, unsearched = _search_own_files(top, traces)
     others = [GitPlace(object="", kind="ref", path=name) for name in refs]
@@ -194,7 +208,7 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitT
             for each in places
         ),
         commands=tuple(_list_commands(names, bool(found))) if places else (),
-        stays=tuple(_list_leftovers(found, refs, own)) if places else (),
+        stays=_LEFTOVERS if places else (),
         unsearched=tuple(_mask(name, traces) for name in unsearched),
     )
 
@@ -238,15 +252,6 @@ def _locate_object(top: Path, name: str, kind: str) -> GitPlace:
     return GitPlace(object=name, kind=kind, commit=commit.strip(), path=rest.strip("\0\n").partition("\0")[0])
 
 
-def _find_files(top: Path, paths: Sequence[Path]) -> Iterator[GitPlace]:
-    """The newest commit that changed each of these files, as far as git knows them."""
-    for path in paths:
-        if (whole := path.resolve()).is_relative_to(top.resolve()):
-            name = whole.relative_to(top.resolve()).as_posix()
-            if commit := ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}").strip():
-                yield GitPlace(object="", kind="file", commit=commit, path=name)
-
-
 def _search_own_files(top: Path, traces: Traces) -> tuple[list[str], list[str]]:
     """(logs, settings and begun messages of git that hold it; stores that were not searched)."""
     folder = top / ask_git(top, "rev-parse", "--git-common-dir").strip()
@@ -275,20 +280,6 @@ def _list_commands(files: Sequence[str], is_in_objects: bool) -> Iterator[str]:
     yield "git reflog expire --expire=now --expire-unreachable=now --all"
     yield "git gc --prune=now --aggressive"
     yield "git push --force --all && git push --force --tags"
-
-
-def _list_leftovers(found: Sequence[tuple[str, str]], refs: Sequence[str], own: Sequence[str]) -> Iterator[str]:
-    kinds = {kind for _, kind in found}
-    if "tree" in kinds:
-        yield "names of files and folders: add `--path-rename OLD:NEW` to `git filter-repo`"
-    if "commit" in kinds:
-        yield "the name or address of who made a commit: see `--mailmap` of `git filter-repo`"
-    if refs:
-        yield "names of branches, tags and other refs: rename or delete them, here and where they were pushed"
-    if own:
-        yield "files of git's own, such as its settings, logs and begun messages: edit or remove them"
-    yield "stashes, which go with the reflog, and what other work trees have checked out"
-    yield "a text over several lines, or in another form than in the file: search again when the commands are done"
 
 
 def _is_in(name: str, traces: Traces) -> bool:

@@ -21,7 +21,7 @@ from scrimshaw.app.setup.plan import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine, trust
 from scrimshaw.engine.core import MEMORIES
-from scrimshaw.engine.health import Health, Verdict, check_health, write_test_file
+from scrimshaw.engine.health import Health, Severity, check_health, write_test_file
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.models import Capability
 from scrimshaw.storage.git import ask_git, work_tree
@@ -45,7 +45,7 @@ class Finding(Struct, frozen=True):
     """One thing looked at; `fix` says what to do about it."""
 
     name: str
-    verdict: Verdict
+    verdict: Severity
     detail: str
     fix: str = ""
 
@@ -58,7 +58,7 @@ def doctor(project: options.Project = None, as_json: options.AsJson = False) -> 
     """
     findings = tuple(examine(settings_of_memory(project)))
     verdicts = {finding.verdict for finding in findings}
-    status = "broken" if Verdict.PROBLEM in verdicts else "degraded" if Verdict.WARNING in verdicts else "healthy"
+    status = "broken" if Severity.PROBLEM in verdicts else "degraded" if Severity.WARNING in verdicts else "healthy"
     diagnosis = {"status": status, "healthy": status == "healthy", "findings": findings}
     show(diagnosis, as_json, _render_diagnosis)
     if status == "broken":
@@ -67,11 +67,11 @@ def doctor(project: options.Project = None, as_json: options.AsJson = False) -> 
 
 def examine(settings: Settings) -> Iterator[Finding]:
     """The findings on a project's memory, files first, then databases, then the clients that use it."""
-    yield Finding("project", Verdict.OK, str(settings.project))
+    yield Finding("project", Severity.OK, str(settings.project))
     try:
-        yield Finding("vault", Verdict.OK, write_test_file(settings.folder / MEMORIES))
+        yield Finding("vault", Severity.OK, write_test_file(settings.folder / MEMORIES))
     except StorageFailure as error:
-        yield Finding("vault", Verdict.PROBLEM, error.message, error.hint)
+        yield Finding("vault", Severity.PROBLEM, error.message, error.hint)
     yield _examine_git(settings)
     yield from _examine_rules(settings)
     try:
@@ -80,7 +80,7 @@ def examine(settings: Settings) -> Iterator[Finding]:
             yield from _examine_claims(engine)
             yield from _examine_databases(engine)
     except StorageFailure as error:
-        yield Finding("databases", Verdict.PROBLEM, error.message, error.hint)
+        yield Finding("databases", Severity.PROBLEM, error.message, error.hint)
     yield from _examine_clients(settings.project)
 
 
@@ -89,40 +89,40 @@ def _examine_git(settings: Settings) -> Finding:
     names = [f"{settings.folder.name}/{name}" for name in project_files.HIDDEN]
     try:
         if not work_tree(settings.project):
-            return Finding("git", Verdict.NOTE, "the project is in no git repository")
+            return Finding("git", Severity.NOTE, "the project is in no git repository")
         tracked = ask_git(settings.project, "ls-files", "--", *names).splitlines()
         ignored = ask_git(settings.project, "check-ignore", "--no-index", "--", *names, answers=(0, 1)).splitlines()
     except StorageFailure as error:
-        return Finding("git", Verdict.WARNING, error.message, error.hint)
+        return Finding("git", Severity.WARNING, error.message, error.hint)
     if tracked:
         fix = f"Run `git rm --cached {' '.join(tracked)}`."
-        return Finding("git", Verdict.PROBLEM, f"git holds {', '.join(tracked)}", fix)
+        return Finding("git", Severity.PROBLEM, f"git holds {', '.join(tracked)}", fix)
     if visible := [name for name in names if name not in ignored]:
         fix = f"Put into .scrimshaw/.gitignore: {' '.join(project_files.GITIGNORE.splitlines()[1:])}"
-        return Finding("git", Verdict.PROBLEM, f"git would add {', '.join(visible)}", fix)
-    return Finding("git", Verdict.OK, "the databases are hidden from git")
+        return Finding("git", Severity.PROBLEM, f"git would add {', '.join(visible)}", fix)
+    return Finding("git", Severity.OK, "the databases are hidden from git")
 
 
 def _examine_rules(settings: Settings) -> Iterator[Finding]:
     try:
         rules, warnings = check_rules(settings)
     except ConfigError as error:
-        yield Finding("rules", Verdict.PROBLEM, error.message, error.hint)
+        yield Finding("rules", Severity.PROBLEM, error.message, error.hint)
         return
-    yield Finding("rules", Verdict.OK, f"{len(rules)} extraction rules, {len(settings.rules)} of your own")
+    yield Finding("rules", Severity.OK, f"{len(rules)} extraction rules, {len(settings.rules)} of your own")
     for warning in warnings:
-        yield Finding("rules", Verdict.NOTE, warning.message, warning.advice)
+        yield Finding("rules", Severity.NOTE, warning.message, warning.advice)
 
 
 def _examine_files(engine: Engine) -> Finding:
     try:
         report = index.scan(engine)
     except StorageFailure as error:
-        return Finding("files", Verdict.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
+        return Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
     if not report.skipped:
-        return Finding("files", Verdict.OK, f"all {report.files} can be read")
+        return Finding("files", Severity.OK, f"all {report.files} can be read")
     names = "; ".join(map(describe_skip, report.skipped))
-    return Finding("files", Verdict.NOTE, f"{len(report.skipped)} passed over: {names}")
+    return Finding("files", Severity.NOTE, f"{len(report.skipped)} passed over: {names}")
 
 
 def _examine_claims(engine: Engine) -> Iterator[Finding]:
@@ -130,17 +130,17 @@ def _examine_claims(engine: Engine) -> Iterator[Finding]:
     for memory in trust.find_edited_constitutional(engine):
         detail = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
         fix = f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
-        yield Finding("constitutional", Verdict.NOTE, detail, fix)
+        yield Finding("constitutional", Severity.NOTE, detail, fix)
     for name, level in trust.find_untrusted_constitutional(engine).items():
         detail = (
             f"{name} is constitutional, and not shown before every answer: what it was derived from has trust {level}"
         )
         fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
-        yield Finding("constitutional", Verdict.NOTE, detail, fix)
+        yield Finding("constitutional", Severity.NOTE, detail, fix)
     for memory in trust.find_claims(engine):
         detail, _, command = trust.describe_claim(memory).partition(": `")
         fix = f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
-        yield Finding("constitutional", Verdict.NOTE, detail, fix)
+        yield Finding("constitutional", Severity.NOTE, detail, fix)
 
 
 def _examine_databases(engine: Engine) -> Iterator[Finding]:
@@ -154,21 +154,21 @@ def _examine_databases(engine: Engine) -> Iterator[Finding]:
     faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
     for problem in faults:
         what, _, fix = problem.partition("; ")
-        yield Finding("databases", Verdict.PROBLEM, what, fix or "See `scrimshaw checkpoint list` for older copies.")
+        yield Finding("databases", Severity.PROBLEM, what, fix or "See `scrimshaw checkpoint list` for older copies.")
     if not faults:
         rows = engine.journal.verify()[0]
-        yield Finding("databases", Verdict.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
+        yield Finding("databases", Severity.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
 
 
 def _examine_clients(project: Path) -> Iterator[Finding]:
     """How agent clients are connected; those that are not on this machine are passed over."""
     try:
         for found in check_connections(project, plan.find_programs()):
-            verdict = Verdict.PROBLEM if found.is_broken else Verdict.NOTE if found.fault else Verdict.OK
+            verdict = Severity.PROBLEM if found.is_broken else Severity.NOTE if found.fault else Severity.OK
             scope = f"{found.scope} scope: " if found.scope else ""
             yield Finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)
     except ConfigError as error:
-        yield Finding("clients", Verdict.NOTE, error.message, error.hint)
+        yield Finding("clients", Severity.NOTE, error.message, error.hint)
 
 
 def _render_diagnosis(console: Console, diagnosis: Mapping[str, Any]) -> None:
