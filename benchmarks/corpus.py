@@ -102,12 +102,12 @@ def embedder_of(engine: Engine) -> Embedder:
 def fill_vectors(engine: Engine, real: int) -> tuple[int, int]:
     """A vector for every chunk: (embedded for real, resampled with jitter)."""
     embedder = embedder_of(engine)
-    first = engine.index.pending_chunks(embedder.model, after=0, limit=real)
+    first = engine.index.chunks_to_embed(embedder.model, after=0, limit=real)
     vectors = np.concatenate([embedder.embed([chunk.text]) for chunk in first])
     engine.index.put_vectors(embedder.model, [(chunk.key, row) for chunk, row in zip(first, vectors, strict=True)])
     chance, resampled = np.random.default_rng(5), 0
     place = 0
-    while pending := engine.index.pending_chunks(embedder.model, after=place, limit=BATCH):
+    while pending := engine.index.chunks_to_embed(embedder.model, after=place, limit=BATCH):
         place = pending[-1].place
         rows = jittered(vectors, len(pending), chance)
         engine.index.put_vectors(embedder.model, [(c.key, row) for c, row in zip(pending, rows, strict=True)])

@@ -177,7 +177,7 @@ async def test_a_call_belongs_to_the_session_it_names(engine: Engine) -> None:
 async def test_a_call_of_no_session_is_kept_nowhere(engine: Engine) -> None:
     await calls(engine, ("memory_save", note("Port", session_id="unheard of")))
     assert engine.sessions.items("S") == []
-    assert engine.sessions.injected() == []
+    assert engine.sessions.injections() == []
     assert engine.sessions.get("unheard of") is None
 
 
@@ -197,7 +197,7 @@ async def test_what_a_session_is_sent_is_counted_in_tokens(engine: Engine) -> No
     )
     sent = [count_tokens(answer.content[0].text) for answer in answers]
     hits = [len(answers[0].structured_content["hits"]), len(answers[1].structured_content["hits"])]
-    context, search = engine.sessions.injected("S")
+    context, search = engine.sessions.injections("S")
     assert (search.occasion, search.times, search.tokens, search.hits) == ("memory_search", 2, sum(sent[:2]), sum(hits))
     assert (context.occasion, context.times, context.tokens) == ("memory_context", 1, sent[2])
     assert context.hits == len(answers[2].structured_content["result"]["hits"])

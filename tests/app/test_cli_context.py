@@ -60,19 +60,19 @@ def handed(engine: Engine, project: Path, vault: Path, monkeypatch: pytest.Monke
 
 
 def test_hooks_count_what_the_client_hands_on(engine: Engine, project: Path, handed: list[str]) -> None:
-    rows = {row.occasion: row for row in engine.sessions.injected("S2")}
+    rows = {row.occasion: row for row in engine.sessions.injections("S2")}
     assert set(rows) == {"start", "prompt", "memory_search"}
     assert "fix: port" in handed[0]
     assert rows["start"].tokens == fencing.bound_tokens(handed[0])
     assert (rows["prompt"].times, rows["prompt"].hits, handed[2]) == (1, 1, "")
-    assert engine.sessions.injected("S1") == []
+    assert engine.sessions.injections("S1") == []
 
 
 def test_a_client_that_takes_no_text_was_handed_none(engine: Engine, project: Path, handed: list[str]) -> None:
     prompt = {"conversation_id": "C", "hook_event_name": "beforeSubmitPrompt", "prompt": "which is the walrus port?"}
     assert handle_payload(["cursor"], json.dumps({**prompt, "workspace_roots": [str(project)]}).encode()) == ""
     assert engine.sessions.get("C") is not None
-    assert engine.sessions.injected("C") == []
+    assert engine.sessions.injections("C") == []
 
 
 def test_the_report_sums_up(
@@ -83,7 +83,7 @@ def test_the_report_sums_up(
     (told,) = json.loads(capsys.readouterr().out)
     assert (told["session"], told["client"], told["context_used"]) == ("S2", "claude", 0.25)
     assert (told["times"], told["hits"]) == (3, sum(row["hits"] for row in told["occasions"]))
-    assert told["tokens"] == sum(row.tokens for row in engine.sessions.injected("S2"))
+    assert told["tokens"] == sum(row.tokens for row in engine.sessions.injections("S2"))
     assert main(["stats", "--context"]) == 0
     said = capsys.readouterr().out
     assert "S2  claude, context in use 25%" in said

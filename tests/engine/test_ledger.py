@@ -29,7 +29,7 @@ from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, StorageFa
 from scrimshaw.models import Action, Relation, Trust
 from scrimshaw.storage.databases import JOURNAL, Storage
 from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sync import Synchronizer
+from scrimshaw.storage.sync import sync_index
 
 IMPATIENT = "[index]\nbusy_timeout_ms = 50\n"
 
@@ -106,7 +106,7 @@ def test_a_new_file_that_another_process_read_meanwhile_is_not_in_the_way(notes:
 
 
 def scan_index_only(engine: Engine) -> None:
-    Synchronizer(engine.index, engine.parse, engine.limits()).sync(engine.sources)
+    sync_index(engine.index, engine.sources, engine.parse, engine.limits())
     assert engine.index.find_ids(differing_in_case="new")
 
 

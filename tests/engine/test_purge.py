@@ -417,7 +417,7 @@ def test_a_memory_goes_with_all_that_is_its_own(engine: Engine, retired: bool) -
     assert engine.memory("other").title
     assert [each.text for each in engine.sessions.items("s1")] == ["of another"]
     assert [each.text for each in engine.sessions.events("s1")] == ["[REDACTED:purged] x"]
-    assert engine.sessions.shown_hashes("s1") == {"other": "hash"}
+    assert engine.sessions.hashes_shown("s1") == {"other": "hash"}
     newest = engine.journal.history("deep/walrus", 1)[0]
     assert (newest["action"], newest["new_hash"], bool(newest["prior_hash"])) == ("purge", "", not retired)
     (kept,) = checkpoints.list_checkpoints(engine)

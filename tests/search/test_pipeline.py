@@ -52,7 +52,7 @@ class Search:
         if vectors:
             rows = [
                 (chunk.key, embedder.embed([chunk.text])[0])
-                for chunk in index.pending_chunks(embedder.model, after=0, limit=1000)
+                for chunk in index.chunks_to_embed(embedder.model, after=0, limit=1000)
             ]
             index.put_vectors(embedder.model, rows)
         self.searcher = Searcher(index, configured(**settings), embedder if vectors else OFF)

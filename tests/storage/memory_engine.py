@@ -245,7 +245,7 @@ class MemoryIndex:
         self._generation += links != self._links
         self._links = links
 
-    def pending_chunks(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+    def chunks_to_embed(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
         found = []
         for (name, ordinal), place in self._places.items():
             if place > after and (model, name, ordinal) not in self._vectors:
@@ -608,7 +608,7 @@ class MemorySessions:
         rows = self._rows("drafts")
         rows[:] = [*(row for row in rows if row.session != draft.session), draft]
 
-    def undrafted(self, *, silent_since: float) -> list[str]:
+    def sessions_to_draft(self, *, silent_since: float) -> list[str]:
         found = []
         for session in reversed(self._newest()):
             draft = self.draft(session.id)
@@ -622,7 +622,7 @@ class MemorySessions:
         self._existing(session)
         self._rows("shown").extend((session, *pair) for pair in hashes.items())
 
-    def shown_hashes(self, session: str) -> dict[str, str]:
+    def hashes_shown(self, session: str) -> dict[str, str]:
         return {name: content_hash for own, name, content_hash in self._rows("shown") if own == session}
 
     def record_injected(self, row: Injected) -> None:
@@ -635,7 +635,7 @@ class MemorySessions:
                 return
         rows.append(row)
 
-    def injected(self, session: str = "") -> list[Injected]:
+    def injections(self, session: str = "") -> list[Injected]:
         found = [row for row in self._rows("injected") if session in ("", row.session)]
         return sorted(found, key=lambda row: (row.session, row.occasion))
 

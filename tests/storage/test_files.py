@@ -292,20 +292,6 @@ def test_the_lock_opens_again_after_an_error(tmp_path: Path) -> None:
         pass
 
 
-@pytest.mark.parametrize("act", [lambda vault: write(vault, "b"), lambda vault: vault.remove("a", None)])
-def test_a_vault_that_others_write_is_written_by_one_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: Callable[[Vault], object]
-) -> None:
-    monkeypatch.setattr("scrimshaw.storage.files.SHARED_TIMEOUT_S", 0.05)
-    shared = tmp_path / "global.lock"
-    vault = Vault(tmp_path / "memories", "user", writable=True, shared=shared)
-    write(vault, "a")
-    with lock(shared, 1), pytest.raises(VaultBusy, match=r"0\.05 s"):
-        act(vault)
-    assert [path.name for path in vault.root.iterdir()] == ["a.md"]
-    act(vault)
-
-
 def test_what_a_person_saves_while_bytes_are_forced_out_stays(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
     write(vault, "plan", "old")
     path, forced = vault.root / "plan.md", os.fsync

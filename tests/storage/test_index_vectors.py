@@ -22,7 +22,7 @@ EAST, NORTH, UP, FOURTH = vector(1, 0, 0, 0), vector(0, 1, 0, 0), vector(0, 0, 1
 
 def embed(index: Index, *named: tuple[str, object], model: str = M) -> None:
     """Give the chunk whose text is named its vector."""
-    keys = {chunk.text: chunk.key for chunk in index.pending_chunks(model, after=0, limit=1000)}
+    keys = {chunk.text: chunk.key for chunk in index.chunks_to_embed(model, after=0, limit=1000)}
     index.put_vectors(model, [(keys[text], row) for text, row in named])
 
 
@@ -40,30 +40,30 @@ def test_nothing_is_near_in_an_index_without_vectors(index: Index) -> None:
 
 def test_pending_names_the_texts_in_the_order_of_their_places(index: Index) -> None:
     index.put([document("b", "two\n", " one "), document("a", "one"), document("c", "three")])
-    pending = index.pending_chunks(M, after=0, limit=10)
+    pending = index.chunks_to_embed(M, after=0, limit=10)
     assert [chunk.text for chunk in pending] == ["two", "one", "one", "three"]
     assert [chunk.place for chunk in pending] == sorted({chunk.place for chunk in pending})
     assert pending[1].key == pending[2].key
-    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=2)] == ["two", "one"]
+    assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=2)] == ["two", "one"]
     embed(index, ("one", EAST))
-    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=10)] == ["two", "three"]
+    assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=10)] == ["two", "three"]
     assert index.vector_counts().progress(M) == (2, 4)
-    assert len(index.pending_chunks("other", after=0, limit=10)) == 4
+    assert len(index.chunks_to_embed("other", after=0, limit=10)) == 4
 
 
 def test_pending_goes_on_behind_a_place(index: Index) -> None:
     index.put([document("a", "one\n", "two\n"), document("b", "three")])
-    first, second, third = index.pending_chunks(M, after=0, limit=10)
-    assert index.pending_chunks(M, after=first.place, limit=10) == [second, third]
-    assert index.pending_chunks(M, after=first.place, limit=1) == [second]
-    assert index.pending_chunks(M, after=third.place, limit=10) == []
+    first, second, third = index.chunks_to_embed(M, after=0, limit=10)
+    assert index.chunks_to_embed(M, after=first.place, limit=10) == [second, third]
+    assert index.chunks_to_embed(M, after=first.place, limit=1) == [second]
+    assert index.chunks_to_embed(M, after=third.place, limit=10) == []
 
 
 def test_pending_is_the_text_that_the_chunk_says(index: Index) -> None:
     put = document("a", "first 🚀 piece\n", "zweites Stück\n\n", "  ")
     index.put([put])
     expected = [chunk.embedded_text(put.body.text) for chunk in put.chunks]
-    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=10)] == expected
+    assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=10)] == expected
 
 
 def test_the_nearest_comes_first_with_its_cosine(index: Index) -> None:
@@ -145,11 +145,11 @@ def test_an_unchanged_text_keeps_its_vector(index: Index) -> None:
     embed(index, ("same", EAST), ("old", NORTH))
     embed(index, ("same", UP), model="second")
     index.put([document("a", "new\n", "same\n")])
-    assert [chunk.text for chunk in index.pending_chunks(M, after=0, limit=10)] == ["new"]
+    assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=10)] == ["new"]
     assert nearest(index, EAST) == [("a", 1)]
     assert nearest(index, UP, model="second") == [("a", 1)]
     index.put([document("moved", "same")])
-    assert index.pending_chunks(M, after=0, limit=10)[0].text == "new"
+    assert index.chunks_to_embed(M, after=0, limit=10)[0].text == "new"
     assert nearest(index, EAST) == [("a", 1), ("moved", 0)]
 
 
@@ -187,7 +187,7 @@ def test_a_vector_for_a_text_that_is_gone_is_ignored(index: Index) -> None:
 
 def test_the_same_vector_twice_is_stored_once(index: Index) -> None:
     index.put([document("a", "ta")])
-    key = index.pending_chunks(M, after=0, limit=1)[0].key
+    key = index.chunks_to_embed(M, after=0, limit=1)[0].key
     index.put_vectors(M, [(key, EAST), (key, EAST)])
     index.put_vectors(M, [(key, EAST)])
     assert index.vector_counts().progress(M) == (1, 1)
@@ -206,7 +206,7 @@ def test_both_scans_agree(tmp_path_factory: pytest.TempPathFactory, seed: int, s
                 pieces = [f"{name}{step}{number}\n" for number in range(random.integers(1, 4))]
                 ram.put([document(str(name), *pieces)])
             ram.retire([f"/vault/{random.choice(list('abcdef'))}.md"])
-            rows = [(chunk.key, vector(*random.normal(size=4))) for chunk in ram.pending_chunks(M, after=0, limit=100)]
+            rows = [(chunk.key, vector(*random.normal(size=4))) for chunk in ram.chunks_to_embed(M, after=0, limit=100)]
             ram.put_vectors(M, rows)
             query = vector(*random.normal(size=4))
             for filters in (EVERYTHING, Filters(only=("a", "b", "c"))):

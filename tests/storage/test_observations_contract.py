@@ -83,7 +83,7 @@ def test_what_was_handed_with_an_event_is_counted_once(sessions: Sessions) -> No
     handed = Injected(session="s", occasion="memory_get", tokens=9, hits=0, at=1.0)
     for _ in range(2):
         observe(sessions, seen(injected=handed))
-    assert sessions.injected("s") == [handed]
+    assert sessions.injections("s") == [handed]
 
 
 def test_the_first_question_is_the_task(sessions: Sessions) -> None:

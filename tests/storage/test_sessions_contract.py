@@ -241,7 +241,7 @@ def test_a_session_that_was_never_opened_is_refused(sessions: Sessions, name: st
 
 def test_of_an_unknown_session_nothing_is_known(sessions: Sessions) -> None:
     assert sessions.items("s") == []
-    assert sessions.shown_hashes("s") == {}
+    assert sessions.hashes_shown("s") == {}
 
 
 def test_an_unknown_item_cannot_be_mentioned(sessions: Sessions) -> None:
@@ -259,8 +259,8 @@ def test_what_was_shown_is_remembered_with_its_last_hash(sessions: Sessions) -> 
     sessions.mark_shown("a", {"x": "1", "y": "1"}, now=1.0)
     sessions.mark_shown("a", {"y": "2", "z": "1"}, now=2.0)
     sessions.mark_shown("a", {}, now=3.0)
-    assert sessions.shown_hashes("a") == {"x": "1", "y": "2", "z": "1"}
-    assert sessions.shown_hashes("b") == {}
+    assert sessions.hashes_shown("a") == {"x": "1", "y": "2", "z": "1"}
+    assert sessions.hashes_shown("b") == {}
 
 
 def test_what_was_injected_is_summed_by_session_and_occasion(sessions: Sessions) -> None:
@@ -273,13 +273,13 @@ def test_what_was_injected_is_summed_by_session_and_occasion(sessions: Sessions)
         Injected(session="a", occasion="prompt", tokens=100, hits=3, at=3.0, times=2),
         Injected(session="a", occasion="start", tokens=90, hits=0, at=1.0),
     ]
-    assert sessions.injected("a") == first
-    assert sessions.injected() == [*first, Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0)]
-    assert sessions.injected("c") == []
+    assert sessions.injections("a") == first
+    assert sessions.injections() == [*first, Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0)]
+    assert sessions.injections("c") == []
     with pytest.raises(NotFound):
         sessions.record_injected(Injected(session="c", occasion="start", tokens=1, hits=0, at=1.0))
     sessions.tick("b", now=1.0, modulus=MODULUS, injected=Injected(session="b", occasion="x", tokens=5, hits=1, at=1.0))
-    assert [row.tokens for row in sessions.injected("b")] == [7, 5]
+    assert [row.tokens for row in sessions.injections("b")] == [7, 5]
 
 
 def learning(task: str, phase: str = "pre", session: str = "", at: float = 1.0, **fields: object) -> Learning:
@@ -319,7 +319,7 @@ def test_everything_is_there_after_reopening(durable_engine: str, tmp_path: Path
         sessions = storage.sessions
         assert found(sessions).counter == 1
         assert sessions.items("s") == [kept]
-        assert sessions.shown_hashes("s") == {"x": "1"}
+        assert sessions.hashes_shown("s") == {"x": "1"}
 
 
 def test_sessions_live_in_the_journal_of_an_open_memory(engine: Engine) -> None:

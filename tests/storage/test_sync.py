@@ -18,7 +18,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Filters, Skip, SourceFile
 from scrimshaw.storage.ports import Index, Maintenance, Query
 from scrimshaw.storage.scan import Limits, Source, scan
-from scrimshaw.storage.sync import Change, Synchronizer, SyncReport
+from scrimshaw.storage.sync import Change, SyncReport, sync_index
 
 
 class Project:
@@ -51,7 +51,7 @@ class Project:
 
     def sync(self, *, force: bool = False, limits: Limits | None = None) -> SyncReport:
         self.parsed.clear()
-        return Synchronizer(self.index, self.parse, limits or Limits()).sync(self.sources, force=force)
+        return sync_index(self.index, self.sources, self.parse, limits or Limits(), force=force)
 
     def check(self) -> list[str]:
         return self.maintenance.check("index")
@@ -84,7 +84,6 @@ def test_new_files_are_added_once(project: Project) -> None:
         path=os.path.realpath(project.root / "a.md"),
         prior_hash="",
         new_hash=digest("one"),
-        writable=True,
     )
     assert project.ids() == ["a", "in/b"]
     assert counts(project.sync()) == (2, 2, 0, 0, 0)
@@ -234,9 +233,11 @@ def test_progress_counts_to_the_end(project: Project) -> None:
     for number in range(3):
         project.write(str(number), "text")
     seen: list[tuple[int, int]] = []
-    Synchronizer(project.index, project.parse, Limits()).sync(
-        project.sources, progress=lambda done, total: seen.append((done, total))
-    )
+
+    def progress(done: int, total: int) -> None:
+        seen.append((done, total))
+
+    sync_index(project.index, project.sources, project.parse, Limits(), progress=progress)
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -329,12 +330,12 @@ def test_vectors_outlive_the_loss_of_their_memory(project: Project, tmp_path: Pa
     project.write("a", "one")
     project.sync()
     project.index.put_vectors(
-        "words", [(chunk.key, np.ones(4)) for chunk in project.index.pending_chunks("words", after=0, limit=9)]
+        "words", [(chunk.key, np.ones(4)) for chunk in project.index.chunks_to_embed("words", after=0, limit=9)]
     )
     tamper(tmp_path / "index.db", "DELETE FROM memories")
     project.sync()
     assert project.index.vector_counts().progress("words") == (1, 1)
-    assert project.index.pending_chunks("words", after=0, limit=9) == []
+    assert project.index.chunks_to_embed("words", after=0, limit=9) == []
 
 
 def test_the_index_keeps_what_a_scan_passes_over_with_the_reasons(project: Project, tmp_path: Path) -> None:

@@ -133,7 +133,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
 def contexts(engine: Engine) -> list[SessionTokens]:
     """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
     handed: dict[str, list[Injected]] = {}
-    for row in engine.sessions.injected():
+    for row in engine.sessions.injections():
         handed.setdefault(row.session, []).append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)

@@ -110,7 +110,7 @@ def run_draft_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
 def queue_drafts(engine: Engine) -> int:
     """Ask for drafts of all sessions that ended, or fell silent, without one; how many."""
     silent_since = engine.clock() - engine.settings.drafts.idle_minutes * 60.0
-    waiting = engine.sessions.undrafted(silent_since=silent_since) if engine.settings.features.drafts else []
+    waiting = engine.sessions.sessions_to_draft(silent_since=silent_since) if engine.settings.features.drafts else []
     for session in waiting:
         engine.journal.enqueue(DRAFT_JOB, session, {})
     return len(waiting)

@@ -16,7 +16,7 @@ from scrimshaw.models import Degradation, Job, Skip, SourceFile
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.files import Vault
-from scrimshaw.storage.sync import Progress, Synchronizer, SyncReport
+from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
 EMBED = "embed"
@@ -28,9 +28,7 @@ KeepGoing = Callable[[int, int], bool]
 
 def scan(engine: Engine, *, force: bool = False, progress: Progress | None = None) -> SyncReport:
     """Bring the index up to date with the files, record what changed outside, and ask for missing vectors."""
-    report = Synchronizer(engine.index, engine.parse, engine.limits()).sync(
-        engine.sources, force=force, progress=progress
-    )
+    report = sync_index(engine.index, engine.sources, engine.parse, engine.limits(), force=force, progress=progress)
     for old, new in report.renames():
         engine.journal.move_review(old, new)
     record_external_changes(engine)
@@ -68,9 +66,9 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
         return 0
     model, embedded, place = engine.embedder.model, 0, 0
     while True:
-        pending = engine.index.pending_chunks(model, after=place, limit=EMBED_BATCH)
+        pending = engine.index.chunks_to_embed(model, after=place, limit=EMBED_BATCH)
         if not pending and place:  # once more from the start, for what came in between
-            pending = engine.index.pending_chunks(model, after=0, limit=EMBED_BATCH)
+            pending = engine.index.chunks_to_embed(model, after=0, limit=EMBED_BATCH)
         if not pending:
             break
         place = pending[-1].place

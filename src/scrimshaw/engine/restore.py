@@ -32,7 +32,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, ArchivePart, open_archive
-from scrimshaw.storage.databases import JOURNAL, count_lost_rows, find_broken_entry, is_damaged, noted_ledger_end
+from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, noted_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import is_text, lock
 from scrimshaw.storage.paths import SUFFIX
@@ -430,7 +430,7 @@ def demand_chained(path: Path, schema: int) -> None:
 
 def _count_losses(engine: Engine, aside: Path, seen: int, checkpoint: Path | None) -> Recovery:
     """What was lost; `seen` is the newest entry of the ledger that the index knew of, `checkpoint` what came back."""
-    lost, unread = count_lost_rows(aside, engine.storage)
+    lost, unread = engine.storage.count_lost_rows(aside)
     recovery = Recovery(aside=str(aside) if aside.exists() else "", unread=tuple(unread))
     if checkpoint is not None:
         with open_archive(checkpoint, engine.maintenance.schema) as archive:

@@ -96,7 +96,7 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
 
 def ids_shown(engine: Engine, session: Session) -> tuple[str, ...]:
     """The ids of memories that the session was shown and that have not changed since."""
-    shown = engine.sessions.shown_hashes(session.id)
+    shown = engine.sessions.hashes_shown(session.id)
     current = engine.index.get(list(shown)) if shown else {}
     return tuple(name for name, memory in current.items() if shown[name] == memory.content_hash)
 

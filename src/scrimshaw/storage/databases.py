@@ -10,27 +10,12 @@ from types import TracebackType
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
 from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.journal_file import (
-    INDEX,
-    JOURNAL,
-    check_pages,
-    is_damaged,
-    note_ledger_end,
-    noted_ledger_end,
-    open_journal,
-)
-
-__all__ = [
-    "INDEX",
-    "JOURNAL",
-    "Storage",
-    "count_lost_rows",
-    "find_broken_entry",
-    "is_damaged",
-    "note_ledger_end",
-    "noted_ledger_end",
-    "open_storage",
-]
+from scrimshaw.storage.sqlite.journal_file import INDEX as INDEX
+from scrimshaw.storage.sqlite.journal_file import JOURNAL as JOURNAL
+from scrimshaw.storage.sqlite.journal_file import check_pages, open_journal
+from scrimshaw.storage.sqlite.journal_file import is_damaged as is_damaged
+from scrimshaw.storage.sqlite.journal_file import note_ledger_end as note_ledger_end
+from scrimshaw.storage.sqlite.journal_file import noted_ledger_end as noted_ledger_end
 
 
 class Storage:
@@ -39,11 +24,13 @@ class Storage:
     def __init__(
         self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
     ) -> None:
-        self.folder = folder
+        self._folder = folder
         self._busy_timeout_ms = busy_timeout_ms
         self._ram_scan_max = ram_scan_max
         self._replace_lost_journal = replace_lost_journal
         self._opened: list[Database] = []
+
+    # Each port loads its own modules, for a hook has 60 ms in all.
 
     @cached_property
     def index(self) -> Index:
@@ -55,7 +42,7 @@ class Storage:
     @cached_property
     def sessions(self) -> Sessions:
         """Sessions, in the journal's file. Raises DamagedDatabase for a journal that is lost."""
-        from scrimshaw.storage.sqlite.sessions import SqliteSessions  # noqa: PLC0415 - only what is used is loaded
+        from scrimshaw.storage.sqlite.sessions import SqliteSessions  # noqa: PLC0415 - see above
 
         return SqliteSessions(self.journal_database)
 
@@ -69,9 +56,26 @@ class Storage:
     @cached_property
     def maintenance(self) -> Maintenance:
         """What looks after the files of all of them."""
-        from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance  # noqa: PLC0415 - hooks have no use for it
+        from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance  # noqa: PLC0415 - see above
 
         return SqliteMaintenance(self.index_database, self.journal_database)
+
+    @cached_property
+    def index_database(self) -> Database:
+        """The file of the index."""
+        return self._keep(Database(self._folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms))
+
+    @cached_property
+    def journal_database(self) -> Database:
+        """The file of journal and sessions."""
+        path, is_replaced = self._folder / JOURNAL, self._replace_lost_journal
+        return self._keep(open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced))
+
+    def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
+        """(rows by table that only a damaged journal holds, tables that could not be read to their end)."""
+        from scrimshaw.storage.sqlite.rows import count_lost_rows  # noqa: PLC0415 - only after a loss
+
+        return count_lost_rows(damaged, self.journal_database)
 
     def close(self) -> None:
         """Release files and connections."""
@@ -86,35 +90,21 @@ class Storage:
     ) -> None:
         self.close()
 
-    @cached_property
-    def journal_database(self) -> Database:
-        """The file of journal and sessions."""
-        path = self.folder / JOURNAL
-        opened = open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=self._replace_lost_journal)
-        self._opened.append(opened)
-        return opened
-
-    @cached_property
-    def index_database(self) -> Database:
-        """The file of the index."""
-        opened = Database(self.folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
-        self._opened.append(opened)
-        return opened
+    def _keep(self, database: Database) -> Database:
+        self._opened.append(database)
+        return database
 
 
 def open_storage(
     folder: Path, *, busy_timeout_ms: int, ram_scan_max: int, replace_lost_journal: bool = False
 ) -> Storage:
-    """Open all databases of a folder. Up to `ram_scan_max` vectors are kept in memory for searching.
+    """Open all databases of a folder. Up to `ram_scan_max` vectors are held in memory for searching.
 
     With `replace_lost_journal` a journal is begun in the place of one that was lost. Raises DamagedDatabase for a
     journal that is lost or not sound, NewerDatabase, StorageFailure.
     """
     storage = Storage(
-        folder,
-        busy_timeout_ms=busy_timeout_ms,
-        ram_scan_max=ram_scan_max,
-        replace_lost_journal=replace_lost_journal,
+        folder, busy_timeout_ms=busy_timeout_ms, ram_scan_max=ram_scan_max, replace_lost_journal=replace_lost_journal
     )
     try:
         _, journal = storage.index_database, storage.journal_database
@@ -125,20 +115,10 @@ def open_storage(
     return storage
 
 
-def count_lost_rows(damaged: Path, storage: Storage) -> tuple[dict[str, int], list[str]]:
-    """(rows by table that a damaged journal holds and this one lacks, tables that could not be read to their end)."""
-    from scrimshaw.storage.sqlite.rows import count_lost_rows  # noqa: PLC0415 - only after a loss
-
-    return count_lost_rows(damaged, storage.journal_database)
-
-
 def find_broken_entry(rows: Iterable[Row]) -> int:
     """The number of the first of these rows of a ledger that breaks its chain, 0 when none does."""
     from scrimshaw.storage.sqlite.journal import LEDGER, find_break  # noqa: PLC0415 - only for checkpoints
 
-    def values(row: Row) -> list[object]:
-        # A damaged row may have no number.
-        found = [row.get(name) for name in LEDGER.split(", ")]
-        return found if isinstance(found[0], int) else [0, *found[1:]]
-
-    return find_break(map(values, rows))[2]
+    values = ([row.get(name) for name in LEDGER.split(", ")] for row in rows)
+    # A damaged row may have no number.
+    return find_break([row[0] if isinstance(row[0], int) else 0, *row[1:]] for row in values)[2]

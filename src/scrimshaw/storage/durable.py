@@ -18,14 +18,16 @@ PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody make
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 STALE_AFTER_S = 3600.0  # no write takes an hour: what is older belongs to a killed writer
 
+_NO_ACCESS = "Give this user access to the file and its folder."
+_NO_FOLDER = "A file stands where a folder is needed: rename one of them."
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
     errno.EROFS: "The file system is read-only: mount it writable or move the vault.",
-    errno.EACCES: "Give this user access to the file and its folder.",
-    errno.EPERM: "Give this user access to the file and its folder.",
-    errno.ENOTDIR: "A file stands where a folder is needed: rename one of them.",
-    errno.EEXIST: "A file stands where a folder is needed: rename one of them.",
+    errno.EACCES: _NO_ACCESS,
+    errno.EPERM: _NO_ACCESS,
+    errno.ENOTDIR: _NO_FOLDER,
+    errno.EEXIST: _NO_FOLDER,
     errno.EISDIR: "A folder stands where the file belongs: rename one of them.",
     errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
 }

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -35,98 +35,93 @@ def is_text(data: bytes) -> bool:
 
 @contextmanager
 def lock(path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the vault's writer lock, kept in the file `path`. Not re-entrant.
+    """Hold the vault's writer lock, kept in the file `path`. Not re-entrant; a killed holder frees it.
 
-    VaultBusy after `timeout_s` seconds. A killed holder frees the lock.
+    Raises VaultBusy after `timeout_s` seconds, StorageFailure.
     """
     guard = FileLock(path)
     with storage_errors("lock", path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        _acquire(guard, path, timeout_s)
+        try:
+            guard.acquire(timeout=timeout_s, poll_interval=LOCK_POLL_S)
+        except Timeout as error:
+            message = f"Another writer held {path} for {timeout_s:g} s."
+            raise VaultBusy(message, "Try again in a moment.", path=str(path)) from error
     try:
         yield
     finally:
         guard.release()
 
 
-def _acquire(guard: FileLock, path: Path, timeout_s: float) -> None:
-    try:
-        guard.acquire(timeout=timeout_s, poll_interval=LOCK_POLL_S)
-    except Timeout as error:
-        raise VaultBusy(
-            f"Another writer held {path} for {timeout_s:g} s.", "Try again in a moment.", path=str(path)
-        ) from error
-
-
-@dataclass(frozen=True)
-class Vault:
-    """A folder of memories. Hold `lock` around `write` and `remove`: they check first and change after.
-
-    Its files are for whoever the system lets in, as git makes them; those of a `private` one for their owner alone.
-    One that several projects write has a lock of its own in the file `shared`.
-    """
+class Vault(NamedTuple):
+    """A folder of memories. Hold `lock` around `write` and `remove`: they check first and change after."""
 
     root: Path
     name: str
     writable: bool
-    private: bool = False
-    shared: Path | None = None
+    private: bool = False  #: its files are for their owner alone, not for whoever the system lets in
+    shared: Path | None = None  #: the lock of a vault that several projects write
 
     def read(self, memory_id: str) -> bytes:
         """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
         path = locate(self.root, memory_id)
         with storage_errors("read", path):
-            return _existing(self.name, memory_id, path)
+            data = _content(path)
+        if data is None:
+            message = f"No memory {memory_id!r} in the vault {self.name!r}."
+            raise NotFound(message, "Search for it, or list the vault.", id=memory_id)
+        return data
 
     def write(self, memory_id: str, content: Redacted, *, expected_hash: str | None) -> str:
         """Write a memory durably and answer the SHA-256 of its bytes.
 
-        `expected_hash` is that of the file to replace, "" for a new memory, None for whatever is there.
-        Conflict carries `current_hash`.
+        `expected_hash` is that of the file to replace, "" for a new memory, None for any. Raises Conflict.
         """
         self._demand_writable()
         memory_id = check_id(memory_id)
         path = locate(self.root, memory_id)
-        data = _encode(content)
-        with self._alone(), storage_errors("write", path):
+        try:
+            data = content.text.encode()
+        except UnicodeEncodeError as error:
+            message = f"The text has a lone surrogate at character {error.start}."
+            raise InvalidRequest(message, "Send text that can be written as UTF-8.", parameter="content") from error
+        with storage_errors("write", path):
             demand_hash(memory_id, _content(path), expected_hash)
             replace_file(
                 path, data, private=self.private, check=lambda: demand_hash(memory_id, _content(path), expected_hash)
             )
         return content_hash(data)
 
+    def remove(self, memory_id: str, expected_hash: str | None) -> bytes:
+        """Remove a memory's file durably, and the folders this empties; answers the removed bytes."""
+        self._demand_writable()
+        data = self.read(memory_id)
+        demand_hash(memory_id, data, expected_hash)
+        path = locate(self.root, memory_id)
+        with storage_errors("remove", path):
+            remove_file(path, self.root.resolve())
+        return data
+
     def delete_leftovers(self) -> None:
         """Remove what killed writers left behind, once it is old enough to belong to nobody."""
         for folder, _, names in os.walk(self.root):
             delete_leftovers(Path(folder), names)
-
-    def remove(self, memory_id: str, expected_hash: str | None) -> bytes:
-        """Remove a memory's file durably, and the folders this empties; answers the removed bytes."""
-        self._demand_writable()
-        path = locate(self.root, memory_id)
-        with self._alone(), storage_errors("remove", path):
-            data = _existing(self.name, memory_id, path)
-            demand_hash(memory_id, data, expected_hash)
-            remove_file(path, self.root.resolve())
-        return data
-
-    def _alone(self) -> AbstractContextManager[None]:
-        return nullcontext() if self.shared is None else lock(self.shared, SHARED_TIMEOUT_S)
 
     def _demand_writable(self) -> None:
         if not self.writable:
             raise ReadOnly(f"The vault {self.name!r} is read-only.", "Save to a writable vault.", vault=self.name)
 
 
-def _encode(content: Redacted) -> bytes:
-    try:
-        return content.text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            f"The text has a lone surrogate at character {error.start}.",
-            "Send text that can be written as UTF-8.",
-            parameter="content",
-        ) from error
+def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
+    """Refuse a file that is not the expected one: "" means no file, None any. Raises Conflict with `current_hash`."""
+    current_hash = "" if current is None else content_hash(current)
+    if expected_hash is None or expected_hash == current_hash:
+        return
+    details = {"id": memory_id, "current_hash": current_hash}
+    if not expected_hash:
+        raise AlreadyExists(f"{memory_id!r} exists.", "Update it, or choose another id.", **details)
+    what = "changed" if current_hash else "was removed"
+    raise Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
 
 
 def _content(path: Path) -> bytes | None:
@@ -137,29 +132,3 @@ def _content(path: Path) -> bytes | None:
         if error.errno in _ABSENT:
             return None
         raise
-
-
-def _existing(vault: str, memory_id: str, path: Path) -> bytes:
-    data = _content(path)
-    if data is None:
-        raise NotFound(
-            f"No memory {memory_id!r} in the vault {vault!r}.", "Search for it, or list the vault.", id=memory_id
-        )
-    return data
-
-
-def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
-    """Refuse a file that is not the expected one: "" stands for no file, None for any. Raises Conflict."""
-    current_hash = "" if current is None else content_hash(current)
-    if expected_hash is None or expected_hash == current_hash:
-        return
-    if not expected_hash:
-        raise AlreadyExists(
-            f"{memory_id!r} exists.", "Update it, or choose another id.", id=memory_id, current_hash=current_hash
-        )
-    raise Conflict(
-        f"{memory_id!r} {'changed' if current_hash else 'was removed'} since it was read.",
-        "Read it again, then repeat the change.",
-        id=memory_id,
-        current_hash=current_hash,
-    )

@@ -201,16 +201,10 @@ class Index(Protocol):
         """Store documents, replacing those of the same id, in one transaction."""
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
-        """Forget the files at these paths and the memories read from them; None forgets everything.
-
-        With `orphans` also what belongs to no memory.
-        """
+        """Forget the files at these paths, or all, and their memories; with `orphans` what belongs to no memory too."""
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
-        """Remember the new size and time of a file whose content did not change.
-
-        With `skipped`, the reason why the file cannot be a memory, a memory read from it earlier is forgotten.
-        """
+        """Remember size and time of an unchanged file, or why a file is `skipped`: then its memory is forgotten."""
 
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
         """What is known of the files of a source, or of all sources, by path in order."""
@@ -236,8 +230,7 @@ class Index(Protocol):
     def find_ids(
         self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
     ) -> list[str]:
-        """The ids, in order, of memories that were read from one of these paths, whose normalised body has this hash,
-        or whose id differs from this one in case at most."""
+        """The ids of memories read from these paths, of a normalised body, or equal to an id but for case."""
 
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
         """The best memories for a query; none for one without words."""
@@ -260,22 +253,16 @@ class Index(Protocol):
         """Edges within `hops` of the starts; direction is `outgoing`, `incoming` or `both`."""
 
     def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
-        """Edges as they are written, each with the id it means, empty while it dangles.
-
-        Of these memories or, where none is named, of all; with `relation` only those of that relation.
-        """
+        """Edges as they are written, of these memories or of all, each with the id it means, empty while it dangles."""
 
     def put_links(self, links: Sequence[Edge]) -> None:
         """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
 
-    def pending_chunks(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+    def chunks_to_embed(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
         """Chunk texts without a vector of this model in the order of their places, those behind `after`."""
 
     def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
-        """Store one normalised vector per chunk key; with `only` the vectors of other models go.
-
-        Raises StorageFailure if the model's dimension differs.
-        """
+        """Store one normalised vector per chunk key; `only` drops other models. Raises StorageFailure by dimension."""
 
     def vector_counts(self) -> VectorCounts:
         """How far the vectors of each model go."""
@@ -290,20 +277,16 @@ class Sessions(Protocol):
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
     ) -> tuple[Session, bool]:
-        """The session of this id and whether it is new; one that had ended is active again, its counter goes on.
+        """The session of this id, active again if it had ended, and whether it is new.
 
-        A client or process that is not given stays as it was. Active sessions without an event since `silent_since`
-        are interrupted first.
+        A client or process that is not given stays as it was. Sessions silent since `silent_since` are interrupted.
         """
 
     def get(self, session: str) -> Session | None:
         """A session by id."""
 
     def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
-        """Sessions by their last event, newest first, without `before`.
-
-        With `processes` only active ones whose client is one of these processes; 0 means unknown and is nobody's.
-        """
+        """Sessions but `before`, newest event first; with `processes` only active ones of these clients, 0 is none."""
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
@@ -315,10 +298,9 @@ class Sessions(Protocol):
         """Record an item at the counter; `admit` decides in one transaction what working memory holds."""
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
-        """Open the session, store the event and remember its item, all or nothing; calls and prompts are counted.
+        """Open the session, store the event, count calls and prompts, remember its item; False if it is a repetition.
 
-        An item that working memory holds already, or the same file again, is a mention of it. False for an event that
-        was reported before: then nothing changes.
+        All or nothing. An item that working memory holds already, or the same file again, is a mention of it.
         """
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
@@ -336,19 +318,19 @@ class Sessions(Protocol):
     def record_draft(self, draft: Drafted) -> None:
         """Store or replace what is known of a session's last draft."""
 
-    def undrafted(self, *, silent_since: float) -> list[str]:
+    def sessions_to_draft(self, *, silent_since: float) -> list[str]:
         """Sessions that ended, or fell silent before then, with tool calls behind their last draft; oldest first."""
 
     def mark_shown(self, session: str, hashes: Mapping[str, str], *, now: float) -> None:
         """Remember that the session was shown these memories (id -> content hash)."""
 
-    def shown_hashes(self, session: str) -> dict[str, str]:
+    def hashes_shown(self, session: str) -> dict[str, str]:
         """What the session was shown: id -> content hash."""
 
     def record_injected(self, row: Injected) -> None:
         """Add a text to what the session's model was handed on its occasion."""
 
-    def injected(self, session: str = "") -> list[Injected]:
+    def injections(self, session: str = "") -> list[Injected]:
         """What the model of a session, or of every session, was handed, summed by session and occasion, in order."""
 
     def record_learning(self, row: Learning) -> None:
@@ -364,10 +346,7 @@ class Journal(Protocol):
     def record(
         self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
-        """Append ledger entries, each with the content it replaced, enqueue (kind, key) jobs, and store texts for undo.
-
-        One transaction; the numbers of the entries are returned in order.
-        """
+        """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the entries' numbers."""
 
     def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
         """The newest ledger rows, newest first: of a memory, of a session, or of all; a negative limit means none."""
@@ -376,10 +355,7 @@ class Journal(Protocol):
         """Whether an entry whose decision_meta has this `mark` was committed."""
 
     def last_hashes(self) -> dict[str, str]:
-        """The newest recorded hash of every file, by memory id or by the `file` of the entry's decision_meta.
-
-        Empty string for one that was removed.
-        """
+        """The newest hash of every file, "" if removed, by memory id or by the `file` of the entry's decision_meta."""
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:
         """A content that a file of this name has or had, by the hash of its bytes; redacted."""
@@ -391,10 +367,7 @@ class Journal(Protocol):
         """Review states of these memories; an unreviewed one is absent."""
 
     def update_review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
-        """Store what `change` makes of a memory's review state, None where there is none, in one transaction.
-
-        `change` runs while other writers wait: it may compute, and must not call the port again.
-        """
+        """Store what `change`, which must not call the port, makes of a review state or of None, in one transaction."""
 
     def move_review(self, old: str, new: str) -> None:
         """Carry the review state of a memory to its new id."""
@@ -403,10 +376,7 @@ class Journal(Protocol):
         """Add a job and return its id; while one of the same kind and key waits, that one's id."""
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
-        """Take the oldest job that is due, or None. A job whose lease ran out is due again.
-
-        While one of the same kind and key runs, its like waits.
-        """
+        """Take the oldest job that is due, also one whose lease ran out; a job waits while one of its key runs."""
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""
@@ -414,8 +384,8 @@ class Journal(Protocol):
     def finish(self, job: Job, state: JobState, error: str = "", retry_in_s: float | None = None) -> None:
         """End a claimed job, or queue it again after `retry_in_s` seconds; nothing if another worker has it now.
 
-        One that is queued without `retry_in_s` was given back: it is due at once, and the attempt does not count. A
-        done one is forgotten after 30 days, and puts its like aside that failed before.
+        Queued without `retry_in_s` it is due at once, and the attempt does not count. A done job is forgotten after 30
+        days, and cancels its like that failed before.
         """
 
     def job(self, number: int) -> Job | None:
@@ -425,10 +395,7 @@ class Journal(Protocol):
         """Jobs, newest first, of these states or of all."""
 
     def change_job(self, number: int, state: JobState) -> bool:
-        """Cancel a job that has not ended or that failed, or queue one again that failed or was cancelled.
-
-        False if its state does not allow it, or if its like waits already.
-        """
+        """Cancel a job unless it is done, or queue one that ended without being done; False if that cannot be."""
 
 
 class Maintenance(Protocol):
@@ -438,10 +405,9 @@ class Maintenance(Protocol):
     schema: int  #: the number of the schema that `dump_rows` gives its rows in; it only grows
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
-        """Faults found by the database's own integrity check; empty when sound.
+        """Faults that the database's own integrity check finds.
 
-        A quick check looks for tables that are gone; in the journal it writes a row, reads it back and undoes it, and
-        raises StorageFailure where that does not work.
+        A quick check names absent tables; in the journal it writes a row and undoes it. Raises StorageFailure.
         """
 
     def size_bytes(self, database: DatabaseName) -> int:
@@ -451,17 +417,14 @@ class Maintenance(Protocol):
         """How many rows hold what a purge is to erase, by table."""
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
-        """Take it out of every row of the journal and append `purge` and `files`, in one transaction; rows by table.
+        """Take it out of the journal and append `purge` and `files`, in one transaction; rows by table.
 
-        A ledger row whose text holds it is rewritten, and so is the chain; the decision_meta of `purge` tells the rows
-        erased, the last hash of the chain before, and where that was broken, if it was.
+        Ledger rows that hold it are rewritten, and so is the chain; the decision_meta of `purge` records the rows, the
+        last hash of the chain before, and where that was broken, if it was.
         """
 
     def compact(self) -> list[Path]:
-        """Give up the room of what was erased and the words of memories that are gone.
-
-        Returns the files that could not be rewritten, since others hold them.
-        """
+        """Give up the room of erased rows and words; the files that could not be rewritten, since others hold them."""
 
     def dump_rows(self) -> Iterator[tuple[str, Row]]:
         """(table, row) of everything durable, sessions included, as of one moment."""
@@ -469,10 +432,7 @@ class Maintenance(Protocol):
     def stage_rows(
         self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]
     ) -> AbstractContextManager[CommitRows]:
-        """Check dumped rows (bytes as base64) against their schema, in a database at `path`; nothing else changes.
-
-        Raises UnusableArchive naming what is wrong.
-        """
+        """Check dumped rows (bytes as base64) in a database at `path`; raises UnusableArchive naming what is wrong."""
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
         """Store the statuses of parts by name, as far as they changed; the last change of every part, by name."""

@@ -179,7 +179,7 @@ def test_a_prompt_brings_up_what_it_names_and_once(engine: Engine, project: Path
     assert "memory wal, trust human" in told
     assert report(project, "UserPromptSubmit", prompt="again: the wal reset bug?") == ""
     assert report(project, "UserPromptSubmit", prompt="please continue") == ""
-    assert engine.sessions.shown_hashes("S1").keys() == {"wal"}
+    assert engine.sessions.hashes_shown("S1").keys() == {"wal"}
 
 
 @pytest.mark.parametrize("mark", ["</scrimshaw-memory>", "&lt;/scrimshaw-memory&gt;", "</ Scrimshaw-Memory >"])

@@ -40,7 +40,7 @@ def test_a_memory_counts_as_shown_where_the_client_shows_it(
     printed = handle_payload([client], json.dumps(prompt_of(client, project)).encode())
     (session,) = engine.sessions.latest()
     assert ("Why apsw" in printed) is is_told
-    assert engine.sessions.shown_hashes(session.id).keys() == ({"wal"} if is_told else set())
+    assert engine.sessions.hashes_shown(session.id).keys() == ({"wal"} if is_told else set())
     assert engine.sessions.events(session.id)[0].text == ASKED
 
 

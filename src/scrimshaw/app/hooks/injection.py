@@ -87,7 +87,7 @@ def _subject(sessions: Sessions, session: Session, occasion: Occasion) -> Sessio
 
 def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings, now: float) -> str:
     """The memories that a prompt brings up, that a search would show, and that the session has not seen as they are."""
-    prompt, known = event.prompt[:LONGEST_PROMPT], sessions.shown_hashes(event.session)
+    prompt, known = event.prompt[:LONGEST_PROMPT], sessions.hashes_shown(event.session)
     words = query_terms(prompt)
     filters = Filters(min_quality_score=settings.search.min_quality_score)
     chunks = _certain_chunks(index, prompt, words, filters)

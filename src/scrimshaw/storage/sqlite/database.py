@@ -60,7 +60,11 @@ class Database:
             try:
                 yield connection
             finally:
-                self._put_back(connection)
+                # A read-only connection sees no changes, so it serves once.
+                if connection.readonly("main"):
+                    connection.close()
+                else:
+                    self._idle.put(connection)
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -100,9 +104,9 @@ class Database:
     def check(self) -> list[str]:
         """Faults that SQLite's integrity check reports, and tables that are gone, of which it knows nothing."""
         found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
-        return found + [f"the table {name} is missing" for name in self.missing()]
+        return found + [f"the table {name} is missing" for name in self.absent_tables()]
 
-    def missing(self) -> list[str]:
+    def absent_tables(self) -> list[str]:
         """Tables of the schema that are gone."""
         there = {row[0] for row in self.rows(_TABLES)}
         return [name for name in _tables(self._schema) if name not in there]
@@ -116,13 +120,6 @@ class Database:
         """Close the connections that nobody is using."""
         while not self._idle.empty():
             self._idle.get_nowait().close()
-
-    def _put_back(self, connection: apsw.Connection) -> None:
-        """Keep a connection for the next caller; a read-only one sees no changes, so it serves once."""
-        if connection.readonly("main"):
-            connection.close()
-        else:
-            self._idle.put(connection)
 
     def _connect(self) -> apsw.Connection:
         try:
@@ -168,9 +165,8 @@ def database_errors(path: Path) -> Iterator[None]:
             raise  # what the journal's keys forbid is for its callers to say
         raise _damaged(path, error) from error
     except (apsw.BusyError, *_UNUSABLE) as error:
-        raise StorageFailure(
-            f"{path} could not be used: {error}.", "Check free space and permissions, then try again.", path=str(path)
-        ) from error
+        hint = "Check free space and permissions, then try again."
+        raise StorageFailure(f"{path} could not be used: {error}.", hint, path=str(path)) from error
 
 
 def _damaged(path: Path, error: Exception) -> DamagedDatabase:
@@ -196,34 +192,26 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
         "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
     )
     migrations = _migrations(schema)
-    _check_known(database, schema, migrations[-1][0])
-    for number, name, sql in migrations:
-        is_later = through is not None and number > through
-        if is_later or database.value("SELECT 1 FROM migrations WHERE number = ?", (number,)):
-            continue
-        with database.write() as write:
-            if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
-                write.execute(sql)
-                write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
-
-
-def _check_known(database: Database, schema: str, known: int) -> None:
-    """Raise NewerDatabase where a migration is recorded that this version does not know.
-
-    A number that is not that of its file is none that any version wrote: DamagedDatabase.
-    """
-    newest = database.rows("SELECT number, name FROM migrations ORDER BY number DESC LIMIT 1")
-    recorded, name = newest[0] if newest else (0, "")
-    if recorded > known and not str(name).startswith(f"{recorded:04d}_"):
-        raise _damaged(database.path, ValueError(f"its migration {recorded} has no such name"))
-    if recorded > known:
-        remedy = ", or run `scrimshaw rebuild` to make it anew from the files." if schema == "index" else "."
+    recorded = dict(database.rows("SELECT number, name FROM migrations"))
+    newest, known = max(recorded, default=0), migrations[-1][0]
+    if newest > known:
+        if not str(recorded[newest]).startswith(f"{newest:04d}_"):
+            raise _damaged(database.path, ValueError(f"its migration {newest} has no such name"))
+        remedy = ", or run `scrimshaw rebuild` to read the files again." if schema == "index" else "."
         raise NewerDatabase(
-            f"{database.path} was changed by a newer version of Scrimshaw: its schema is {recorded}, the newest this "
+            f"{database.path} was changed by a newer version of Scrimshaw: its schema is {newest}, the newest this "
             f"version knows is {known}. It was left as it is.",
             f"Update Scrimshaw{remedy}",
             path=str(database.path),
         )
+    for number, name, sql in migrations:
+        if number in recorded or (through is not None and number > through):
+            continue
+        with database.write() as write:
+            # Another process may have been first.
+            if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
+                write.execute(sql)
+                write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
 
 
 @cache

@@ -305,7 +305,7 @@ class SqliteIndex:
 
     # Vectors
 
-    def pending_chunks(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+    def chunks_to_embed(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
         rows = self._database.rows(
             "SELECT c.row, c.key, c.context, substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
             " JOIN memories m ON m.row = c.memory"

@@ -46,7 +46,7 @@ class SqliteMaintenance:
         if quick and database == "journal":
             self._probe_journal()
             return []
-        faults = checked.missing() if quick else checked.check()
+        faults = checked.absent_tables() if quick else checked.check()
         return faults if quick or database == "journal" else faults or self._index_faults()
 
     def size_bytes(self, database: DatabaseName) -> int:

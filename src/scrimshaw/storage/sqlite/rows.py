@@ -104,9 +104,7 @@ def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], lis
         for table, columns in columns_by_table(connection).items():
             sql = f'SELECT {quoted(columns)} FROM "{table}"'
             hashes: set[int] = set()
-            # Where a row cannot be read, the others are read from the last one back too.
             if not _collect_hashes(damaged, sql, hashes):
-                _collect_hashes(damaged, f"{sql} ORDER BY rowid DESC", hashes)
                 unread.append(table)
             lost = hashes.difference(map(hash, connection.execute(sql)))
             if lost:

@@ -136,7 +136,7 @@ class SqliteSessions:
         with self._database.write() as write:
             _insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
 
-    def undrafted(self, *, silent_since: float) -> list[str]:
+    def sessions_to_draft(self, *, silent_since: float) -> list[str]:
         sql = (
             "SELECT id FROM sessions WHERE (state <> 'active' OR last_event < ?) AND EXISTS (SELECT 1 FROM events"
             " WHERE session = id AND kind = 'tool' AND number > coalesce((SELECT events FROM drafts"
@@ -155,7 +155,7 @@ class SqliteSessions:
                 [(session, memory_id, content_hash, now) for memory_id, content_hash in hashes.items()],
             )
 
-    def shown_hashes(self, session: str) -> dict[str, str]:
+    def hashes_shown(self, session: str) -> dict[str, str]:
         return dict(self._database.rows("SELECT memory_id, content_hash FROM shown WHERE session = ?", (session,)))
 
     def record_injected(self, row: Injected) -> None:
@@ -163,7 +163,7 @@ class SqliteSessions:
             _counter(write, row.session)
             _add_injected(write, row)
 
-    def injected(self, session: str = "") -> list[Injected]:
+    def injections(self, session: str = "") -> list[Injected]:
         sql = f"SELECT {', '.join(_INJECTED)} FROM injected WHERE ? IN ('', session) ORDER BY session, occasion"
         return [Injected(**dict(zip(_INJECTED, row, strict=True))) for row in self._database.rows(sql, (session,))]
 
