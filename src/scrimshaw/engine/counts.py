@@ -18,7 +18,7 @@ from scrimshaw.engine.index import skipped_files, vectors_ready
 from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
-from scrimshaw.search.degradation import Degradations, Part
+from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
 
@@ -108,9 +108,9 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
     dates = sorted(memory.updated for memory in memories if memory.updated)
     degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
-    with degradations.tolerate(Part.FILES):
+    with degradations.tolerate(IndexPart.FILES):
         skips = skipped_files(engine)
-    with degradations.tolerate(Part.VECTORS):
+    with degradations.tolerate(IndexPart.VECTORS):
         vectors = vectors_ready(engine)
     return Stats(
         total=len(memories),

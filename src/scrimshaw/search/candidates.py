@@ -15,7 +15,7 @@ from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.models import Channel, Degradation, Filters, Memory, Relation, Retention
 from scrimshaw.search import decay
-from scrimshaw.search.degradation import Degradations, Part
+from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import ChannelList, Fused
 from scrimshaw.search.tokens import find_phrases
@@ -86,13 +86,13 @@ class CandidateFinder:
         vector: list[Match] = []
         phrases: dict[str, list[str]] = {}
         if Channel.TEXT in channels and terms:
-            with degradations.tolerate(Part.TEXT):
+            with degradations.tolerate(IndexPart.TEXT):
                 text = self._index.match_text(Query((terms,)), filters, self._depth)
         if Channel.VECTOR in channels:
-            with degradations.tolerate(Part.VECTORS):
+            with degradations.tolerate(IndexPart.VECTORS):
                 vector = self._match_vector(query, filters, degradations)
         if Channel.TRIGGER in channels:
-            with degradations.tolerate(Part.TRIGGERS):
+            with degradations.tolerate(IndexPart.TRIGGERS):
                 phrases = self.match_phrases(query, titles=True)
         trigger = self._match_triggers(phrases, filters, len(query)) if phrases else []
         matches = {Channel.TEXT: text, Channel.VECTOR: vector, Channel.TRIGGER: trigger}
@@ -175,20 +175,16 @@ def presence(memory: Memory, review: Review | None, now: float, settings: Forget
     reviewed is as old as its last change.
     """
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
-    since = review.last_review if review and review.reviews else _time_changed(memory)
-    if since is None or math.isinf(half_life):
+    if math.isinf(half_life):
         return Presence()
     stability = decay.stability_of(half_life)
     if review and review.reviews:
-        stability = max(stability, review.stability)
+        since, stability = review.last_review, max(stability, review.stability)
+    else:
+        try:
+            changed = datetime.fromisoformat(memory.updated or memory.created)
+        except ValueError:
+            return Presence()
+        since = (changed if changed.tzinfo else changed.replace(tzinfo=UTC)).timestamp()
     retrievability = decay.retrievability((now - since) / DAY_S, stability)
     return Presence(retrievability=retrievability, state=decay.retention(retrievability, settings.state_thresholds))
-
-
-def _time_changed(memory: Memory) -> float | None:
-    """When the memory was last changed, in seconds since 1970, as its file says."""
-    try:
-        moment = datetime.fromisoformat(memory.updated or memory.created)
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
-from types import MappingProxyType
 
 from scrimshaw.errors import DamagedDatabase
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Degradation
 
 
-class Part(StrEnum):
+class IndexPart(StrEnum):
     """A part of the index, or of the journal, that an answer can do without."""
 
     TEXT = "full_text"
@@ -23,28 +23,7 @@ class Part(StrEnum):
     FILES = "files"
 
 
-WITHOUT_VECTORS = ("keyword search", "memories that say the same in other words are missed")
-# Part -> what is done instead, and what that means for the answer.
-_WITHOUT: Mapping[Part, tuple[str, str]] = MappingProxyType(
-    {
-        Part.TEXT: (
-            "search by meaning and by trigger phrases",
-            "memories that merely share words with the query are missed",
-        ),
-        Part.VECTORS: WITHOUT_VECTORS,
-        Part.TRIGGERS: (
-            "search by words and by meaning",
-            "memories whose trigger phrases stand in the query may rank lower or be missed",
-        ),
-        Part.GRAPH: (
-            "hits without their neighbours; whatever may be derived from elsewhere is trusted least",
-            "related memories are missed, and constitutional memories are hits like others",
-        ),
-        Part.EXCERPTS: ("hits without an excerpt", "none on which memories are found; read them with memory_get"),
-        Part.FILES: ("counts without the files passed over", "which files are no memory is not known"),
-        Part.REVIEWS: ("no memory counts as reviewed", "what proved useful or faded is ranked like the rest"),
-    }
-)
+WITHOUT = load_table(__file__, "degradation", dict[str, dict[str, str]])
 
 
 class Degradations:
@@ -54,7 +33,7 @@ class Degradations:
         self._found: dict[str, Degradation] = {}
 
     @contextmanager
-    def tolerate(self, part: Part) -> Iterator[None]:
+    def tolerate(self, part: IndexPart) -> Iterator[None]:
         """Leave the block and note it where `part` is damaged.
 
         An index that cannot be used at all (busy, no permission, no disk) still raises, since every part would fail.
@@ -62,12 +41,11 @@ class Degradations:
         try:
             yield
         except DamagedDatabase as error:
-            fallback, impact = _WITHOUT[part]
             self.note(
                 Degradation(
                     failure_mode=f"{part}_damaged: {error.message}",
-                    fallback_mode=fallback,
-                    confidence_impact=impact,
+                    fallback_mode=WITHOUT[part]["fallback"],
+                    confidence_impact=WITHOUT[part]["impact"],
                     retry_recommendation=error.hint,
                 )
             )

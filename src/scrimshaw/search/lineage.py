@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from msgspec.structs import replace
 
 from scrimshaw.models import Memory, Relation, Trust
-from scrimshaw.search.degradation import Degradations, Part
+from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.ports import Index
 
 # Steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep.
@@ -30,7 +30,7 @@ def trust_rank(trust: Trust) -> int:
 def resolve_trust(index: Index, memories: Mapping[str, Memory], degradations: Degradations) -> dict[str, Memory]:
     """The memories, each with the trust of its lineage; with the least trust where the lineage cannot be read."""
     trusted: dict[str, Memory] = {}
-    with degradations.tolerate(Part.GRAPH):
+    with degradations.tolerate(IndexPart.GRAPH):
         trusted = with_inherited_trust(index, memories)
     return trusted or {name: _with_trust(memory, _LEAST) for name, memory in memories.items()}
 

@@ -6,14 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Retention, Stage, Tier, Trust
+from scrimshaw.models import Channel, Degradation, Filters, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, ChannelResults, Presence, presence
-from scrimshaw.search.degradation import Degradations, Part
+from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import ChannelList, Fused, FusionProfile, fuse
 from scrimshaw.search.results import (
@@ -82,13 +82,15 @@ class Searcher:
             Stage.CANDIDATE, 0, len(ids), channels={str(each.channel): len(each.ids) for each in found.lists}
         )
         known = self._look_up(state, ids)
-        state.trace.note(Stage.FILTER, len(ids), len(known), conditions=_describe_conditions(state.filters))
+        anything = asdict(Filters())
+        conditions = {name: value for name, value in asdict(state.filters).items() if value != anything[name]}
+        state.trace.note(Stage.FILTER, len(ids), len(known), conditions=conditions)
         candidates = self._fuse(state, found, known)
         ranked = self._rank(state, candidates)
         lowered = sum(bool(each.factors) for each in ranked)
         state.trace.note(Stage.RERANK, len(candidates), len(ranked), lowered=lowered)
         ranked = self._fall_back(state, ranked)
-        with state.degradations.tolerate(Part.GRAPH):
+        with state.degradations.tolerate(IndexPart.GRAPH):
             _apply_boosts(ranked, context)
         return self._answer(state, found, ranked)
 
@@ -119,47 +121,53 @@ class Searcher:
             trusts = lineage.inherited_trusts(self._index, tuple(memory.id for memory in memories))
             memories = [memory for memory in memories if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN]
             bodies = self._index.bodies([memory.id for memory in memories])
-            # another process may have deleted one meanwhile
-            hits = [_always_on_hit(memory, bodies[memory.id]) for memory in memories if memory.id in bodies]
+            hits = [
+                Hit(
+                    memory=memory,
+                    score=1.0,
+                    text=bodies[memory.id],
+                    tokens=memory.label_tokens + memory.tokens,
+                    explanation=Explanation(ranks={}, raw={}, fused=1.0),
+                    always_on=True,
+                )
+                for memory in memories
+                if memory.id in bodies  # another process may have deleted one meanwhile
+            ]
             self._always_on = (generation, fit_budget(hits, self._settings.constitutional_tokens).hits)
         return self._always_on[1]
 
     def _begin(self, request: SearchRequest, context: SessionContext) -> SearchState:
-        trace, degradations = TraceRecorder(), Degradations()
-        query = self.validate(request.query)
+        degradations, query = Degradations(), self.validate(request.query)
+        trace, filters = TraceRecorder(), request.filters
         always_on: tuple[Hit, ...] = ()
         if request.constitutional:
-            with degradations.tolerate(Part.GRAPH):
+            with degradations.tolerate(IndexPart.GRAPH):
                 always_on = self.always_on()
+        only = filters.only
+        if request.all_of:
+            only = ()
+            concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
+            with degradations.tolerate(IndexPart.TEXT):
+                found = self._index.match_text(concepts, filters, ALL_OF_LIMIT)
+                only = tuple(match.id for match in found)
+        quality = filters.min_quality_score
+        # without what is shown anyway and what the quality gate hides
+        filters = replace(
+            filters,
+            only=only,
+            exclude=(*filters.exclude, *(hit.memory.id for hit in always_on)),
+            min_quality_score=self._settings.min_quality_score if quality is None else quality,
+        )
         return SearchState(
             request=replace(request, query=query),
             limit=request.limit or self._settings.limit,
             context=context,
             terms=query_terms(query),
             profile=route(query, request.intent, request.artifact),
-            filters=self._effective_filters(request, always_on, degradations),
+            filters=filters,
             always_on=always_on,
             trace=trace,
             degradations=degradations,
-        )
-
-    def _effective_filters(
-        self, request: SearchRequest, always_on: Iterable[Hit], degradations: Degradations
-    ) -> Filters:
-        """The filters as asked, without what is shown anyway and what the quality gate hides."""
-        filters, only = request.filters, request.filters.only
-        if request.all_of:
-            only = ()
-            query = Query(tuple(query_terms(concept) for concept in request.all_of))
-            with degradations.tolerate(Part.TEXT):
-                found = self._index.match_text(query, filters, ALL_OF_LIMIT)
-                only = tuple(match.id for match in found)
-        quality = filters.min_quality_score
-        return replace(
-            filters,
-            only=only,
-            exclude=(*filters.exclude, *(hit.memory.id for hit in always_on)),
-            min_quality_score=self._settings.min_quality_score if quality is None else quality,
         )
 
     def _look_up(self, state: SearchState, names: Iterable[str]) -> dict[str, Candidate]:
@@ -167,7 +175,7 @@ class Searcher:
         request, context, ids = state.request, state.context, list(names)
         reviews: Mapping[str, Review] = {}
         if context.reviews:
-            with state.degradations.tolerate(Part.REVIEWS):
+            with state.degradations.tolerate(IndexPart.REVIEWS):
                 reviews = context.reviews(ids)
         faintest = len(_STATES) - 1 - (request.decay and not request.include_archived)
         if request.min_state:
@@ -189,7 +197,7 @@ class Searcher:
         fused = [item for item in fuse(found.lists, weights, self._fusion) if item.id in known]
         if Channel.GRAPH in state.request.channels:
             near: list[Match] = []
-            with state.degradations.tolerate(Part.GRAPH):
+            with state.degradations.tolerate(IndexPart.GRAPH):
                 near = self._finder.find_neighbours({item.id: item.score for item in fused[:SEEDS]}, state.filters)
             ranked_ids = {item.id for item in fused}
             fused += [
@@ -221,7 +229,15 @@ class Searcher:
                 )
             each.score = rerank.lower_score(each.fused.score, each.memory, each.factors)
         ranked = sorted(candidates, key=_sort_key)
-        return _limit_states(ranked) if request.state_limits else ranked
+        if not request.state_limits:
+            return ranked
+        limited: list[Candidate] = []
+        spare = 0
+        for retention, limit in rerank.STATE_LIMITS.items():
+            members = [each for each in ranked if each.presence.state == retention][: limit + spare]
+            spare = limit + spare - len(members)
+            limited += members
+        return sorted(limited, key=_sort_key)
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Where nothing was found, memories with words that begin like those of the query."""
@@ -229,7 +245,7 @@ class Searcher:
             state.trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
         matches: list[Match] = []
-        with state.degradations.tolerate(Part.TEXT):
+        with state.degradations.tolerate(IndexPart.TEXT):
             query = Query((state.terms,), is_prefix=True)
             matches = self._index.match_text(query, state.filters, self._fusion.depth)
         part = ChannelList(
@@ -250,7 +266,11 @@ class Searcher:
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.context.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
-        hits = merge_recalled(self._make_hits(state, page, found), recalled, state.limit)
+        hits = self._make_hits(state, page, found)
+        if recalled:
+            room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
+            hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
+            hits.sort(key=lambda hit: (-hit.score, lineage.trust_rank(hit.memory.provenance.trust), hit.memory.id))
         fitting = fit_budget(hits, request.token_budget)
         entries = {hit.memory.id for hit in recalled}
         following = request.offset + sum(hit.memory.id not in entries for hit in hits[: fitting.consumed])
@@ -274,7 +294,7 @@ class Searcher:
         request = state.request
         ids = [each.memory.id for each in page]
         pieces: Mapping[str, Piece] = {}
-        with state.degradations.tolerate(Part.EXCERPTS):
+        with state.degradations.tolerate(IndexPart.EXCERPTS):
             pieces = self._index.pieces([(name, found.chunks.get(name, 0)) for name in ids])
         bodies = self._index.bodies(ids) if request.include_content else {}
         room = request.excerpt_tokens or self._settings.snippet_tokens
@@ -309,31 +329,11 @@ class Searcher:
         return hits
 
 
-def merge_recalled(hits: Sequence[Hit], recalled: Sequence[Hit], limit: int) -> list[Hit]:
-    """Hits and entries of the session's record, best first; some entries stay however good the memories are."""
-    if not recalled:
-        return list(hits)
-    room = max(limit - min(len(recalled), RECALLED_STAY), 0)
-    chosen = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][:limit]
-    return sorted(chosen, key=lambda hit: (-hit.score, lineage.trust_rank(hit.memory.provenance.trust), hit.memory.id))
-
-
 def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list[Candidate]:
     """The candidates in the order of their fusion, each knowing it."""
     for item in fused:
         known[item.id].fused = item
     return [known[item.id] for item in fused]
-
-
-def _limit_states(ranked: Sequence[Candidate]) -> list[Candidate]:
-    """At most so many memories per state; room that a state does not use passes to the next."""
-    chosen: list[Candidate] = []
-    spare = 0
-    for state, limit in rerank.STATE_LIMITS.items():
-        members = [each for each in ranked if each.presence.state == state][: limit + spare]
-        spare = limit + spare - len(members)
-        chosen += members
-    return sorted(chosen, key=_sort_key)
 
 
 def _apply_boosts(ranked: list[Candidate], context: SessionContext) -> None:
@@ -355,23 +355,3 @@ def _apply_boosts(ranked: list[Candidate], context: SessionContext) -> None:
 def _sort_key(each: Candidate) -> tuple[float, int, str]:
     """Best first; of equals, as far as a hit shows its score, the more trusted."""
     return -round(each.score, DIGITS), lineage.trust_rank(each.memory.provenance.trust), each.memory.id
-
-
-def _always_on_hit(memory: Memory, body: str) -> Hit:
-    return Hit(
-        memory=memory,
-        score=1.0,
-        anchor="",
-        heading="",
-        text=body,
-        tokens=memory.label_tokens + memory.tokens,
-        explanation=Explanation(ranks={}, raw={}, fused=1.0),
-        always_on=True,
-    )
-
-
-def _describe_conditions(filters: Filters) -> dict[str, object]:
-    """The conditions in force, by name."""
-    default = Filters()
-    given = {name: getattr(filters, name) for name in Filters.__struct_fields__}
-    return {name: value for name, value in given.items() if value != getattr(default, name)}

@@ -66,11 +66,11 @@ class Hit(Struct, frozen=True, kw_only=True):
 
     memory: Memory
     score: float
-    anchor: str
-    heading: str
     text: str
     tokens: int
     explanation: Explanation
+    anchor: str = ""
+    heading: str = ""
     always_on: bool = False
     state: Retention = Retention.HOT
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from scrimshaw.config import silence_runtime
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
-from scrimshaw.search.degradation import WITHOUT_VECTORS
+from scrimshaw.search.degradation import WITHOUT, IndexPart
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,8 +45,8 @@ class EmbedderUnavailable(ScrimshawError):
         super().__init__(message, hint, mode=mode)
         self.degradation = Degradation(
             failure_mode=f"{mode}: {message}",
-            fallback_mode=WITHOUT_VECTORS[0],
-            confidence_impact=WITHOUT_VECTORS[1],
+            fallback_mode=WITHOUT[IndexPart.VECTORS]["fallback"],
+            confidence_impact=WITHOUT[IndexPart.VECTORS]["impact"],
             retry_recommendation=hint,
         )
 
