@@ -189,10 +189,6 @@ class _Pair(NamedTuple):
     tight: bool
     follows_user: bool
 
-    @property
-    def quoted(self) -> bool:
-        return bool(self.quote)
-
 
 def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
     """Yield the values in `text` that a name marks as secret; `lowered` is `text` in lower case, of equal length."""
@@ -201,38 +197,34 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
         if hint not in lowered:
             continue
         reach = 0
-        for match in _pattern(hint).finditer(lowered):
+        for match in _assignment_pattern(hint).finditer(lowered):
             if match.start() < reach or match.end() in seen:
                 continue
             seen.add(match.end())
-            span = _judge(text, match)
+            span = _judge_pair(text, match)
             if span:
                 reach = span.end
                 yield span
 
 
 @cache
-def _pattern(hint: str) -> re.Pattern[str]:
+def _assignment_pattern(hint: str) -> re.Pattern[str]:
     return re.compile(rf"{hint}[a-z0-9_.-]{{0,24}}(?: ?key)?{_OPERATOR}")
 
 
-def _judge(text: str, match: re.Match[str]) -> Span | None:
+def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
     found = _QUOTED_VALUE.match(text, match.end()) or _BARE_VALUE.match(text, match.end())
     head = _HEAD.search(text, max(0, match.start() - 40), match.start())
     if not found or not head:
         return None
     name = head["head"] + text[match.start() : match.start("close")]
-    closes_string = head["lead"] and head["lead"] == found.groupdict().get("quote") and not match["close"]
-    kind = "" if closes_string else _kind(name)
-    if not kind or not _ACCEPTS[kind](_pair(text, match, head, name, found)):
-        return None
-    return Span(start=found.start("value"), end=found.end("value"), secret_class=_CLASSES.get(kind, kind))
-
-
-def _pair(text: str, match: re.Match[str], head: re.Match[str], name: str, found: re.Match[str]) -> _Pair:
     quote = found["quote"] if "quote" in found.re.groupindex else ""
+    closes_string = head["lead"] and head["lead"] == quote and not match["close"]
+    kind = "" if closes_string else _find_kind(name)
+    if not kind:
+        return None
     operator = match["operator"]
-    return _Pair(
+    pair = _Pair(
         lead=head["lead"],
         name=name,
         operator=operator.strip() or ("," if match["close"] else " "),
@@ -242,15 +234,19 @@ def _pair(text: str, match: re.Match[str], head: re.Match[str], name: str, found
         tight=operator == "=",
         follows_user=bool(_USER_LINE.search(text, max(0, head.start() - 200), head.start())),
     )
+    if not _ACCEPTS[kind](pair):
+        return None
+    secret_class = "api-key" if kind == "key" else kind
+    return Span(start=found.start("value"), end=found.end("value"), secret_class=secret_class)
 
 
-def _words(name: str) -> list[str]:
+def _split_name(name: str) -> list[str]:
     return [word.lower() for word in _NAME_WORD.findall(name)]
 
 
-def _kind(name: str) -> str:
+def _find_kind(name: str) -> str:
     """What a name announces: `password`, `token`, `secret`, `api-key`, `key` (perhaps one) or nothing."""
-    words = _words(name)
+    words = _split_name(name)
     while words and (words[-1] in WORDS["neutral_tails"] or words[-1].isdigit()):
         words.pop()
     if not words or not WORDS["public_qualifiers"].isdisjoint(words):
@@ -272,8 +268,8 @@ def _kind(name: str) -> str:
 def _accepts_password(pair: _Pair) -> bool:
     name = pair.name.lower()
     if pair.follows_user and pair.operator in ("=", ":", " "):
-        return is_password_literal(pair.value, name) or (pair.quoted and not is_reference(pair.value))
-    if pair.quoted:
+        return is_password_literal(pair.value, name) or (bool(pair.quote) and not is_reference(pair.value))
+    if pair.quote:
         return _accepts_quoted_password(pair)
     if pair.after in _CODE or pair.operator in _COMPARISONS or pair.operator in (",", "is"):
         return False
@@ -310,9 +306,9 @@ def _is_word_password(pair: _Pair) -> bool:
 def _accepts_secret(pair: _Pair) -> bool:
     if pair.operator in (" ", "is", ">") and pair.lead not in ("<", "-", "--"):
         return False
-    if pair.operator in _COMPARISONS and pair.quoted and pair.name.lower().endswith("secret"):
+    if pair.operator in _COMPARISONS and pair.quote and pair.name.lower().endswith("secret"):
         return is_password_literal(pair.value, pair.name.lower())
-    if pair.quoted:
+    if pair.quote:
         return is_random(pair.value, 12) if pair.operator == "," else is_secret_literal(pair.value)
     return pair.after not in _CODE and pair.operator != "," and len(pair.value) >= 8 and is_bare_secret(pair.value)
 
@@ -321,10 +317,10 @@ def _accepts_key(pair: _Pair) -> bool:
     """A name that only ends in `key` or `login`: the value must be drawn; a hash needs a full name."""
     if pair.operator in (" ", "is", ",", ">") or pair.after in _CODE:
         return False
-    words = _words(pair.name)
+    words = _split_name(pair.name)
     named = len(words) > 1 and WORDS["lookup_qualifiers"].isdisjoint(words)
     if is_uuid(pair.value):
-        return pair.quoted and named and pair.name.isupper()
+        return bool(pair.quote) and named and pair.name.isupper()
     if not is_random(pair.value) or is_placeholder(pair.value):
         return False
     return named or not is_identifier_or_hash(pair.value)
@@ -332,7 +328,6 @@ def _accepts_key(pair: _Pair) -> bool:
 
 _PERL_CALLS = ("shift", "pop", "undef", "wantarray")
 _CODE = ("(", "[", "{")
-_CLASSES = {"key": "api-key"}
 _COMPARISONS = ("==", "!=", "===", "!==")
 _ACCEPTS: dict[str, Callable[[_Pair], bool]] = {
     "password": _accepts_password,

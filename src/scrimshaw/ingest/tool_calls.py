@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -205,8 +205,9 @@ def parse_command(line: str) -> ShellCommand:
     bare = re.sub(_COMMENT, "", re.sub(_HEREDOC, r"\3", line)).strip()
     first = bare.split(maxsplit=1)[:1]
     if first and first[0] in _EDITORS and "\n" in bare:
-        return _block_edit(bare)
-    steps = _steps(bare)
+        head, _, body = bare.partition("\n")
+        return ShellCommand("Edit", head, change=body.removesuffix("\nend_of_edit"))
+    steps = _split_steps(bare)
     commands = [_judge_step(step, bare) for step in steps]
     leading = [each for each, step in zip(commands, steps, strict=True) if not (step.piped and each.name in _WINDOWS)]
     strongest = max(leading, key=lambda command: _WEIGHT[command.name], default=ShellCommand("Run", bare))
@@ -214,36 +215,26 @@ def parse_command(line: str) -> ShellCommand:
         return _script_edit(bare, line, bodies, steps) or strongest
     if strongest.name == "Write" and bodies:
         return strongest._replace(change=bodies)
-    return _narrowed(strongest, commands) if strongest.name else strongest._replace(name="Run")
+    return _narrow_read(strongest, commands) if strongest.name else strongest._replace(name="Run")
 
 
-def _block_edit(bare: str) -> ShellCommand:
-    head, _, body = bare.partition("\n")
-    return ShellCommand("Edit", head, change=body.removesuffix("\nend_of_edit"))
-
-
-def _steps(bare: str) -> list[_ShellStep]:
+def _split_steps(bare: str) -> list[_ShellStep]:
+    """The commands of a line, without what only wraps them: `sudo`, `timeout 5`, assignments."""
     steps: list[_ShellStep] = []
     words: list[str] = []
     piped = False
     for token in [*re.findall(_TOKEN, bare), ";"]:
         if token not in ("&&", "||", ";", "&", "|", "\n"):
-            words.append(token)
+            words.append(_unquote(token))
             continue
-        kept = _without_wrappers(words)
-        if kept:
-            steps.append(_ShellStep(kept, piped))
+        while words and (words[0] in _WRAPPERS or re.match(_ASSIGNMENT, words[0])):
+            del words[0]
+        if words and words[0] == "timeout":
+            del words[:2]
+        if words:
+            steps.append(_ShellStep(tuple(words), piped))
         words, piped = [], token == "|"
     return steps
-
-
-def _without_wrappers(words: Iterable[str]) -> tuple[str, ...]:
-    kept = [_unquote(word) for word in words]
-    while kept and (kept[0] in _WRAPPERS or re.match(_ASSIGNMENT, kept[0])):
-        del kept[0]
-    if kept and kept[0] == "timeout":
-        del kept[:2]
-    return tuple(kept)
 
 
 def _unquote(word: str) -> str:
@@ -254,10 +245,12 @@ def _unquote(word: str) -> str:
 
 def _judge_step(step: _ShellStep, bare: str) -> ShellCommand:
     program = step.words[0].rpartition("/")[2] if step.words[0] != "." else "."
-    if program in _COPIERS and _target(step.words):
-        return ShellCommand("Write", bare, _target(step.words), change=_copied(step.words))
+    if program in _COPIERS and (target := _target(step.words)):
+        copied = "" if step.words[0] == "cat" else " ".join(word for word in step.words[1:] if ">" not in word)
+        return ShellCommand("Write", bare, target, change=copied)
     if program in ("sed", "perl") and any(word.startswith(("-i", "-pi", "--in-place")) for word in step.words):
-        return _in_place(step.words, bare)
+        script, *files = [word for word in step.words[1:] if not word.startswith("-")] or [""]
+        return ShellCommand("Edit", bare, files[-1] if files else "", change=script)
     if program in _NEUTRAL or (step.piped and program not in _SEARCHERS | _PARTS | {"sed", "patch", "xargs"}):
         return ShellCommand("", bare)
     return _judge_program(program, step, bare)
@@ -270,13 +263,15 @@ def _judge_program(program: str, step: _ShellStep, bare: str) -> ShellCommand:
     if program in _LISTERS:
         return ShellCommand("Glob", bare, pattern=" ".join(operands))
     if program in _READERS | _PARTS or (program == "sed" and "-n" in step.words):
-        return ShellCommand(_read_name(program, operands), bare, _file_of(program, operands))
+        files = operands[1:] if program == "sed" else operands
+        path = next((word for word in files if not word.isdigit()), "")
+        return ShellCommand(_name_of_read(program, operands), bare, path)
     if program in _EDITORS:
         return ShellCommand("Edit", bare, operands[0] if operands else "")
     return ShellCommand("" if program == "sed" else "Run", bare)
 
 
-def _read_name(program: str, operands: list[str]) -> str:
+def _name_of_read(program: str, operands: list[str]) -> str:
     if program in _PARTS:
         return "ReadPart"
     if program == "sed":
@@ -285,12 +280,7 @@ def _read_name(program: str, operands: list[str]) -> str:
     return "ReadRange" if program in ("open", "goto") and operands[-1:] and operands[-1].isdigit() else "Read"
 
 
-def _file_of(program: str, operands: list[str]) -> str:
-    files = operands[1:] if program == "sed" else operands
-    return next((word for word in files if not word.isdigit()), "")
-
-
-def _narrowed(strongest: ShellCommand, commands: list[ShellCommand]) -> ShellCommand:
+def _narrow_read(strongest: ShellCommand, commands: list[ShellCommand]) -> ShellCommand:
     """`nl file | sed -n 9,20p` reads a range, `cat file | grep x` searches; several edits are one change."""
     if strongest.name == "Edit":
         return strongest._replace(change="\n".join(command.change for command in commands if command.name == "Edit"))
@@ -298,12 +288,6 @@ def _narrowed(strongest: ShellCommand, commands: list[ShellCommand]) -> ShellCom
         if strongest.name == "Read" and command.name in (*_WINDOWS, "Grep") and not command.path:
             return strongest._replace(name=command.name, pattern=command.pattern)
     return strongest
-
-
-def _in_place(words: tuple[str, ...], bare: str) -> ShellCommand:
-    operands = [word for word in words[1:] if not word.startswith("-")]
-    script, files = operands[:1], operands[1:]
-    return ShellCommand("Edit", bare, files[-1] if files else "", change="".join(script))
 
 
 def _operands(words: tuple[str, ...]) -> list[str]:
@@ -330,10 +314,6 @@ def _target(words: tuple[str, ...]) -> str:
     return ""
 
 
-def _copied(words: tuple[str, ...]) -> str:
-    return "" if words[0] == "cat" else " ".join(word for word in words[1:] if ">" not in word)
-
-
 def _script_edit(bare: str, line: str, bodies: str, steps: list[_ShellStep]) -> ShellCommand | None:
     """A script that reads a file and writes the same file back is an edit, not a run."""
     if not any(step.words[0].rpartition("/")[2] in _INTERPRETERS for step in steps):
@@ -342,12 +322,7 @@ def _script_edit(bare: str, line: str, bodies: str, steps: list[_ShellStep]) -> 
         path = match[1] or match[2]
         if line.count(path) > 1:
             script = bodies or max((word for step in steps for word in step.words), key=len)
-            return ShellCommand("Edit", bare, path, change=_lines_written(script))
+            # String literals with a line end hold the new text; all lines do if there are none.
+            lines = [line.strip() for line in script.splitlines() if '\\n"' in line or "\\n'" in line]
+            return ShellCommand("Edit", bare, path, change="\n".join(lines) or script)
     return None
-
-
-def _lines_written(script: str) -> str:
-    """The lines of an editing script that hold the new text: string literals with a line end; all lines if none do."""
-    lines = script.splitlines()
-    written = [line.strip() for line in lines if '\\n"' in line or "\\n'" in line]
-    return "\n".join(written) or script
