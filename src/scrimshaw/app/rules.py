@@ -6,7 +6,7 @@ import msgspec
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import ConfigError
-from scrimshaw.ingest.extraction import Rule, default_rules, join_rules, order_rules
+from scrimshaw.ingest.extraction import Rule, default_rules, join_rules
 from scrimshaw.ingest.rule_checks import RuleProblem, find_pattern_problem, find_problems
 
 
@@ -29,7 +29,7 @@ def check_rules(settings: Settings) -> tuple[tuple[Rule, ...], list[RuleProblem]
 def usable_rules(settings: Settings) -> tuple[Rule, ...]:
     """All rules in the order of trial, without those of the user's own that must not be used: no hook stops for one."""
     if not settings.rules:
-        return order_rules(default_rules())
+        return default_rules()
     own = []
     for number, table in enumerate(settings.rules, start=1):
         try:

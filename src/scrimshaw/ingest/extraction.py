@@ -106,7 +106,7 @@ class Pattern(Protocol):
 
 @cache
 def default_rules() -> tuple[Rule, ...]:
-    """The rules Scrimshaw comes with, as given."""
+    """The rules Scrimshaw comes with, in the order of trial."""
     return load_table(__file__, "rules", dict[str, tuple[Rule, ...]])["rules"]
 
 

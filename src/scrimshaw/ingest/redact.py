@@ -63,13 +63,14 @@ _PUBLIC_DOMAINS = tuple(WORDS["public_mail_domains"])
 
 def redact(text: str) -> Redacted:
     """Remove every secret from `text`; the spans index `text` and do not overlap."""
-    return _replace(text, _find_all(text))
+    spans = _find_all(text)
+    return _replace(text, spans) if spans else Redacted(text=text)
 
 
 def redact_edit(before: str, after: str) -> Redacted:
     """Redact what an edit brings: lines of `after` are kept as they are as often as they stand in `before`."""
     spans = _find_all(after)
-    return _replace(after, _outside(spans, _unchanged(before, after)) if spans else spans)
+    return _replace(after, _outside(spans, _unchanged_lines(before, after))) if spans else Redacted(text=after)
 
 
 def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -> bool:
@@ -112,21 +113,24 @@ class _View:
 def _find_all(text: str) -> list[Span]:
     """Every secret, until a text with these removed shows no more; each round covers new characters, so it ends."""
     spans: list[Span] = []
+    view = None
     while True:
-        view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
-        found = _merge([*_scan_joined(view.text), *_scan(view.text)])
-        if "[REDACTED:" in view.text:
-            found = _outside(found, [match.span() for match in _MARKER.finditer(view.text)])
+        shown = view.text if view else text
+        found = [*(_scan_joined(shown) if _JOINT.search(shown) else ()), *_scan(shown)]
         if not found:
             return spans
-        spans = _merge([*spans, *map(view.find_original, found)])
+        found = _merge(found)
+        if "[REDACTED:" in shown:
+            found = _outside(found, [match.span() for match in _MARKER.finditer(shown)])
+        if not found:
+            return spans
+        spans = _merge([*spans, *map(view.find_original, found)]) if view else found
+        view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
 
 
 def _scan_joined(text: str) -> Iterator[Span]:
     """Secrets that a string concatenation or a line continuation splits; only the lines around one are read."""
     joints = [_Cut(*match.span(), "") for match in _JOINT.finditer(text)]
-    if not joints:
-        return
     gaps, end = [], 0  # the lines that no joint touches
     for joint in joints:
         start = text.rfind("\n", 0, joint.start) + 1
@@ -147,23 +151,33 @@ def _covers_any(span: Span, cuts: Sequence[_Cut]) -> bool:
 
 def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
-    if len(lowered) != len(text):
-        lowered = text.translate(_TRANSLATION)
+    lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
     # Secrets whose text gives them away; each rule is tried only where its literal is.
     words = "\n".join(_compile(_LONG_WORD).findall(text))
-    rules = [rule for rule in TABLE.shapes if rule.hint in text]
-    rules += [rule for rule in TOKENS if rule.hint in words]
-    if _compile(_DIGIT_GROUPS).search(text):
-        rules += TABLE.personal
-    for rule in rules:
-        for match in _compile(rule.pattern).finditer(text):
-            start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
-            if _is_secret(rule.secret_class, text[start:end]):
-                yield Span(start=start, end=end, secret_class=rule.secret_class)
+    has_digit_groups = _compile(_DIGIT_GROUPS).search(text)
+    groups = ((TABLE.shapes, text), (TOKENS, words), (TABLE.personal if has_digit_groups else (), text))
+    for rules, place in groups:
+        for rule in rules:
+            if rule.hint in place:
+                yield from _apply(rule, text)
     yield from find_assigned_secrets(text, lowered)
     if "@" in text:
         yield from _find_emails(text)
-    yield from _find_random(text)
+    # Long tokens that read like drawn characters, close behind a word for a secret. Beyond 200 characters it is a file,
+    # not a key; without such a word it is an id, a digest or a key of the wrong form.
+    for match in _compile(_ENTROPY_TOKEN).finditer(text):
+        value, start = match.group(), match.start()
+        if len(value) <= 200 and _is_drawn(value):
+            is_named = _compile(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
+            if is_named and not _compile(_BLOB_LEAD).search(text, max(0, start - 40), start):
+                yield Span(start=start, end=match.end(), secret_class="high-entropy")
+
+
+def _apply(rule: SecretRule, text: str) -> Iterator[Span]:
+    for match in _compile(rule.pattern).finditer(text):
+        start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
+        if _is_secret(rule.secret_class, text[start:end]):
+            yield Span(start=start, end=end, secret_class=rule.secret_class)
 
 
 @cache
@@ -225,19 +239,6 @@ def _find_emails(text: str) -> Iterator[Span]:
             yield Span(start=start, end=match.end(), secret_class="email")
 
 
-def _find_random(text: str) -> Iterator[Span]:
-    """Long tokens that read like drawn characters, close behind a word for a secret.
-
-    Beyond 200 characters it is a file, not a key; without such a word it is an id, a digest or a key of the wrong form.
-    """
-    for match in _compile(_ENTROPY_TOKEN).finditer(text):
-        value, start = match.group(), match.start()
-        if len(value) <= 200 and _is_drawn(value):
-            is_named = _compile(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
-            if is_named and not _compile(_BLOB_LEAD).search(text, max(0, start - 40), start):
-                yield Span(start=start, end=match.end(), secret_class="high-entropy")
-
-
 def _is_drawn(value: str) -> bool:
     return (
         all(re.search(kind, value) for kind in (r"[a-z]", r"[A-Z]", r"\d"))
@@ -281,7 +282,7 @@ def _outside(spans: Iterable[Span], regions: Sequence[tuple[int, int]]) -> list[
     return kept
 
 
-def _unchanged(before: str, after: str) -> list[tuple[int, int]]:
+def _unchanged_lines(before: str, after: str) -> list[tuple[int, int]]:
     """The lines of `after`, in characters, that stand in `before`; each as often as it stands there."""
     known = Counter(before.splitlines(keepends=True))
     found, start = [], 0
@@ -294,8 +295,6 @@ def _unchanged(before: str, after: str) -> list[tuple[int, int]]:
 
 
 def _replace(text: str, spans: Sequence[Span]) -> Redacted:
-    if not spans:
-        return Redacted(text=text)
     view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
     removed = sum(span.end - span.start for span in spans)
     return Redacted(
