@@ -160,20 +160,10 @@ class FileContents(NamedTuple):
     body: str
     #: What could not be read as YAML, empty where all could.
     broken: str = ""
-    #: How many tool calls its session made, None if that is not known.
-    tool_calls: int | None = None
     #: How sentences of chatter begin, None for those of the product.
     chatter: Sequence[str] | None = None
-
-    @property
-    def is_session(self) -> bool:
-        """Whether the file is the record of a session, and not a note somebody wrote."""
-        return (
-            parse_provenance(self.values).source == "session"
-            or "session_id" in self.values
-            or any("session_id" in (field.name, field.section) for field in self.fields)
-            or (self.tool_calls or 0) >= _MANY_TOOL_CALLS
-        )
+    #: Whether the file is the record of a session, and not a note somebody wrote.
+    is_session: bool = False
 
     def phrases(self, key: str) -> tuple[str, ...]:
         """A list among the values, under any of its spellings."""
@@ -212,7 +202,13 @@ def read_contents(
             row = len(fields)
             fields.extend(_read_fields(section, line, piece))
     title = _TITLE_PATH.sub("", parse_title(values)) or next((each.text for each in headings if each.level == 1), "")
-    return FileContents(values, title, tuple(headings), tuple(fields), body, broken, tool_calls, chatter)
+    is_session = (
+        parse_provenance(values).source == "session"
+        or "session_id" in values
+        or "session_id" in {name for field in fields for name in field[:2]}
+        or (tool_calls or 0) >= _MANY_TOOL_CALLS
+    )
+    return FileContents(values, title, tuple(headings), tuple(fields), body, broken, chatter, is_session)
 
 
 def _join_words(text: str) -> str:
@@ -304,13 +300,17 @@ def _find_placeholders(file: FileContents) -> Iterator[Defect]:
 
 def _find_fallback_decision(file: FileContents) -> Iterator[Defect]:
     """A sentence in place of decisions, or a decision in name only."""
-    told = " ".join(_plain_words(field.value) for field in file.fields if "decision" in field.section)
-    stock = next((text for text in _sentences("fallback_decisions") if text in told), "")
-    pseudo = next((title for title in _decision_titles(file) if _PSEUDO_DECISION.fullmatch(_plain_words(title))), "")
-    if stock or pseudo:
-        said = f"the file says '{stock}'" if stock else f"'{pseudo}' decides nothing"
-        hint = "write what was decided, or leave the section out"
-        yield Defect("has_fallback_decision", f"generic decision \u2014 {said}; {hint}", not find_decisions(file))
+    text = " ".join([_plain_words(field.value) for field in file.fields if "decision" in field.section])
+    found = ""
+    for title in _decision_titles(file):
+        if not found and _PSEUDO_DECISION.fullmatch(_plain_words(title)):
+            found = f"'{title}' decides nothing"
+    for sentence in reversed(_sentences("fallback_decisions")) if text else ():
+        if sentence in text:
+            found = f"the file says '{sentence}'"
+    if found:
+        reason = f"generic decision \u2014 {found}; write what was decided, or leave the section out"
+        yield Defect("has_fallback_decision", reason, rejects=not find_decisions(file))
 
 
 def _find_narration(file: FileContents) -> Iterator[Defect]:
@@ -350,49 +350,57 @@ def _find_malformed_field(file: FileContents) -> Iterator[Defect]:
 
 def _find_generic_title(file: FileContents) -> Iterator[Defect]:
     """A title that fits any session; bearable where the file tells decisions."""
-    titles = (file.title, next((item.text for item in file.headings if item.level == 1), ""))
-    generic = next((title for title in titles if title and _is_generic_title(title, file.chatter)), None)
-    if generic:
-        rejects = file.is_session and not find_decisions(file)
-        hint = "name what the file is about"
-        yield Defect("generic_title", f"generic title \u2014 '{_short(generic)}' fits any session; {hint}", rejects)
+    tops = [item.text for item in file.headings if item.level == 1]
+    for title in (file.title, *tops[:1]):
+        words = [word for word in _plain_words(title).split() if not word.isdigit()]
+        is_generic = bool(words) and _words("generic_title_words").issuperset(words)
+        if title and (is_generic or _SESSION_TITLE.fullmatch(title) or find_chatter(title, file.chatter)):
+            rejects = file.is_session and not find_decisions(file)
+            reason = f"generic title \u2014 '{_short(title)}' fits any session; name what the file is about"
+            yield Defect("generic_title", reason, rejects)
+            return
 
 
 def _find_boilerplate(file: FileContents) -> Iterator[Defect]:
     """A file that says next to nothing of its own, and gives no reason for a decision either."""
-    words = _own_words(file)
-    is_framed = any(heading.section in _words("frame") for heading in file.headings)
-    due = (_FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS) if file.is_session else 1
-    if len(words) < due and not any(map(_REASON.search, find_decisions(file))):
-        count = f"{len(words)} words" if words else "no word"
-        yield Defect("mostly_boilerplate", f"nothing but boilerplate \u2014 the file has {count} of its own")
+    count, due = len(_ANY.findall(file.body)), 1
+    if file.is_session:
+        is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
+        count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
+    if count < due and not any(map(_REASON.search, find_decisions(file))):
+        words = f"{count} words" if count else "no word"
+        yield Defect("mostly_boilerplate", f"nothing but boilerplate \u2014 the file has {words} of its own")
 
 
 def _find_repeated_decisions(file: FileContents) -> Iterator[Defect]:
     """The same decisions written down twice."""
-    numbers = Counter(match[1] for item in file.headings if (match := _DECISION.fullmatch(item.text)))
-    repeated = next((number for number, count in numbers.items() if count > 1), None)
+    numbers = [match[1] for item in file.headings if (match := _DECISION.fullmatch(item.text))]
+    repeated = [number for number in dict.fromkeys(numbers) if numbers.count(number) > 1]
     if repeated:
-        yield Defect("repeated_decisions", f"decisions are recorded twice \u2014 keep one 'Decision {repeated}'")
+        yield Defect("repeated_decisions", f"decisions are recorded twice \u2014 keep one 'Decision {repeated[0]}'")
 
 
 def _find_foreign_references(file: FileContents) -> Iterator[Defect]:
     """A file that is about another piece of work than the one it is filed under."""
     folder = file.line("spec_folder")
-    told = [field.value for field in file.fields if field.section not in _words("frame")]
-    named = [ids for text in told if (ids := _WORK_ID.findall(text))]
+    if not folder:
+        return
+    texts = [field.value for field in file.fields if field.section not in _words("frame")]
+    named = [ids for text in texts if (ids := _WORK_ID.findall(text))]
     own = sum(any(found in folder for found in ids) for ids in named)
     others = Counter(found for ids in named if not any(one in folder for one in ids) for found in ids)
     for foreign, count in others.most_common(1):
-        if folder and count >= _FEWEST_FOREIGN and count > 2 * own:
+        if count >= _FEWEST_FOREIGN and count > 2 * own:
             yield Defect("foreign_references", f"foreign content \u2014 filed under '{folder}', but about '{foreign}'")
 
 
 def _find_stale_references(file: FileContents) -> Iterator[Defect]:
-    """A file that rests on temporary files, which are gone when it is read."""
+    """A session's file that rests on temporary files, which are gone when it is read."""
+    if not file.is_session:
+        return
     paths = [word for field in file.fields for word in field.value.split() if _is_path(word)]
     temporary = [path for path in paths if _TEMPORARY.match(path.strip("`'\"([{"))]
-    if file.is_session and len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
+    if len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
         yield Defect("stale_references", f"stale references \u2014 '{temporary[0]}' and others are temporary files")
 
 
@@ -451,12 +459,14 @@ def _is_spoken_of(told: str, mark: re.Match[str]) -> bool:
 
 def _required_name(field: Field) -> str:
     """The name under which the field is required, nothing where it is not."""
-    return next((name for name in (field.section, field.name) if name.removesuffix("s") in _words("required")), "")
+    required = _words("required")
+    if field.section.removesuffix("s") in required:
+        return field.section
+    return field.name if field.name.removesuffix("s") in required else ""
 
 
 def _blanks(values: Mapping[str, object]) -> int:
-    nested = (_blanks(value) for value in values.values() if isinstance(value, Mapping))
-    return sum(value is None for value in values.values()) + sum(nested)
+    return sum(_blanks(value) if isinstance(value, Mapping) else value is None for value in values.values())
 
 
 def _telling_phrases(file: FileContents) -> list[str]:
@@ -480,10 +490,12 @@ def _is_telling(word: str) -> bool:
 
 def _folder_defect(file: FileContents) -> str:
     folder = file.line("spec_folder").strip("/")
+    if not folder:
+        return ""
     stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
-    if folder and not _FOLDER.fullmatch(folder):
+    if not _FOLDER.fullmatch(folder):
         return f"'spec_folder' is no folder of the project: '{_short(folder)}'"
-    if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
+    if stated and not (folder.endswith(stated) or stated.endswith(folder)):
         return f"'spec_folder' is '{_short(folder)}', but the summary says '{_short(stated)}'"
     return ""
 
@@ -501,22 +513,17 @@ def _blocker_defect(file: FileContents) -> str:
     return ""
 
 
-def _is_generic_title(title: str, phrases: Sequence[str] | None) -> bool:
-    words = [word for word in _plain_words(title).split() if not word.isdigit()]
-    if words and all(word in _words("generic_title_words") for word in words):
-        return True
-    return bool(_SESSION_TITLE.fullmatch(title) or find_chatter(title, phrases))
-
-
 def _own_words(file: FileContents) -> set[str]:
-    """The words a file does not owe to a template or to the names of its files."""
-    if not file.is_session:
-        return set(_ANY.findall(file.body))
-    told = [(field.section, field.value) for field in file.fields]
-    told += ((item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL)
-    own = (text for section, text in told if section not in _words("frame"))
-    said = (word for text in own if _is_statement(_plain_words(text)) for word in text.split() if not _is_path(word))
-    return {part for word in said for part in _LETTERS.findall(word.lower())}
+    """The words a session's file does not owe to a template or to the names of its files."""
+    texts = [(field.section, field.value) for field in file.fields]
+    texts += [(item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL]
+    words: set[str] = set()
+    for section, text in texts:
+        if section not in _words("frame") and _is_statement(_plain_words(text)):
+            for word in text.split():
+                if not _is_path(word):
+                    words.update(_LETTERS.findall(word.lower()))
+    return words
 
 
 def _is_path(word: str) -> bool:
