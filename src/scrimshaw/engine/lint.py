@@ -21,7 +21,7 @@ from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
 from scrimshaw.engine.write import Saved, judge_file, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
-from scrimshaw.ingest.front_matter import parse_quality, parse_time
+from scrimshaw.ingest.front_matter import parse_phrases, parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, read_contents
 from scrimshaw.ingest.references import (
@@ -407,7 +407,7 @@ def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
         return [flag in file.verdict.flags for file in files]
 
     def lacking(*keys: str) -> list[bool]:
-        return [not any(file.contents.phrases(key) for key in keys) for file in files]
+        return [not any(parse_phrases(file.contents.values, key) for key in keys) for file in files]
 
     yield measure("placeholder leakage", flagged("has_placeholders"), 0.02)
     yield measure("fallback decisions", flagged("has_fallback_decision"), 0.10)

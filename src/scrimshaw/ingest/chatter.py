@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from typing import Literal
 
 from msgspec import Struct
 
 from scrimshaw.ingest.prose import Block, blocks, is_trace, reads_as_text, sentences
-from scrimshaw.ingest.tables import load_table
+from scrimshaw.ingest.tables import load_lines, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
 
@@ -23,6 +23,7 @@ _WORD = re.compile(r"[^\W_][\w'\u2019]*")
 # Brackets and marks that open and close: a sentence with half of a pair cannot go without tearing its text.
 _PAIRS = ("()", "[]", "\u201c\u201d")
 _SELF_PAIRED = ("**", "`", '"', "__", "~~")
+_lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
 _QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
 
 
@@ -42,25 +43,13 @@ class Cleaned(Struct, frozen=True):
 
 
 @cache
-def _listing(name: str) -> tuple[str, ...]:
-    """The lines of a listing of `chatter.toml`."""
-    return tuple(load_table(__file__, "chatter", dict[str, str])[name].splitlines())
-
-
-@cache
-def _word_set(*names: str) -> frozenset[str]:
-    """The words of listings of `chatter.toml`."""
-    return frozenset(word for name in names for line in _listing(name) for word in line.split())
-
-
-@cache
 def default_phrases() -> tuple[str, ...]:
     """How a sentence of chatter begins."""
     return (
-        *(f"Let me {verb}" for verb in sorted(_word_set("looking", "doing"))),
-        *(f"{intent} {verb}" for intent in _listing("intents") for verb in sorted(_word_set("looking"))),
-        *_listing("progress"),
-        *_listing("replies"),
+        *(f"Let me {verb}" for verb in sorted(_words("looking", "doing"))),
+        *(f"{intent} {verb}" for intent in _lines("intents") for verb in sorted(_words("looking"))),
+        *_lines("progress"),
+        *_lines("replies"),
     )
 
 
@@ -117,18 +106,18 @@ def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> Chatt
     if is_torn or _QUOTED.match(sentence):
         return None
     words = _split_words(sentence[:_OPENING_SPAN])
-    if "!" in sentence and words and _word_set("cheers").issuperset(words):
+    if "!" in sentence and words and _words("cheers").issuperset(words):
         return "chat reply"
-    bare = [word for word in words if word not in _word_set("filling", "cheers")]
+    bare = [word for word in words if word not in _words("filling", "cheers")]
     starts = (" ".join(found[:length]) for found in (words, bare) for length in range(1, len(found) + 1))
     kind = next((openings[start] for start in starts if start in openings), None)
-    gives_reason = kind == "narration" and not _word_set("reasons").isdisjoint(_split_words(sentence))
+    gives_reason = kind == "narration" and not _words("reasons").isdisjoint(_split_words(sentence))
     return None if gives_reason else kind
 
 
 @lru_cache(maxsize=8)
 def _kinds_by_opening(phrases: tuple[str, ...]) -> Mapping[str, ChatterKind]:
-    replies = {" ".join(_split_words(phrase)) for phrase in _listing("replies")}
+    replies = {" ".join(_split_words(phrase)) for phrase in _lines("replies")}
     openings = (" ".join(_split_words(phrase)) for phrase in phrases)
     return {words: "chat reply" if words in replies else "narration" for words in openings if words}
 

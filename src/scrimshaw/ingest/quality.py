@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -26,7 +26,7 @@ from scrimshaw.ingest.front_matter import (
 )
 from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.prose import Line, lines
-from scrimshaw.ingest.tables import load_table
+from scrimshaw.ingest.tables import load_lines, load_words
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
 _SLIGHT, _GRAVE = 0.08, 0.16
@@ -165,14 +165,6 @@ class FileContents(NamedTuple):
     #: Whether the file is the record of a session, and not a note somebody wrote.
     is_session: bool = False
 
-    def phrases(self, key: str) -> tuple[str, ...]:
-        """A list among the values, under any of its spellings."""
-        return parse_phrases(self.values, key)
-
-    def line(self, key: str) -> str:
-        """A single value, on one line."""
-        return parse_line(self.values.get(key))
-
 
 def read_contents(
     file: MemoryFile, tool_calls: int | None = None, chatter: Sequence[str] | None = None
@@ -245,21 +237,13 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
 # Rules
 
 
-@cache
-def _boilerplate() -> Mapping[str, str]:
-    return load_table(__file__, "boilerplate", dict[str, str])
-
-
-@cache
-def _words(listing: str) -> frozenset[str]:
-    """The words of a listing of `boilerplate.toml`."""
-    return frozenset(_boilerplate()[listing].split())
+_words = partial(load_words, __file__, "boilerplate")
 
 
 @cache
 def _sentences(listing: str) -> tuple[str, ...]:
     """The lines of a listing of `boilerplate.toml`, as plain words."""
-    return tuple(map(_plain_words, _boilerplate()[listing].splitlines()))
+    return tuple(map(_plain_words, load_lines(__file__, "boilerplate", listing)))
 
 
 def _plain_words(text: str) -> str:
@@ -315,7 +299,7 @@ def _find_fallback_decision(file: FileContents) -> Iterator[Defect]:
 
 def _find_narration(file: FileContents) -> Iterator[Defect]:
     """Narration, tool traces and chat replies, in the title too."""
-    texts = (file.title, file.line("description"), file.body)
+    texts = (file.title, parse_line(file.values.get("description")), file.body)
     for text in texts:
         if found := find_chatter(text, file.chatter):
             piece = " ".join(text[found[0].start : found[0].end].split())
@@ -335,7 +319,7 @@ def _find_sparse_semantics(file: FileContents) -> Iterator[Defect]:
             "empty semantic fields \u2014 of 'trigger_phrases' "
             f"{names} what the file is about; give {_FEWEST_TRIGGERS}",
         )
-    elif not (file.phrases("topics") or file.phrases("key_topics")):
+    elif not (parse_phrases(file.values, "topics") or parse_phrases(file.values, "key_topics")):
         yield Defect("sparse_semantic_fields", "Give the file a topic: 'topics' is empty.", rejects=False)
 
 
@@ -382,7 +366,7 @@ def _find_repeated_decisions(file: FileContents) -> Iterator[Defect]:
 
 def _find_foreign_references(file: FileContents) -> Iterator[Defect]:
     """A file that is about another piece of work than the one it is filed under."""
-    folder = file.line("spec_folder")
+    folder = parse_line(file.values.get("spec_folder"))
     if not folder:
         return
     texts = [field.value for field in file.fields if field.section not in _words("frame")]
@@ -473,11 +457,13 @@ def _telling_phrases(file: FileContents) -> list[str]:
     """The trigger phrases with a word that comes neither from the folder, nor from chatter, nor from every session."""
     body = file.body
     chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))
-    noise = {word for text in (file.line("spec_folder"), *chatter) for word in _plain_words(text).split()}
+    noise = {
+        word for text in (parse_line(file.values.get("spec_folder")), *chatter) for word in _plain_words(text).split()
+    }
     noise |= _words("generic_words")
     return [
         phrase
-        for phrase in file.phrases("trigger_phrases")
+        for phrase in parse_phrases(file.values, "trigger_phrases")
         if "/" not in phrase
         and _plain_words(phrase) not in _sentences("default_triggers")
         and any(_is_telling(word) for word in _plain_words(phrase).split() if word not in noise)
@@ -489,7 +475,7 @@ def _is_telling(word: str) -> bool:
 
 
 def _folder_defect(file: FileContents) -> str:
-    folder = file.line("spec_folder").strip("/")
+    folder = parse_line(file.values.get("spec_folder")).strip("/")
     if not folder:
         return ""
     stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)

@@ -8,6 +8,7 @@ string, a listing between three quotes, or whatever JSON writes alike. A test re
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Any, TypeVar, cast
 
 import msgspec
@@ -23,6 +24,19 @@ def load_table(module_file: str, name: str, kind: type[_Table]) -> _Table:
     folder = module_file[: max(module_file.rfind("/"), module_file.rfind("\\")) + 1]
     data: bytes = cast(Any, __spec__).loader.get_data(f"{folder}{name}.toml")
     return msgspec.convert(parse_table(data.decode()), kind)
+
+
+@cache
+def load_lines(module_file: str, name: str, listing: str) -> tuple[str, ...]:
+    """The lines of a listing in the table `name` beside a module."""
+    return tuple(load_table(module_file, name, dict[str, str])[listing].splitlines())
+
+
+@cache
+def load_words(module_file: str, name: str, *listings: str) -> frozenset[str]:
+    """The words of listings in the table `name` beside a module."""
+    lines = (line for listing in listings for line in load_lines(module_file, name, listing))
+    return frozenset(word for line in lines for word in line.split())
 
 
 def parse_table(text: str) -> dict[str, Any]:
