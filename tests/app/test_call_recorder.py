@@ -209,7 +209,7 @@ async def test_a_capture_that_fails_never_reaches_the_client(
     def broken(*_: Any, **__: Any) -> None:
         raise ValueError(SECRET)
 
-    monkeypatch.setattr("scrimshaw.app.mcp.call_recorder.observation", broken)
+    monkeypatch.setattr("scrimshaw.app.mcp.call_recorder.make_observation", broken)
     with caplog.at_level(logging.ERROR):
         (answer,) = await calls(engine, ("memory_get", {"id": "deploy"}))
     assert not answer.is_error
