@@ -90,6 +90,8 @@ def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """The stretches that make a text suspicious, in order; empty for nearly all texts."""
     folded, origin = fold_text(text)
     signs = sorted([*_find_cues(folded), *_find_marks(folded)])
+    if not signs and text.isascii():
+        return ()
     fences = [found.start() for found in _FENCE.finditer(folded)] if signs else []
     signs = [_weigh(folded, fences, sign) for sign in signs]
     placed = [sign._replace(start=origin.find(sign.start), end=origin.find(sign.end)) for sign in signs]
@@ -148,8 +150,6 @@ def _find_marks(folded: str) -> Iterator[_Sign]:
 
 def _find_hidden(text: str) -> Iterator[_Sign]:
     """Characters that carry text nobody sees, or turn it round."""
-    if text.isascii():
-        return
     for tags in _TAGS.finditer(text):
         if tags.group(1):
             yield _Sign(tags.start(), tags.end(), "covert", ENOUGH, -1)

@@ -179,21 +179,19 @@ class Dispatcher:
     def dispatch(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
         """Run one call in the calling thread. A failure is an outcome too; nothing is raised."""
         self.ready()
+        spec = self._tools.get(name)
         try:
-            outcome = _contain_bugs(partial(self._run, name, arguments), f"tool {name}")
-        except ScrimshawError as error:
+            if spec is None:
+                raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self._tools)}.", parameter="name")
+            outcome = _make_outcome(spec.run(self._engine, decode(name, spec.call, arguments)))
+        except Exception as failure:  # noqa: BLE001 - the edge of the process: a bug must not end the session
+            error = _as_expected(failure, f"tool {name}")
             outcome = _make_outcome({"error": error_body(error)}, error.code)
         finished = FinishedCall(
             call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=outcome.body, error=outcome.error
         )
         self.after_tool.fire(finished)
         return outcome
-
-    def _run(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        spec = self._tools.get(name)
-        if spec is None:
-            raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self._tools)}.", parameter="name")
-        return _make_outcome(spec.run(self._engine, decode(name, spec.call, arguments)))
 
 
 def error_body(error: ScrimshawError) -> dict[str, Any]:
@@ -357,19 +355,21 @@ class _Handlers:
 
 
 def _contain_bugs(work: Callable[[], _T], doing: str) -> _T:
-    """Run `work`; whatever it raises is a ScrimshawError afterwards.
-
-    A foreign exception is logged by type and place only: its text may quote memory content.
-    """
+    """Run `work`; whatever it raises is a ScrimshawError afterwards."""
     try:
         return work()
-    except ScrimshawError:
-        raise
     except Exception as error:  # noqa: BLE001 - the edge of the process: a bug must not end the session
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        _log.error("%s failed with %s\n%s", doing, type(error).__name__, frames)
-        hint = "Try again; if it stays, run `scrimshaw doctor` and see the server's log on standard error."
-        raise InternalError(f"A bug in Scrimshaw stopped {doing}.", hint) from None
+        raise _as_expected(error, doing) from None
+
+
+def _as_expected(error: Exception, doing: str) -> ScrimshawError:
+    """The error as clients may see it; a bug is logged by type and place only: its text may quote memory content."""
+    if isinstance(error, ScrimshawError):
+        return error
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("%s failed with %s\n%s", doing, type(error).__name__, frames)
+    hint = "Try again; if it stays, run `scrimshaw doctor` and see the server's log on standard error."
+    return InternalError(f"A bug in Scrimshaw stopped {doing}.", hint)
 
 
 def _make_outcome(reply: Any, error: str = "") -> Outcome:
