@@ -228,7 +228,7 @@ def parse_rename(text: str) -> Rename:
     old, equals, new = (part.strip() for part in text.replace("\\", "/").partition("="))
     old, new = old.removeprefix("./").rstrip("/"), new.removeprefix("./").rstrip("/")
     if not equals or not old or old == new:
-        raise InvalidRequest(f"{text!r} is no rename.", "Write OLD=NEW, such as specs=.opencode/specs.")
+        raise InvalidRequest(f"{text!r} is no rename.", "Write OLD=NEW, such as specs=docs/specs.")
     return old, new
 
 

@@ -57,7 +57,7 @@ MOST_PASSAGES = 200
 OUTSIDE = (
     "compressed and encrypted files that somebody put into Scrimshaw's folders, other than its checkpoints",
     "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
-    "transcripts and settings of your clients, such as those of Claude Code or Codex",
+    "transcripts and settings of your agent clients",
     "journals of other projects that used the same global memory",
     "git, where it keeps another folder than this project, such as that of your own vault",
     "other clones and remotes, snapshots and backups of the disk, its unused blocks",

@@ -1,7 +1,7 @@
 """Words and tokens of texts: query terms, trigger phrases, excerpts; counting and cutting with the bundled tokenizer.
 
 A token here is a WordPiece. White space costs nothing: the pieces alone already come to slightly more than the
-tokens, white space included, that language models count (1.03-1.16 times a Claude tokenizer and 1.13-1.27 times
+tokens, white space included, that language models count (1.03-1.16 times one of a large vendor and 1.13-1.27 times
 cl100k_base on notes, specifications, Python, JavaScript and JSON), so a budget kept here is kept there.
 A word outside the vocabulary (emoji, rare scripts) costs one token per character.
 """

@@ -39,7 +39,7 @@ _STYLES = {
 
 
 @app.command(
-    epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=.opencode/specs --dry-run")
+    epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=docs/specs --dry-run")
 )
 def lint(
     paths: Annotated[

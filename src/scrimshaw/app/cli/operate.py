@@ -179,10 +179,10 @@ def list_rules(project: options.Project = None, as_json: options.AsJson = False)
     show([{"own": rule.id in own, "rule": rule} for rule in check_rules(settings)[0]], as_json, _render_rules)
 
 
-@rules.command("test", epilog=example("scrimshaw rules test event.json --client claude"))
+@rules.command("test", epilog=example(f"scrimshaw rules test event.json --client {CLIENT_NAMES[0]}"))
 def try_rules(
     event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload as the client sends it.")],
-    client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENT_NAMES)}.")] = "claude",
+    client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENT_NAMES)}.")] = CLIENT_NAMES[0],
     name: Annotated[str, typer.Option("--event", help="The event, where the payload does not say it.")] = "",
     project: options.Project = None,
     as_json: options.AsJson = False,

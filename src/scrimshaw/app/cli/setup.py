@@ -28,7 +28,7 @@ _HERE_ONLY = (
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@app.command(epilog=example("scrimshaw setup claude", "scrimshaw setup all --dry-run"))
+@app.command(epilog=example(f"scrimshaw setup {CLIENT_NAMES[0]}", "scrimshaw setup all --dry-run"))
 def setup(
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")] = "",
     scope: Annotated[
@@ -38,7 +38,7 @@ def setup(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
     export_plugin: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Write a Claude Code plugin and a Gemini extension there."),
+        typer.Option(metavar="DIR", file_okay=False, help="Write the clients' plugins there, for other machines."),
     ] = None,
     yes: options.Yes = False,
     project: options.Project = None,

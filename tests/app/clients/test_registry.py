@@ -1,0 +1,39 @@
+"""A client is known by its own file alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import scrimshaw
+from scrimshaw.app.clients import CLIENT_NAMES, all_clients
+
+PACKAGE = Path(scrimshaw.__file__).parent
+
+
+def test_every_file_of_the_folder_holds_the_client_of_its_name() -> None:
+    assert {name: client.name for name, client in all_clients().items()} == {name: name for name in CLIENT_NAMES}
+    assert len(CLIENT_NAMES) >= 8
+
+
+def test_no_other_file_names_a_client() -> None:
+    """But for a folder of specs that is named after one; a cursor in a list of pages is none."""
+    names = [*CLIENT_NAMES, *(client.title for client in all_clients().values())]
+    words = re.compile(rf"\b(?:{'|'.join(map(re.escape, names))})\b", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(PACKAGE)}: {line.strip()}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path.parent != PACKAGE / "app/clients"
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if set(words.findall(line.replace(".opencode/specs", ""))) - {"cursor"}
+    ]
+    assert found == []
+
+
+def test_a_client_loads_nothing_that_only_set_up_needs() -> None:
+    code = "import sys; from scrimshaw.app.clients import all_clients; all_clients(); print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "scrimshaw.app.clients.claude" in loaded
+    assert {"tomlkit", "difflib", "typer", "scrimshaw.engine", "scrimshaw.app.setup"}.isdisjoint(loaded)
