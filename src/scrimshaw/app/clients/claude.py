@@ -9,31 +9,9 @@ from typing import Any
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    SERVER,
-    Client,
-    OwnFile,
-    Programs,
-    Scope,
-    SharedFile,
-    add_call,
-    grouped_hooks,
-    is_within,
-)
+from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile, is_within
+from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import (
-    Json,
-    first_text,
-    parse_rows,
-    result_text,
-    section,
-    sections,
-    select_rows,
-    share,
-    text,
-    total,
-)
 from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
 
@@ -86,45 +64,45 @@ class Claude(Client):
         "Claude Code: `claude plugin marketplace add DIR`, then `claude plugin install scrimshaw@scrimshaw`."
     )
 
-    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+    def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
         if wire == "PostToolUse":
             response = payload.get("tool_response")
             cut_short = isinstance(response, Mapping) and response.get("interrupted") is True
-            return add_call(event, payload, result_text(response), None if cut_short else False)
+            return self.add_call(event, payload, js.result_text(response), None if cut_short else False)
         if kind is EventKind.TOOL:
             stopped_by_user = payload.get("is_interrupt") is True
-            return add_call(event, payload, text(payload.get("error")), None if stopped_by_user else True)
+            return self.add_call(event, payload, js.text(payload.get("error")), None if stopped_by_user else True)
         if kind is EventKind.COMPACT:
-            return structs.replace(event, output=text(payload.get("compact_summary")))
-        used = _context_share(total(payload, "context_tokens"), text(payload.get("model")))
+            return structs.replace(event, output=js.text(payload.get("compact_summary")))
+        used = _context_share(js.total(payload, "context_tokens"), js.text(payload.get("model")))
         return structs.replace(event, context_used=used)
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None
-        for row in select_rows(lines, '"usage"', "compact_boundary"):
+        for row in js.select_rows(lines, '"usage"', "compact_boundary"):
             if row.get("subtype") == "compact_boundary":
                 used = None
             elif row.get("type") == "assistant" and not row.get("isSidechain"):
-                message = section(row, "message")
-                tokens = total(section(message, "usage"), *_USAGE_KEYS)
-                used = _context_share(tokens, text(message.get("model"))) or used
+                message = js.section(row, "message")
+                tokens = js.total(js.section(message, "usage"), *_USAGE_KEYS)
+                used = _context_share(tokens, js.text(message.get("model"))) or used
         return used
 
     def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        for row in select_rows(lines, '"assistant"'):
+        for row in js.select_rows(lines, '"assistant"'):
             if row.get("type") == "assistant" and not row.get("isSidechain") and not row.get("isApiErrorMessage"):
-                yield _message_text(section(row, "message").get("content"))
+                yield _message_text(js.section(row, "message").get("content"))
 
     def parse_transcript(self, source: str) -> Transcript:
         """Without meta records, what hooks and local commands printed, and calls that were refused or did not end."""
-        rows, skipped = parse_rows(source)
+        rows, skipped = js.parse_rows(source)
         reader = _Reader(self.name)
         for row in rows:
-            if not text(row.get("agentId")).startswith(_COMPACTOR):
+            if not js.text(row.get("agentId")).startswith(_COMPACTOR):
                 reader.read_row(row)
         session, cwd = (
-            next((found for row in rows if (found := text(row.get(key)))), "") for key in ("sessionId", "cwd")
+            next((found for row in rows if (found := js.text(row.get(key)))), "") for key in ("sessionId", "cwd")
         )
         return reader.build(session, cwd=cwd, skipped=skipped)
 
@@ -144,14 +122,14 @@ class Claude(Client):
     def session_of_file(self, file: Path, begun: Transcript) -> str:
         return file.parent.parent.name if file.parent.name == "subagents" else begun.session or file.stem
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         servers = root / (".claude.json" if scope == Scope.USER else ".mcp.json")
         return (
             SharedFile(path=servers, servers="mcpServers", entry=programs.server_entry()),
             SharedFile(path=root / ".claude/settings.json", hooks=self._hooks(programs)),
         )
 
-    def plugin_files(self, about: Json) -> dict[str, Any]:
+    def plugin_files(self, about: js.Json) -> dict[str, Any]:
         """A plugin and its marketplace, in the folder itself: clients look for `hooks/hooks.json` at the root."""
         author, description = {"name": "The Scrimshaw authors"}, about["description"]
         plugin = {"name": SERVER, "source": "./", "description": description}
@@ -166,10 +144,9 @@ class Claude(Client):
 
     def _hooks(self, programs: Programs) -> dict[str, Any]:
         """Nothing is answered to tool events and sub-agents, so the agent need not wait for them."""
-        handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
         unanswered = [event for event in self.events if "Tool" in event or event == "SubagentStop"]
         answered = [event for event in self.events if event not in unanswered]
-        return grouped_hooks(answered, handler) | grouped_hooks(unanswered, {**handler, "async": True})
+        return self.group_hooks(programs, answered) | self.group_hooks(programs, unanswered, **{"async": True})
 
 
 class _Reader(TranscriptBuilder):
@@ -180,9 +157,9 @@ class _Reader(TranscriptBuilder):
         # What the user typed while the agent worked: delivered when removed, dequeued into a record of its own.
         self._queue: list[str] = []
 
-    def read_row(self, row: Json) -> None:
+    def read_row(self, row: js.Json) -> None:
         kind, at = row.get("type"), parse_time(row.get("timestamp"))
-        agent = text(row.get("agentId")) or ("sub-agent" if row.get("isSidechain") is True else "")
+        agent = js.text(row.get("agentId")) or ("sub-agent" if row.get("isSidechain") is True else "")
         if kind == "user":
             self._read_user(row, at, agent)
         elif kind == "assistant":
@@ -190,9 +167,9 @@ class _Reader(TranscriptBuilder):
         elif kind == "system" and row.get("subtype") == "compact_boundary":
             self.add_compaction("", at)
         elif kind == "attachment":
-            self._read_attachment(section(row, "attachment"), at, agent)
+            self._read_attachment(js.section(row, "attachment"), at, agent)
         elif kind == "queue-operation":
-            self._read_queue(text(row.get("operation")), text(row.get("content")), at)
+            self._read_queue(js.text(row.get("operation")), js.text(row.get("content")), at)
 
     def _read_queue(self, operation: str, content: str, at: float) -> None:
         if operation == "enqueue":
@@ -205,38 +182,38 @@ class _Reader(TranscriptBuilder):
             if operation == "remove":
                 self.add_text(EventKind.PROMPT, prompt, at)
 
-    def _read_user(self, row: Json, at: float, agent: str) -> None:
-        content = section(row, "message").get("content")
-        results = [part for part in sections(content) if part.get("type") == "tool_result"]
+    def _read_user(self, row: js.Json, at: float, agent: str) -> None:
+        content = js.section(row, "message").get("content")
+        results = [part for part in js.sections(content) if part.get("type") == "tool_result"]
         for part in results:
             self._read_result(row, part, at, agent, is_only=len(results) == 1)
         if row.get("isCompactSummary"):
-            self.add_compaction(result_text(content), at)
-        elif not results and not row.get("isMeta") and section(row, "origin").get("kind") != "task-notification":
+            self.add_compaction(js.result_text(content), at)
+        elif not results and not row.get("isMeta") and js.section(row, "origin").get("kind") != "task-notification":
             self.add_text(EventKind.PROMPT, _user_prompt(_message_text(content)), at, agent)
 
-    def _read_result(self, row: Json, part: Json, at: float, agent: str, *, is_only: bool) -> None:
-        call_id = first_text(part, "tool_use_id") or first_text(row, "sourceToolAssistantUUID", "parentUuid")
-        output, response = result_text(part.get("content")), row.get("toolUseResult")
+    def _read_result(self, row: js.Json, part: js.Json, at: float, agent: str, *, is_only: bool) -> None:
+        call_id = js.first_text(part, "tool_use_id") or js.first_text(row, "sourceToolAssistantUUID", "parentUuid")
+        output, response = js.result_text(part.get("content")), row.get("toolUseResult")
         if output.startswith(_NOT_RUN):
             self.drop_call(call_id)
             return
         failed: bool | None = part.get("is_error") is True
         if isinstance(response, Mapping):
-            output = (result_text(response) if is_only else "") or output
+            output = (js.result_text(response) if is_only else "") or output
             failed = None if response.get("interrupted") is True else failed
         self.end_call(call_id, output, failed, at, agent=agent)
 
-    def _read_assistant(self, row: Json, at: float, agent: str) -> None:
-        content = section(row, "message").get("content")
+    def _read_assistant(self, row: js.Json, at: float, agent: str) -> None:
+        content = js.section(row, "message").get("content")
         if not row.get("isApiErrorMessage"):
             self.add_text(EventKind.ANSWER, _message_text(content), at, agent)
-        for part in sections(content):
+        for part in js.sections(content):
             if part.get("type") == "tool_use":
-                call_id = first_text(part, "id") or text(row.get("uuid"))
-                self.begin_call(call_id, text(part.get("name")), section(part, "input"))
+                call_id = js.first_text(part, "id") or js.text(row.get("uuid"))
+                self.begin_call(call_id, js.text(part.get("name")), js.section(part, "input"))
 
-    def _read_attachment(self, attachment: Json, at: float, agent: str) -> None:
+    def _read_attachment(self, attachment: js.Json, at: float, agent: str) -> None:
         """Newer versions record a queued prompt that was delivered here as well."""
         prompt = _user_prompt(_message_text(attachment.get("prompt")))
         is_known = any(event.kind is EventKind.PROMPT and event.prompt == prompt for event in self.events[-5:])
@@ -246,7 +223,7 @@ class _Reader(TranscriptBuilder):
 
 def _context_share(tokens: float, model: str) -> float | None:
     is_long = tokens > _WINDOW or "[1m]" in model.lower()
-    return share(tokens, _LONG_WINDOW if is_long else _WINDOW)
+    return js.share(tokens, _LONG_WINDOW if is_long else _WINDOW)
 
 
 def _folder_names(project: Path) -> set[str]:
@@ -257,7 +234,7 @@ def _message_text(content: object) -> str:
     """The text of a message without its thoughts, calls and results."""
     if isinstance(content, str):
         return content
-    return "\n".join(text(part.get("text")) for part in sections(content) if part.get("type") == "text")
+    return "\n".join(js.text(part.get("text")) for part in js.sections(content) if part.get("type") == "text")
 
 
 def _user_prompt(words: str) -> str:

@@ -15,7 +15,7 @@ from msgspec import Struct, structs
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.events import Event, add_call_id
-from scrimshaw.ingest.payload import Json, first_text, result_text, section, text
+from scrimshaw.ingest.payload import Json, first_text, section, text
 from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
 from scrimshaw.ingest.transcripts import StoredSession, Transcript
 from scrimshaw.models import EventKind
@@ -81,6 +81,9 @@ class OwnFile(Struct, frozen=True, kw_only=True):
     is_executable: bool = False
 
 
+SetupFiles = tuple[SharedFile | OwnFile, ...]
+
+
 class Client:
     """A client, with the ways of Claude Code where it does not say otherwise: several clients copied them."""
 
@@ -140,6 +143,19 @@ class Client:
             output=text(payload.get("last_assistant_message")) if kind is EventKind.STOP else "",
             occasion=first_text(payload, "source", "trigger", "reason"),
             agent=text(payload.get("agent_id")),
+        )
+
+    def add_call(self, event: Event, payload: Json, output: str, failed: bool | None) -> Event:
+        """`event` with the tool call of a payload."""
+        name = text(payload.get("tool_name"))
+        return structs.replace(
+            event,
+            tool=canonical_tool(name),
+            tool_name=name,
+            arguments=section(payload, "tool_input"),
+            output=output,
+            failed=failed,
+            call_id=first_text(payload, "tool_use_id", "tool_call_id"),
         )
 
     def format_reply(self, kind: EventKind, content: str) -> str:
@@ -212,9 +228,19 @@ class Client:
             parse=self.parse_transcript,
         )
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """Its files below the root of a scope, with what set-up puts there."""
         raise NotImplementedError
+
+    def group_hooks(
+        self, programs: Programs, events: Iterable[str] = (), *, timeout: int = PATIENCE_S, **more: Any
+    ) -> dict[str, Any]:
+        """One group with one handler for each event, or for all; tool events match every tool."""
+        handler = {"type": "command", "command": programs.hook_command(self.name), "timeout": timeout, **more}
+        return {
+            event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [handler]}
+            for event in events or self.events
+        }
 
     def plugin_files(self, about: Json) -> dict[str, Any]:
         """The JSON files of a plugin for other machines, by path; `about` is its name, version and description."""
@@ -237,28 +263,6 @@ class Ending(NamedTuple):
         return None if self.code is None else self.code != 0
 
 
-def add_call(event: Event, payload: Json, output: str, failed: bool | None) -> Event:
-    """`event` with the tool call of a payload."""
-    name = text(payload.get("tool_name"))
-    return structs.replace(
-        event,
-        tool=canonical_tool(name),
-        tool_name=name,
-        arguments=section(payload, "tool_input"),
-        output=output,
-        failed=failed,
-        call_id=first_text(payload, "tool_use_id", "tool_call_id"),
-    )
-
-
-def add_reported_call(event: Event, payload: Json) -> Event:
-    """`event` with a tool call whose shell commands end in a report."""
-    error = text(payload.get("error"))
-    ending = read_report(error or result_text(payload.get("tool_response")))
-    stopped_by_user = payload.get("is_interrupt") is True
-    return add_call(event, payload, ending.output, None if stopped_by_user else bool(error) or bool(ending.is_failure))
-
-
 def read_report(report: str) -> Ending:
     """Read the report that some clients make of a shell command; other text is its own output, without a code."""
     head = re.match(_REPORT_HEAD, report)
@@ -273,14 +277,6 @@ def read_report(report: str) -> Ending:
         lines.pop()
     code = fields.get("Exit Code", "")
     return Ending("\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else None)
-
-
-def grouped_hooks(events: Iterable[str], handler: Mapping[str, Any]) -> dict[str, Any]:
-    """One group with one handler for each event; tool events match every tool."""
-    return {
-        event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [{"type": "command", **handler}]}
-        for event in events
-    }
 
 
 def is_within(cwd: str, project: Path) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, SharedFile
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.payload import Json, first_text, result_text, section, sections, text
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -54,7 +54,7 @@ class Cline(Client):
         )
         return _add_call(event, payload, fields) if kind is EventKind.TOOL else event
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         servers = root / ".cline/data/settings/cline_mcp_settings.json"
         entry = programs.server_entry(timeout=_START_S)
         hooks = [

@@ -8,30 +8,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    Client,
-    OwnFile,
-    Programs,
-    Scope,
-    SharedFile,
-    add_call,
-    grouped_hooks,
-)
+from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import (
-    Json,
-    decode_json,
-    first_text,
-    joined_texts,
-    number,
-    parse_rows,
-    result_text,
-    section,
-    select_rows,
-    share,
-    text,
-)
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
@@ -88,65 +67,64 @@ class Codex(Client):
     guidance_file = "AGENTS.md"
     advice = "Codex skips hooks without a word until you trust them: open Codex here, trust the folder, then /hooks."
 
-    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+    def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
         if kind is not EventKind.TOOL:
             return event
-        output = result_text(payload.get("tool_response"))
-        call = add_call(event, payload, output, None)
+        output = js.result_text(payload.get("tool_response"))
+        call = self.add_call(event, payload, output, None)
         if call.tool == "Bash":
             return structs.replace(call, failed=guess_failure(output))
         if call.tool == "Edit":  # a patch arrives under the name of a command
             arguments = {("patch" if key == "command" else key): value for key, value in call.arguments.items()}
             return structs.replace(call, arguments=arguments)
         if call.tool == "Mcp":
-            return structs.replace(call, failed=section(payload, "tool_response").get("isError") is True)
+            return structs.replace(call, failed=js.section(payload, "tool_response").get("isError") is True)
         return call
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None
-        for row in select_rows(lines, '"token_count"', '"compacted"'):
+        for row in js.select_rows(lines, '"token_count"', '"compacted"'):
             if row.get("type") == "compacted":
                 used = None
-            info = section(row, "payload", "info")
-            last = section(info, "last_token_usage").get("total_tokens")
-            used = share(last, info.get("model_context_window")) or used
+            info = js.section(row, "payload", "info")
+            last = js.section(info, "last_token_usage").get("total_tokens")
+            used = js.share(last, info.get("model_context_window")) or used
         return used
 
     def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        for row in select_rows(lines, '"assistant"'):
-            message = section(row, "payload")
+        for row in js.select_rows(lines, '"assistant"'):
+            message = js.section(row, "payload")
             if message.get("type") == "message" and message.get("role") == "assistant":
-                yield joined_texts(message.get("content"))
+                yield js.joined_texts(message.get("content"))
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
-        for row in select_rows(lines, call_id) if call_id else ():
-            item = section(row, "payload", "item")
-            code = number(item.get("exit_code"))
+        for row in js.select_rows(lines, call_id) if call_id else ():
+            item = js.section(row, "payload", "item")
+            code = js.number(item.get("exit_code"))
             if item.get("id") == call_id and code is not None:
                 return code != 0
         return None
 
     def parse_transcript(self, source: str) -> Transcript:
         """The session of a sub-agent counts to the one that started it, where that is said."""
-        rows, skipped = parse_rows(source)
-        about = next((section(row, "payload") for row in rows if row.get("type") == "session_meta"), {})
-        own, spawned = text(about.get("id")), section(about, "source", "subagent")
-        parent = text(section(spawned, "thread_spawn").get("parent_thread_id"))
+        rows, skipped = js.parse_rows(source)
+        about = next((js.section(row, "payload") for row in rows if row.get("type") == "session_meta"), {})
+        own, spawned = js.text(about.get("id")), js.section(about, "source", "subagent")
+        parent = js.text(js.section(spawned, "thread_spawn").get("parent_thread_id"))
         reader = _Reader(self.name, own if spawned else "", _exit_codes(rows))
         for row in rows:
             reader.read_row(row)
-        return reader.build(parent or own, cwd=text(about.get("cwd")), skipped=skipped)
+        return reader.build(parent or own, cwd=js.text(about.get("cwd")), skipped=skipped)
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
         """`~/.codex/sessions/YYYY/MM/DD/rollout-*.jsonl`, and the archived ones."""
         places = (home / ".codex" / "sessions", home / ".codex" / "archived_sessions")
         return [file for place in places for file in place.rglob("rollout-*.jsonl")]
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
-        handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
-        hooks = grouped_hooks(self.events, handler)
-        hooks |= grouped_hooks(["SessionEnd"], {**handler, "timeout": _END_PATIENCE_S})
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
+        hooks = self.group_hooks(programs)
+        hooks |= self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)
         # A server that is not required gets one second; after it Codex goes on without its tools and says nothing. But
         # a required one that cannot start stops Codex, as it would for a user in every project without a memory.
         entry = programs.server_entry(**({"required": True} if scope == Scope.PROJECT else {}))
@@ -162,7 +140,7 @@ class Codex(Client):
         except (OSError, ValueError):
             config = {}
         hooks = (root / _HOOKS).resolve()
-        if any(key.startswith(f"{hooks}:") for key in section(config, "hooks", "state")):
+        if any(key.startswith(f"{hooks}:") for key in js.section(config, "hooks", "state")):
             return ""
         return "its hooks are not trusted, so Codex skips them without a word; open Codex here and trust them in /hooks"
 
@@ -175,37 +153,37 @@ class _Reader(TranscriptBuilder):
         self._agent = agent
         self._codes = codes
 
-    def read_row(self, row: Json) -> None:
-        item, at = section(row, "payload"), parse_time(row.get("timestamp"))
+    def read_row(self, row: js.Json) -> None:
+        item, at = js.section(row, "payload"), parse_time(row.get("timestamp"))
         kind = item.get("type") if row.get("type") == "response_item" else ""
         if row.get("type") == "compacted":
-            self.add_compaction(text(item.get("message")), at)
+            self.add_compaction(js.text(item.get("message")), at)
         elif kind == "message":
             self._read_message(item, at)
         elif kind in _CALLS:
-            server, name = text(item.get("namespace")), text(item.get("name"))
+            server, name = js.text(item.get("namespace")), js.text(item.get("name"))
             tool = f"{server}__{name}" if server else name or "local_shell"
-            self.begin_call(text(item.get("call_id")), tool, _arguments(item, tool))
+            self.begin_call(js.text(item.get("call_id")), tool, _arguments(item, tool))
         elif kind in _RESULTS:
             self._read_result(item, at)
 
-    def _read_message(self, item: Json, at: float) -> None:
-        words = joined_texts(item.get("content"))
+    def _read_message(self, item: js.Json, at: float) -> None:
+        words = js.joined_texts(item.get("content"))
         if item.get("role") == "assistant":
             self.add_text(EventKind.ANSWER, words, at, self._agent)
         elif item.get("role") == "user" and not words.lstrip().startswith(_NOT_ASKED):
             self.add_text(EventKind.PROMPT, words, at, self._agent)
 
-    def _read_result(self, item: Json, at: float) -> None:
-        call_id, result = text(item.get("call_id")), item.get("output")
+    def _read_result(self, item: js.Json, at: float) -> None:
+        call_id, result = js.text(item.get("call_id")), item.get("output")
         if isinstance(result, str) and result.startswith("{"):  # may be wrapped in JSON with its exit code
-            decoded = decode_json(result)
+            decoded = js.decode_json(result)
             result = decoded if isinstance(decoded, Mapping) and "output" in decoded else result
-        output = result_text(result)
+        output = js.result_text(result)
         head = re.match(_HEAD, output)
         code = self._codes.get(call_id)
         if code is None and isinstance(result, Mapping):
-            code = number(section(result, "metadata").get("exit_code"))
+            code = js.number(js.section(result, "metadata").get("exit_code"))
         if code is None and head and (found := re.search(_HEAD_CODE, head[0])):
             code = float(found[1])
         output = output[head.end() :] if head else output
@@ -228,24 +206,24 @@ def guess_failure(output: str) -> bool | None:
     return True if is_complaint else None
 
 
-def _exit_codes(rows: Iterable[Json]) -> dict[str, float]:
+def _exit_codes(rows: Iterable[js.Json]) -> dict[str, float]:
     """Call id -> exit code, where an event says one; a patch that could not be applied has 1."""
     codes: dict[str, float] = {}
     for row in rows:
-        event = section(row, "payload")
-        item = section(event, "item") or event
-        code = number(item.get("exit_code"))
+        event = js.section(row, "payload")
+        item = js.section(event, "item") or event
+        code = js.number(item.get("exit_code"))
         if event.get("type") == "patch_apply_end" and event.get("success") is False:
             code = 1
         if code is not None:
-            codes[first_text(item, "call_id", "id")] = code
+            codes[js.first_text(item, "call_id", "id")] = code
     return codes
 
 
-def _arguments(item: Json, tool: str) -> Json:
+def _arguments(item: js.Json, tool: str) -> js.Json:
     """The arguments of a call: an object, its JSON text, or a patch as plain text."""
     sent = item.get("arguments", item.get("input", item.get("action")))
-    found = decode_json(sent) if isinstance(sent, str) else sent
+    found = js.decode_json(sent) if isinstance(sent, str) else sent
     if isinstance(found, Mapping):
         return found
     return {"patch" if canonical_tool(tool) == "Edit" else "input": sent} if isinstance(sent, str) else {}

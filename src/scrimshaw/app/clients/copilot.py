@@ -8,20 +8,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Ending, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Ending, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import (
-    Json,
-    decode_json,
-    first_text,
-    parse_rows,
-    result_text,
-    section,
-    sections,
-    select_rows,
-    share,
-    text,
-)
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
@@ -58,26 +47,26 @@ class Copilot(Client):
     reply_key = "additionalContext"
     scopes = (Scope.USER,)
 
-    def event_name(self, payload: Json, hint: str) -> str:
+    def event_name(self, payload: js.Json, hint: str) -> str:
         return hint or next((name for field, name in _FIELD_EVENTS.items() if field in payload), "")
 
-    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
-        occasion = first_text(payload, "source", "trigger", "reason")
+    def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
+        occasion = js.first_text(payload, "source", "trigger", "reason")
         event = Event(
             client=self.name,
             kind=kind,
-            session=text(payload.get("sessionId")),
-            cwd=text(payload.get("cwd")),
-            transcript=text(payload.get("transcriptPath")),
-            prompt=first_text(payload, "prompt", "initialPrompt"),
+            session=js.text(payload.get("sessionId")),
+            cwd=js.text(payload.get("cwd")),
+            transcript=js.text(payload.get("transcriptPath")),
+            prompt=js.first_text(payload, "prompt", "initialPrompt"),
             occasion="startup" if occasion == "new" else occasion,
-            agent=text(payload.get("agentName")),
+            agent=js.text(payload.get("agentName")),
         )
         if kind is not EventKind.TOOL:
             return event
-        name, result = text(payload.get("toolName")), section(payload, "toolResult")
-        ending = read_shell_mark(result_text(result) or result_text(payload.get("error")))
-        is_refused = bool(payload.get("error")) or text(result.get("resultType")) not in ("", "success")
+        name, result = js.text(payload.get("toolName")), js.section(payload, "toolResult")
+        ending = read_shell_mark(js.result_text(result) or js.result_text(payload.get("error")))
+        is_refused = bool(payload.get("error")) or js.text(result.get("resultType")) not in ("", "success")
         return structs.replace(
             event,
             tool="Mcp" if "-" in name else canonical_tool(name),
@@ -89,34 +78,34 @@ class Copilot(Client):
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None
-        for row in select_rows(lines, "session.usage_record", "session.compaction_complete"):
+        for row in js.select_rows(lines, "session.usage_record", "session.compaction_complete"):
             if row.get("type") == "session.compaction_complete":
                 used = None
-            record = section(row, "data", "usage")
+            record = js.section(row, "data", "usage")
             if record.get("interactionType") == "conversation-agent":
-                used = share(record.get("inputTokens"), record.get("maxPromptTokens")) or used
+                used = js.share(record.get("inputTokens"), record.get("maxPromptTokens")) or used
         return used
 
     def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        for row in select_rows(lines, '"assistant.message"'):
-            message = section(row, "data")
+        for row in js.select_rows(lines, '"assistant.message"'):
+            message = js.section(row, "data")
             if row.get("type") == "assistant.message" and not message.get("parentToolCallId"):
-                yield text(message.get("content"))
+                yield js.text(message.get("content"))
 
     def parse_transcript(self, source: str) -> Transcript:
-        rows, skipped = parse_rows(source)
+        rows, skipped = js.parse_rows(source)
         builder = TranscriptBuilder(self.name)
         for row in rows:
             _read_row(row, builder)
-        about = next((section(row, "data") for row in rows if row.get("type") == "session.start"), {})
-        cwd = text(section(about, "context").get("cwd"))
-        return builder.build(text(about.get("sessionId")), cwd=cwd, skipped=skipped)
+        about = next((js.section(row, "data") for row in rows if row.get("type") == "session.start"), {})
+        cwd = js.text(js.section(about, "context").get("cwd"))
+        return builder.build(js.text(about.get("sessionId")), cwd=cwd, skipped=skipped)
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
         """`~/.copilot/session-state/SESSION/events.jsonl`."""
         return (home / ".copilot" / "session-state").glob("*/events.jsonl")
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """The commands name the event, since payloads do not."""
         entry = {"type": "local", **programs.server_entry(tools=["*"])}
         hooks = {
@@ -136,38 +125,38 @@ def read_shell_mark(output: str) -> Ending:
     return Ending(output[: start + mark.start()], int(mark[1])) if mark else Ending(output, None)
 
 
-def _read_row(row: Json, builder: TranscriptBuilder) -> None:
-    kind, data, at = row.get("type"), section(row, "data"), parse_time(row.get("timestamp"))
+def _read_row(row: js.Json, builder: TranscriptBuilder) -> None:
+    kind, data, at = row.get("type"), js.section(row, "data"), parse_time(row.get("timestamp"))
     if kind == "user.message":
-        builder.add_text(EventKind.PROMPT, text(data.get("content")), at, text(data.get("parentAgentTaskId")))
+        builder.add_text(EventKind.PROMPT, js.text(data.get("content")), at, js.text(data.get("parentAgentTaskId")))
     elif kind == "assistant.message":
-        builder.add_text(EventKind.ANSWER, text(data.get("content")), at, text(data.get("parentToolCallId")))
-        for call in sections(data.get("toolRequests")):
+        builder.add_text(EventKind.ANSWER, js.text(data.get("content")), at, js.text(data.get("parentToolCallId")))
+        for call in js.sections(data.get("toolRequests")):
             arguments = _arguments(call.get("arguments"))
-            builder.begin_call(text(call.get("toolCallId")), text(call.get("name")), arguments)
+            builder.begin_call(js.text(call.get("toolCallId")), js.text(call.get("name")), arguments)
     elif kind == "tool.execution_start":
         arguments = _arguments(data.get("arguments"))
-        builder.begin_call(text(data.get("toolCallId")), text(data.get("toolName")), arguments)
+        builder.begin_call(js.text(data.get("toolCallId")), js.text(data.get("toolName")), arguments)
     elif kind == "tool.execution_complete":
         _read_result(data, at, builder)
     elif kind == "session.compaction_complete":
-        builder.add_compaction(first_text(data, "summaryContent", "summary"), at)
+        builder.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
 
 
-def _read_result(data: Json, at: float, builder: TranscriptBuilder) -> None:
-    call_id, error = text(data.get("toolCallId")), section(data, "error")
-    if text(error.get("code")) in _REFUSED:
+def _read_result(data: js.Json, at: float, builder: TranscriptBuilder) -> None:
+    call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
+    if js.text(error.get("code")) in _REFUSED:
         builder.drop_call(call_id)
         return
-    ending = read_shell_mark(result_text(data.get("result")) or result_text(error))
+    ending = read_shell_mark(js.result_text(data.get("result")) or js.result_text(error))
     failed = data.get("success") is False or bool(ending.is_failure)
     tool = "Mcp" if "-" in builder.tool_of(call_id) else ""
-    builder.end_call(call_id, ending.output, failed, at, agent=text(data.get("parentToolCallId")), tool=tool)
+    builder.end_call(call_id, ending.output, failed, at, agent=js.text(data.get("parentToolCallId")), tool=tool)
 
 
-def _arguments(sent: object) -> Json:
+def _arguments(sent: object) -> js.Json:
     """The arguments, which some versions send as JSON text."""
-    found = decode_json(sent) if isinstance(sent, str) else sent
+    found = js.decode_json(sent) if isinstance(sent, str) else sent
     return found if isinstance(found, Mapping) else {}
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import Json, decode_json, first_text, number, result_text, section, share, text
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
@@ -34,25 +34,25 @@ class Cursor(Client):
     reply_key = "additional_context"
     keeps_transcripts = False
 
-    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+    def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         roots = payload.get("workspace_roots")
-        first_root = text(roots[0]) if isinstance(roots, list) and roots else ""
+        first_root = js.text(roots[0]) if isinstance(roots, list) and roots else ""
         event = Event(
             client=self.name,
             kind=kind,
-            session=first_text(payload, "parent_conversation_id", "conversation_id", "session_id"),
-            cwd=text(payload.get("cwd")) or first_root,
-            transcript=text(payload.get("transcript_path")),
-            prompt=text(payload.get("prompt")),
-            output=first_text(payload, "text", "summary"),
-            occasion="startup" if kind is EventKind.START else first_text(payload, "trigger", "reason"),
-            agent=first_text(payload, "subagent_id", "subagent_type"),
-            context_used=share(payload.get("context_usage_percent"), 100)
-            or share(payload.get("context_tokens"), payload.get("context_window_size")),
+            session=js.first_text(payload, "parent_conversation_id", "conversation_id", "session_id"),
+            cwd=js.text(payload.get("cwd")) or first_root,
+            transcript=js.text(payload.get("transcript_path")),
+            prompt=js.text(payload.get("prompt")),
+            output=js.first_text(payload, "text", "summary"),
+            occasion="startup" if kind is EventKind.START else js.first_text(payload, "trigger", "reason"),
+            agent=js.first_text(payload, "subagent_id", "subagent_type"),
+            context_used=js.share(payload.get("context_usage_percent"), 100)
+            or js.share(payload.get("context_tokens"), payload.get("context_window_size")),
         )
         return _add_call(event, payload) if kind is EventKind.TOOL else event
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
         hooks = dict.fromkeys(self.events, handler)
         return (
@@ -61,10 +61,10 @@ class Cursor(Client):
         )
 
 
-def _add_call(event: Event, payload: Json) -> Event:
-    name, sent = text(payload.get("tool_name")), text(payload.get("tool_output"))
-    result = decode_json(sent)
-    failed: bool | None = isinstance(result, Mapping) and bool(number(result.get("exitCode")))
+def _add_call(event: Event, payload: js.Json) -> Event:
+    name, sent = js.text(payload.get("tool_name")), js.text(payload.get("tool_output"))
+    result = js.decode_json(sent)
+    failed: bool | None = isinstance(result, Mapping) and bool(js.number(result.get("exitCode")))
     if payload.get("is_interrupt") is True:
         failed = None
     elif "error_message" in payload or "failure_type" in payload:
@@ -73,10 +73,10 @@ def _add_call(event: Event, payload: Json) -> Event:
         event,
         tool=canonical_tool(name),
         tool_name=name,
-        arguments=section(payload, "tool_input"),
-        output=text(payload.get("error_message")) or result_text(result) or sent,
+        arguments=js.section(payload, "tool_input"),
+        output=js.text(payload.get("error_message")) or js.result_text(result) or sent,
         failed=failed,
-        call_id=text(payload.get("tool_use_id")),
+        call_id=js.text(payload.get("tool_use_id")),
     )
 
 

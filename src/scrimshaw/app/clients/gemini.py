@@ -13,30 +13,19 @@ from scrimshaw.app.clients.client import (
     PATIENCE_S,
     SERVER,
     Client,
-    OwnFile,
     Programs,
     Scope,
+    SetupFiles,
     SharedFile,
-    add_call,
-    grouped_hooks,
     is_within,
     read_report,
 )
+from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import (
-    Json,
-    decode_json,
-    parse_rows,
-    result_text,
-    section,
-    sections,
-    select_rows,
-    share,
-    text,
-)
 from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
 
+_TIMEOUT_MS = PATIENCE_S * 1000
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
 _INJECTED = r"(?s)\A(?:\s*<(hook_context|session_context)>.*?</\1>\s*)+"
 _INJECTED_BY_HOOKS = r"(?s)\A(?:\s*<hook_context>.*?</hook_context>\s*)+"
@@ -62,40 +51,46 @@ class Gemini(Client):
     advice = "Gemini CLI reads a project's settings only in a folder that you trust."
     plugin_advice = "Gemini CLI: `gemini extensions install DIR/gemini`."
 
-    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
+    def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         """`PreCompress` comes before every model call, so its occasion is maybe."""
         event = super().read_event(payload, kind, wire)
         if kind is EventKind.TOOL:
-            return _add_call(event, payload)
+            response = js.section(payload, "tool_response")
+            content = response.get("llmContent")
+            parts = content if isinstance(content, list) else [content]
+            output = "\n".join(_unwrap(js.result_text(part)) for part in parts) or js.result_text(response)
+            ending = read_report(output)
+            call = self.add_call(event, payload, ending.output, bool(response.get("error")) or bool(ending.is_failure))
+            return structs.replace(call, tool="Mcp") if js.section(payload, "mcp_context") else call
         if kind is EventKind.PROMPT:
             return structs.replace(event, prompt=re.sub(_INJECTED_BY_HOOKS, "", event.prompt))
         if kind is EventKind.COMPACT:
             return structs.replace(event, occasion="maybe")
-        return structs.replace(event, output=text(payload.get("prompt_response")))
+        return structs.replace(event, output=js.text(payload.get("prompt_response")))
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         """None for other models than Gemini's, whose windows are not known."""
         used = None
-        for row in select_rows(lines, '"tokens"'):
-            if row.get("type") == "gemini" and text(row.get("model")).startswith("gemini"):
-                used = share(section(row, "tokens").get("total"), _WINDOW) or used
+        for row in js.select_rows(lines, '"tokens"'):
+            if row.get("type") == "gemini" and js.text(row.get("model")).startswith("gemini"):
+                used = js.share(js.section(row, "tokens").get("total"), _WINDOW) or used
         return used
 
     def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
         """A message is written again as its tools finish, and counts once."""
-        messages = (row for row in select_rows(lines, '"gemini"') if row.get("type") == "gemini")
-        yield from {text(row.get("id")): result_text(row.get("content")) for row in messages}.values()
+        messages = (row for row in js.select_rows(lines, '"gemini"') if row.get("type") == "gemini")
+        yield from {js.text(row.get("id")): js.result_text(row.get("content")) for row in messages}.values()
 
     def parse_transcript(self, source: str) -> Transcript:
         """A chat file does not name its folder, but holds a hash of the project's path."""
-        whole = decode_json(source) if '"messages"' in source else None
+        whole = js.decode_json(source) if '"messages"' in source else None
         if isinstance(whole, Mapping) and "messages" in whole:
-            about, messages, skipped = whole, list(sections(whole.get("messages"))), 0
+            about, messages, skipped = whole, list(js.sections(whole.get("messages"))), 0
         else:
-            rows, skipped = parse_rows(source)
+            rows, skipped = js.parse_rows(source)
             about = next((row for row in rows if row.get("sessionId")), {})
             messages = _apply_changes(rows)
-        builder, session = TranscriptBuilder(self.name), text(about.get("sessionId"))
+        builder, session = TranscriptBuilder(self.name), js.text(about.get("sessionId"))
         for message in messages:
             _read_message(message, builder, session if about.get("kind") == "subagent" else "")
         return builder.build(session, skipped=skipped)
@@ -122,31 +117,17 @@ class Gemini(Client):
     def session_of_file(self, file: Path, begun: Transcript) -> str:
         return file.parent.name if file.parent.parent.name == "chats" else begun.session
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
-        entry, hooks = programs.server_entry(trust=True), self._hooks(programs)
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
+        entry, hooks = programs.server_entry(trust=True), self.group_hooks(programs, timeout=_TIMEOUT_MS)
         return (SharedFile(path=root / ".gemini/settings.json", servers="mcpServers", entry=entry, hooks=hooks),)
 
-    def plugin_files(self, about: Json) -> dict[str, Any]:
+    def plugin_files(self, about: js.Json) -> dict[str, Any]:
         """An extension, in a subfolder of its own: it rejects hooks written for another client."""
-        hooks = {event: [group] for event, group in self._hooks(Programs()).items()}
+        hooks = {event: [group] for event, group in self.group_hooks(Programs(), timeout=_TIMEOUT_MS).items()}
         return {
             "gemini/gemini-extension.json": {**about, "mcpServers": {SERVER: Programs().server_entry()}},
             "gemini/hooks/hooks.json": {"hooks": hooks},
         }
-
-    def _hooks(self, programs: Programs) -> dict[str, Any]:
-        milliseconds = PATIENCE_S * 1000
-        return grouped_hooks(self.events, {"command": programs.hook_command(self.name), "timeout": milliseconds})
-
-
-def _add_call(event: Event, payload: Json) -> Event:
-    response = section(payload, "tool_response")
-    content = response.get("llmContent")
-    parts = content if isinstance(content, list) else [content]
-    output = "\n".join(_unwrap(result_text(part)) for part in parts) or result_text(response)
-    ending = read_report(output)
-    call = add_call(event, payload, ending.output, bool(response.get("error")) or bool(ending.is_failure))
-    return structs.replace(call, tool="Mcp") if section(payload, "mcp_context") else call
 
 
 def _unwrap(output: str) -> str:
@@ -154,42 +135,42 @@ def _unwrap(output: str) -> str:
     return framed[1] if framed else output
 
 
-def _apply_changes(rows: Iterable[Json]) -> list[Json]:
+def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
     """The messages after all changes: one written again replaces the first, a rewind drops those from there on."""
-    messages: dict[str, Json] = {}
+    messages: dict[str, js.Json] = {}
     for row in rows:
         if isinstance(target := row.get("$rewindTo"), str):
             order = list(messages)
             for name in order[order.index(target) :] if target in messages else ():
                 del messages[name]
-        elif "messages" in section(row, "$set"):
-            messages = {text(each.get("id")): each for each in sections(section(row, "$set")["messages"])}
+        elif "messages" in js.section(row, "$set"):
+            messages = {js.text(each.get("id")): each for each in js.sections(js.section(row, "$set")["messages"])}
         elif row.get("id") and row.get("type"):
             messages[str(row["id"])] = row
     return list(messages.values())
 
 
-def _read_message(message: Json, builder: TranscriptBuilder, agent: str) -> None:
-    at, words = parse_time(message.get("timestamp")), result_text(message.get("content"))
+def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> None:
+    at, words = parse_time(message.get("timestamp")), js.result_text(message.get("content"))
     if message.get("type") == "user":
         prompt = re.sub(_INJECTED, "", words)
         if not prompt.startswith(_SET_UP):
             builder.add_text(EventKind.PROMPT, prompt, at, agent)
     elif message.get("type") == "gemini":
         builder.add_text(EventKind.ANSWER, words, at, agent)
-        for call in sections(message.get("toolCalls")):
+        for call in js.sections(message.get("toolCalls")):
             _read_call(call, builder, at, agent)
 
 
-def _read_call(call: Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
-    status, call_id = text(call.get("status")), text(call.get("id"))
+def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
+    status, call_id = js.text(call.get("status")), js.text(call.get("id"))
     if status in _NOT_RUN:
         return
-    responses = [section(part, "functionResponse", "response") for part in sections(call.get("result"))]
-    output = "\n".join(result_text(response) for response in responses) or result_text(call.get("resultDisplay"))
+    responses = [js.section(part, "functionResponse", "response") for part in js.sections(call.get("result"))]
+    output = "\n".join(js.result_text(response) for response in responses) or js.result_text(call.get("resultDisplay"))
     ending = read_report(_unwrap(output))
     failed = status == "error" or any(response.get("error") for response in responses) or bool(ending.is_failure)
-    builder.begin_call(call_id, text(call.get("name")), section(call, "args"))
+    builder.begin_call(call_id, js.text(call.get("name")), js.section(call, "args"))
     builder.end_call(call_id, ending.output, failed, parse_time(call.get("timestamp")) or at, agent=agent)
 
 

@@ -10,19 +10,9 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct, structs
 
-from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SharedFile, is_within
+from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SetupFiles, SharedFile, is_within
+from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import (
-    Json,
-    decode_json,
-    number,
-    result_text,
-    section,
-    sections,
-    share,
-    text,
-    total,
-)
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.ingest.transcripts import StoredSession, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
@@ -63,38 +53,42 @@ class OpenCode(Client):
     }
     reply_key = "context"
 
-    def event_name(self, payload: Json, hint: str) -> str:
-        return text(payload.get("event")) or hint
+    def event_name(self, payload: js.Json, hint: str) -> str:
+        return js.text(payload.get("event")) or hint
 
-    def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
-        sent, tokens, parent = section(payload, "input"), section(payload, "tokens"), text(payload.get("parent"))
-        session = text(sent.get("sessionID")) or text(section(sent, "info").get("id"))
-        used = total(tokens, "input", "output") + total(section(tokens, "cache"), "read", "write")
+    def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
+        sent, tokens, parent = (
+            js.section(payload, "input"),
+            js.section(payload, "tokens"),
+            js.text(payload.get("parent")),
+        )
+        session = js.text(sent.get("sessionID")) or js.text(js.section(sent, "info").get("id"))
+        used = js.total(tokens, "input", "output") + js.total(js.section(tokens, "cache"), "read", "write")
         event = Event(
             client=self.name,
             kind=kind,
             session=parent or session,
-            cwd=text(payload.get("directory")) or text(section(sent, "info").get("directory")),
-            output=result_text(payload.get("texts")) if kind is EventKind.STOP else "",
+            cwd=js.text(payload.get("directory")) or js.text(js.section(sent, "info").get("directory")),
+            output=js.result_text(payload.get("texts")) if kind is EventKind.STOP else "",
             occasion=_OCCASIONS.get(wire, ""),
             agent=session if parent else "",
-            context_used=share(used, payload.get("limit")),
+            context_used=js.share(used, payload.get("limit")),
         )
         if kind is EventKind.TOOL:
-            return _add_call(event, sent, section(payload, "output"))
-        return _add_prompt(event, section(payload, "output")) if kind is EventKind.PROMPT else event
+            return _add_call(event, sent, js.section(payload, "output"))
+        return _add_prompt(event, js.section(payload, "output")) if kind is EventKind.PROMPT else event
 
     def parse_transcript(self, source: str) -> Transcript:
         """`{"info": ..., "messages": [{"info": ..., "parts": [...]}]}`, as `opencode export` prints it."""
-        whole = decode_json(source)
+        whole = js.decode_json(source)
         known = whole if isinstance(whole, Mapping) else {}
-        about = section(known, "info")
-        own, parent = text(about.get("id")), text(about.get("parentID"))
+        about = js.section(known, "info")
+        own, parent = js.text(about.get("id")), js.text(about.get("parentID"))
         builder = TranscriptBuilder(self.name)
-        for message in sections(known.get("messages")):
+        for message in js.sections(known.get("messages")):
             _read_message(message, builder, own if parent else "")
         skipped = 0 if known or not source.strip() else 1
-        return builder.build(parent or own, cwd=text(about.get("directory")), skipped=skipped)
+        return builder.build(parent or own, cwd=js.text(about.get("directory")), skipped=skipped)
 
     def find_sessions(self, project: Path, home: Path) -> list[StoredSession]:
         return self._stored_in(home.joinpath(*_DATA), project)
@@ -122,7 +116,7 @@ class OpenCode(Client):
             for name, group in groups.items()
         ]
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         config, folder = (".config/opencode",) * 2 if scope == Scope.USER else (".", ".opencode")
         entry = {"type": "local", "command": [programs.server, "serve"], "enabled": True}
         base = {"$schema": "https://opencode.ai/config.json"}
@@ -142,30 +136,30 @@ class _Listed(Struct, frozen=True, kw_only=True):
     created: float
 
 
-def _add_prompt(event: Event, output: Json) -> Event:
-    typed = (text(part.get("text")) for part in sections(output.get("parts")) if not part.get("synthetic"))
+def _add_prompt(event: Event, output: js.Json) -> Event:
+    typed = (js.text(part.get("text")) for part in js.sections(output.get("parts")) if not part.get("synthetic"))
     prompt = "\n".join(filter(None, typed))
-    return structs.replace(event, prompt=prompt, call_id=text(section(output, "message").get("id")))
+    return structs.replace(event, prompt=prompt, call_id=js.text(js.section(output, "message").get("id")))
 
 
-def _add_call(event: Event, sent: Json, output: Json) -> Event:
-    name, metadata = text(sent.get("tool")), section(output, "metadata")
-    displayed = text(section(metadata, "display").get("text"))
+def _add_call(event: Event, sent: js.Json, output: js.Json) -> Event:
+    name, metadata = js.text(sent.get("tool")), js.section(output, "metadata")
+    displayed = js.text(js.section(metadata, "display").get("text"))
     return structs.replace(
         event,
         tool="Mcp" if isinstance(output.get("content"), list) else canonical_tool(name),
         tool_name=name,
-        arguments=section(sent, "args"),
-        output=displayed or text(output.get("output")) or result_text(output),
-        failed=bool(output.get("error")) or output.get("isError") is True or bool(number(metadata.get("exit"))),
-        call_id=text(sent.get("callID")),
+        arguments=js.section(sent, "args"),
+        output=displayed or js.text(output.get("output")) or js.result_text(output),
+        failed=bool(output.get("error")) or output.get("isError") is True or bool(js.number(metadata.get("exit"))),
+        call_id=js.text(sent.get("callID")),
     )
 
 
-def _read_message(message: Json, builder: TranscriptBuilder, agent: str) -> None:
-    about, parts = section(message, "info"), list(sections(message.get("parts")))
-    at = parse_time(section(about, "time").get("created"))
-    words = "\n".join(text(part.get("text")) for part in parts if _is_spoken(part))
+def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> None:
+    about, parts = js.section(message, "info"), list(js.sections(message.get("parts")))
+    at = parse_time(js.section(about, "time").get("created"))
+    words = "\n".join(js.text(part.get("text")) for part in parts if _is_spoken(part))
     if about.get("role") == "user":
         builder.add_text(EventKind.PROMPT, words, at, agent)
     elif about.get("summary") is True:
@@ -173,24 +167,24 @@ def _read_message(message: Json, builder: TranscriptBuilder, agent: str) -> None
     elif about.get("role") == "assistant":
         for part in parts:
             if _is_spoken(part):
-                begun = parse_time(section(part, "time").get("start")) or at
-                builder.add_text(EventKind.ANSWER, text(part.get("text")), begun, agent)
+                begun = parse_time(js.section(part, "time").get("start")) or at
+                builder.add_text(EventKind.ANSWER, js.text(part.get("text")), begun, agent)
             elif part.get("type") == "tool":
                 _read_call(part, builder, at, agent)
 
 
-def _read_call(part: Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
-    state, call_id = section(part, "state"), text(part.get("callID"))
-    error = text(state.get("error"))
+def _read_call(part: js.Json, builder: TranscriptBuilder, at: float, agent: str) -> None:
+    state, call_id = js.section(part, "state"), js.text(part.get("callID"))
+    error = js.text(state.get("error"))
     if state.get("status") not in ("completed", "error") or error.startswith(_REFUSED):
         return
-    failed = bool(error) or bool(number(section(state, "metadata").get("exit")))
-    builder.begin_call(call_id, text(part.get("tool")), section(state, "input"))
-    ended = parse_time(section(state, "time").get("end")) or at
-    builder.end_call(call_id, error or result_text(state.get("output")), failed, ended, agent=agent)
+    failed = bool(error) or bool(js.number(js.section(state, "metadata").get("exit")))
+    builder.begin_call(call_id, js.text(part.get("tool")), js.section(state, "input"))
+    ended = parse_time(js.section(state, "time").get("end")) or at
+    builder.end_call(call_id, error or js.result_text(state.get("output")), failed, ended, agent=agent)
 
 
-def _is_spoken(part: Json) -> bool:
+def _is_spoken(part: js.Json) -> bool:
     return part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored")
 
 
@@ -201,7 +195,7 @@ def _list_sessions(folder: Path) -> list[_Listed]:
     else:
         abouts = (_read_object(path) for path in sorted((folder / _TREE / "session").glob("*/*.json")))
         found = [
-            (each["id"], each.get("parentID"), each.get("directory"), section(each, "time").get("created", 0))
+            (each["id"], each.get("parentID"), each.get("directory"), js.section(each, "time").get("created", 0))
             for each in abouts
             if isinstance(each.get("id"), str)
         ]
@@ -228,15 +222,15 @@ def _export_all(folder: Path, group: list[_Listed]) -> list[str]:
     return texts
 
 
-def _database_messages(folder: Path, session: str) -> Iterator[Json]:
-    parts: dict[str, list[Json]] = {}
+def _database_messages(folder: Path, session: str) -> Iterator[js.Json]:
+    parts: dict[str, list[js.Json]] = {}
     for message, data in read_foreign_rows(folder / _DATABASE, _PARTS, session, hint=_HINT):
         parts.setdefault(message, []).append(_decode_object(data))
     for message, data in read_foreign_rows(folder / _DATABASE, _MESSAGES, session, hint=_HINT):
         yield {"info": _decode_object(data), "parts": parts.get(message, [])}
 
 
-def _tree_messages(folder: Path, session: str) -> Iterator[Json]:
+def _tree_messages(folder: Path, session: str) -> Iterator[js.Json]:
     tree = folder / _TREE
     for path in sorted((tree / "message" / session).glob("*.json")):
         about = _read_object(path)
@@ -244,14 +238,14 @@ def _tree_messages(folder: Path, session: str) -> Iterator[Json]:
         yield {"info": about, "parts": [_read_object(part) for part in parts]}
 
 
-def _read_object(path: Path) -> Json:
+def _read_object(path: Path) -> js.Json:
     try:
         return _decode_object(path.read_bytes())
     except OSError:
         return {}
 
 
-def _decode_object(raw: bytes | str) -> Json:
+def _decode_object(raw: bytes | str) -> js.Json:
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

@@ -7,18 +7,9 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import (
-    PATIENCE_S,
-    Client,
-    OwnFile,
-    Programs,
-    Scope,
-    SharedFile,
-    add_reported_call,
-    grouped_hooks,
-)
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile, read_report
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import Json, section, sections, select_rows, share, text
+from scrimshaw.ingest.payload import Json, result_text, section, sections, select_rows, share, text
 from scrimshaw.models import EventKind
 
 
@@ -42,7 +33,10 @@ class Qwen(Client):
     def read_event(self, payload: Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
         if kind is EventKind.TOOL:
-            return add_reported_call(event, payload)
+            error, stopped_by_user = text(payload.get("error")), payload.get("is_interrupt") is True
+            ending = read_report(error or result_text(payload.get("tool_response")))
+            failed = None if stopped_by_user else bool(error) or bool(ending.is_failure)
+            return self.add_call(event, payload, ending.output, failed)
         if kind is EventKind.COMPACT:
             return structs.replace(event, output=text(payload.get("compact_summary")))
         return structs.replace(event, context_used=share(payload.get("context_usage"), 1))
@@ -55,9 +49,8 @@ class Qwen(Client):
                     text(part.get("text")) for part in parts if part.get("text") and not part.get("thought")
                 )
 
-    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> tuple[SharedFile | OwnFile, ...]:
-        milliseconds = PATIENCE_S * 1000
-        hooks = grouped_hooks(self.events, {"command": programs.hook_command(self.name), "timeout": milliseconds})
+    def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
+        hooks = self.group_hooks(programs, timeout=PATIENCE_S * 1000)  # milliseconds
         entry = programs.server_entry(trust=True)
         return (SharedFile(path=root / ".qwen/settings.json", servers="mcpServers", entry=entry, hooks=hooks),)
 
