@@ -93,7 +93,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr("scrimshaw.app.setup.plan.all_clients", dict)  # whatever clients this machine has
+    monkeypatch.setattr("scrimshaw.app.setup.all_clients", dict)  # whatever clients this machine has
     monkeypatch.delenv("VISUAL", raising=False)
     monkeypatch.delenv("EDITOR", raising=False)
     return folder

@@ -32,7 +32,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / "docs/guide.md").write_text("# Guide\nThe harbour closes at dusk.\n")
     monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr("scrimshaw.app.setup.plan.all_clients", dict)  # whatever clients this machine has
+    monkeypatch.setattr("scrimshaw.app.setup.all_clients", dict)  # whatever clients this machine has
     monkeypatch.setenv("PYTHONPATH", str(Path(package.__file__).parents[1]))
     for name in ("FORCE_COLOR", "NO_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)

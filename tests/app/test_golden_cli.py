@@ -22,7 +22,7 @@ def cli(project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch, capsys: pyt
     monkeypatch.chdir(project)
     monkeypatch.setenv("SCRIMSHAW_HOME", str(project.parent / "home"))
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    monkeypatch.setattr("scrimshaw.app.setup.plan.all_clients", dict)
+    monkeypatch.setattr("scrimshaw.app.setup.all_clients", dict)
     write_memory(vault, "tides", "# Tides\nThe tide turns at noon.")
     write_memory(vault, "beef", "# Salt beef\nIt is kept in barrels.")
 

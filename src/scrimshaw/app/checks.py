@@ -9,9 +9,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from scrimshaw.app import setup
 from scrimshaw.app.background import outermost_folders
-from scrimshaw.app.setup import plan
-from scrimshaw.app.setup.plan import Connection, check_connections
+from scrimshaw.app.setup import Connection, check_connections
 from scrimshaw.engine import Engine
 from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off, on
 from scrimshaw.errors import ConfigError
@@ -22,7 +22,7 @@ def process_checks(project: Path) -> tuple[Check, ...]:
     """The process's checks, and one for each client that is on this machine or connected."""
     found: dict[str, list[Connection]] = {}
     try:
-        for connection in check_connections(project, plan.find_programs()):
+        for connection in check_connections(project, setup.find_programs()):
             found.setdefault(connection.client, []).append(connection)
     except ConfigError:  # the check of the hook says so
         return PROCESS
@@ -54,7 +54,7 @@ def _check_watcher(engine: Engine) -> Result:
 
 def _check_hook(_engine: Engine) -> Result:
     try:
-        found = plan.find_programs()
+        found = setup.find_programs()
         from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured
     except (ConfigError, ImportError) as error:
         return off(str(error))

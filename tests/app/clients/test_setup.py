@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from tests.app.command_line import Cli, command_line
 
+from scrimshaw.app import setup
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Programs, Scope
-from scrimshaw.app.setup import plan
 from scrimshaw.errors import ConfigError, Conflict
 
 OURS = Programs(server="/opt/my tools/scrimshaw", hook="/opt/my tools/scrimshaw-hook")
@@ -77,7 +77,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
     monkeypatch.chdir(tmp_path / "p")
-    monkeypatch.setattr(plan, "find_programs", lambda: OURS)
+    monkeypatch.setattr(setup, "find_programs", lambda: OURS)
     return tmp_path
 
 
@@ -315,10 +315,10 @@ def test_a_link_stays_a_link_and_a_private_file_private(cli: Cli, root: Path) ->
 
 def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path) -> None:
     edits = all_clients()["claude"].setup_files(root / "p", Scope.PROJECT, OURS)
-    change = next(plan.plan_additions(edits, root / "p"))
+    change = next(setup.plan_additions(edits, root / "p"))
     put(root, "p/.mcp.json", b"{}")
     with pytest.raises(Conflict, match="meanwhile"):
-        plan.apply_change(change)
+        setup.apply_change(change)
     assert (root / "p/.mcp.json").read_bytes() == b"{}"
 
 
@@ -383,7 +383,7 @@ class TestPrograms:
     ) -> None:
         folder = scripts("bin")
         monkeypatch.setattr("sysconfig.get_path", lambda name: str(folder))
-        found = plan.find_programs()
+        found = setup.find_programs()
         assert (found.server, found.hook) == (str(folder / "scrimshaw"), str(folder / "scrimshaw-hook"))
 
     def test_or_beside_the_program_that_runs(
@@ -391,13 +391,13 @@ class TestPrograms:
     ) -> None:
         monkeypatch.setattr("sysconfig.get_path", lambda name: str(tmp_path / "none"))
         folder = scripts("elsewhere")
-        assert plan.find_programs().server == str(folder / "scrimshaw")
+        assert setup.find_programs().server == str(folder / "scrimshaw")
 
     def test_but_never_shims(self, scripts: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch) -> None:
         folder = scripts("shims")
         monkeypatch.setattr("sysconfig.get_path", lambda name: str(folder))
         with pytest.raises(ConfigError, match="There is no scrimshaw"):
-            plan.find_programs()
+            setup.find_programs()
 
 
 class TestDoctor:
@@ -425,7 +425,7 @@ class TestDoctor:
         program = root / "bin/scrimshaw"
         program.write_text("#!/bin/sh\n")
         program.chmod(0o755)
-        monkeypatch.setattr(plan, "find_programs", lambda: Programs(server=str(program), hook=OURS.hook))
+        monkeypatch.setattr(setup, "find_programs", lambda: Programs(server=str(program), hook=OURS.hook))
         return program
 
     def test_tells_a_sound_connection_from_one_whose_program_is_gone(self, cli: Cli, server: Path) -> None:
@@ -465,7 +465,7 @@ class TestDoctor:
         def fail() -> Programs:
             raise ConfigError("no programs", "install")
 
-        monkeypatch.setattr(plan, "find_programs", fail)
+        monkeypatch.setattr(setup, "find_programs", fail)
         found = self.finding(cli, "clients")
         assert found
         assert found["verdict"] == "note"

@@ -10,14 +10,14 @@ import typer
 from msgspec import Struct
 from rich.console import Console
 
+from scrimshaw.app import setup
 from scrimshaw.app.checks import ALL_CHECKS, CLIENT, PROCESS, process_checks
 from scrimshaw.app.cli import options, project_files
 from scrimshaw.app.cli.memory import describe_skip, open_memory, settings_of_memory
 from scrimshaw.app.cli.options import command_group, example
 from scrimshaw.app.cli.output import line, note, show
 from scrimshaw.app.rules import check_rules
-from scrimshaw.app.setup import plan
-from scrimshaw.app.setup.plan import check_connections
+from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine, trust
 from scrimshaw.engine.core import MEMORIES
@@ -163,7 +163,7 @@ def _examine_databases(engine: Engine) -> Iterator[Finding]:
 def _examine_clients(project: Path) -> Iterator[Finding]:
     """How agent clients are connected; those that are not on this machine are passed over."""
     try:
-        for found in check_connections(project, plan.find_programs()):
+        for found in check_connections(project, setup.find_programs()):
             verdict = Severity.PROBLEM if found.is_broken else Severity.NOTE if found.fault else Severity.OK
             scope = f"{found.scope} scope: " if found.scope else ""
             yield Finding(found.client, verdict, f"{scope}{found.fault or 'server and hooks are set'}", found.fix)

@@ -38,9 +38,7 @@ _STYLES = {
 }
 
 
-@app.command(
-    epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=docs/specs --dry-run")
-)
+@app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=docs/specs --dry-run"))
 def lint(
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; without, the project's memories.")

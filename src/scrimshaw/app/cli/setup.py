@@ -9,14 +9,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from scrimshaw.app import setup as clients_setup
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, console, line, note, show
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Client, Programs, Scope
-from scrimshaw.app.setup import plan
-from scrimshaw.app.setup.plan import SetupChange
+from scrimshaw.app.setup import SetupChange
 from scrimshaw.errors import InvalidRequest
 
 app = typer.Typer()
@@ -51,7 +51,7 @@ def setup(
     if bool(client) == bool(export_plugin) or (export_plugin and remove):
         raise typer.BadParameter("Name a client, or all; or give --export-plugin, without --remove.")
     if export_plugin:
-        additions = plan.plan_additions(plan.plugin_files(export_plugin), export_plugin)
+        additions = clients_setup.plan_additions(clients_setup.plugin_files(export_plugin), export_plugin)
         advice = tuple(each.plugin_advice for each in all_clients().values() if each.plugin_advice)
         _apply_changes((), list(additions), advice, dry_run, yes, as_json)
         return
@@ -67,7 +67,7 @@ def setup(
 def _choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client, ...]:
     """The clients meant; raises BadParameter for an unknown one, InvalidRequest for a scope that it has not."""
     if name == ALL:
-        found = tuple(all_clients().values()) if remove else plan.find_clients(Path.home())
+        found = tuple(all_clients().values()) if remove else clients_setup.find_clients(Path.home())
         return tuple(each for each in found if scope is None or scope in each.scopes)
     client = all_clients().get(name)
     if client is None:
@@ -79,7 +79,11 @@ def _choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Clien
 
 def _plan_changes(chosen: Iterable[Client], scope: Scope | None, remove: bool, project: Path) -> Iterator[SetupChange]:
     """All changes; without a scope they go into the usual place, and come out of every place."""
-    programs, work = (Programs(), plan.plan_removals) if remove else (plan.find_programs(), plan.plan_additions)
+    programs, work = (
+        (Programs(), clients_setup.plan_removals)
+        if remove
+        else (clients_setup.find_programs(), clients_setup.plan_additions)
+    )
     for client in chosen:
         for each in (scope,) if scope else client.scopes if remove else client.scopes[:1]:
             root = each.root(project)
@@ -108,7 +112,7 @@ def _apply_changes(
             _print_files(console(stderr=True), result)
         confirm("Make these changes?", yes)
         for change in changes:
-            plan.apply_change(change)
+            clients_setup.apply_change(change)
     show(result, as_json, _print_end)
 
 

@@ -1,1 +1,202 @@
-"""Connecting agent clients: an MCP server and hooks in their files, put in and taken out without a trace."""
+"""Connecting clients: changes of their files are worked out, shown, then written. And how clients are connected."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import shutil
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+
+from scrimshaw import __version__
+from scrimshaw.app.clients import all_clients
+from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.app.setup.editors import Editor, editor_of
+from scrimshaw.errors import ConfigError, Conflict, NotFound, StorageFailure
+from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
+
+BACKUP = ".before-scrimshaw"
+_DESCRIPTION = "Memory for coding agents: Markdown in your git repository, searched and kept up to date."
+
+
+class SetupChange(Struct, frozen=True, kw_only=True):
+    """A file below `root` as it is and as it shall be; None where there is no file."""
+
+    root: Path
+    path: Path
+    before: str | None
+    after: str | None
+    is_executable: bool = False
+    #: Whether a copy of what it was is made.
+    needs_backup: bool = False
+    #: Whether it becomes what its copy says; the copy goes then.
+    is_original: bool = False
+
+    @property
+    def action(self) -> str:
+        """What happens to the file: create, change or remove."""
+        if self.before is None:
+            return "create"
+        return "remove" if self.after is None else "change"
+
+    def diff(self) -> str:
+        """The change as a unified diff."""
+        old, new = ("/dev/null" if text is None else str(self.path) for text in (self.before, self.after))
+        before, after = (self.before or "").splitlines(), (self.after or "").splitlines()
+        return "\n".join(difflib.unified_diff(before, after, old, new, lineterm=""))
+
+
+class Connection(Struct, frozen=True, kw_only=True):
+    """A client in a scope, or installed but in none."""
+
+    client: str
+    scope: Scope | None = None
+    fault: str = ""
+    fix: str = ""
+    #: Whether it cannot work; else the fault is worth knowing.
+    is_broken: bool = False
+
+
+def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
+    """The changes that put our part into files; none for a file that has it. Raises ConfigError, Conflict."""
+    for file in files:
+        editor, before = editor_of(file), read_file(file.path)
+        after = editor.add(before or "")
+        if after != before:
+            is_executable = isinstance(file, OwnFile) and file.is_executable
+            # A copy is made where our part is not in the file yet, or was put there by other means than setup.
+            needs_backup = (
+                editor.is_shared
+                and before is not None
+                and (editor.remove(before) == before or not backup_of(file.path).exists())
+            )
+            yield SetupChange(
+                root=root,
+                path=file.path,
+                before=before,
+                after=after,
+                is_executable=is_executable,
+                needs_backup=needs_backup,
+            )
+
+
+def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
+    """The changes that take our part out of files: to the byte as they were, if nothing else changed since."""
+    for file in files:
+        editor, before = editor_of(file), read_file(file.path)
+        if before is None or (rest := editor.remove(before)) == before:
+            continue
+        original = read_file(backup_of(file.path))
+        if original is not None and _is_origin(editor, original, rest):
+            yield SetupChange(root=root, path=file.path, before=before, after=original, is_original=True)
+        else:
+            after = None if original is None and editor.is_bare(rest) else rest
+            yield SetupChange(root=root, path=file.path, before=before, after=after)
+
+
+def apply_change(change: SetupChange) -> None:
+    """Make a change; folders that a removal empties go too. Raises Conflict, StorageFailure."""
+    if read_file(change.path) != change.before:
+        raise Conflict(f"{change.path} was changed meanwhile.", "Run the same command again.")
+    with storage_errors("write", change.path):
+        if change.after is None:
+            remove_file(change.path, change.root)
+            return
+        if change.needs_backup:
+            shutil.copy2(change.path, backup_of(change.path))
+        target = change.path.resolve()  # a link to the file stays a link
+        replace_file(target, change.after.encode())
+        if change.is_executable:
+            target.chmod(0o755)
+        if change.is_original:
+            backup_of(change.path).unlink()
+
+
+def read_file(path: Path) -> str | None:
+    """A file's text with its own line ends, None where there is no file; raises ConfigError, StorageFailure."""
+    with storage_errors("read", path):
+        try:
+            return path.read_bytes().decode()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except UnicodeDecodeError as error:
+            raise ConfigError(f"{path} is not UTF-8.", "Correct it, then run setup again.") from error
+
+
+def backup_of(path: Path) -> Path:
+    """Where the copy of a file is that was made before our part came in."""
+    return path.with_name(path.name + BACKUP)
+
+
+def find_programs() -> Programs:
+    """The programs beside this interpreter, never a shim that would look for one first; raises ConfigError."""
+    for folder in (sysconfig.get_path("scripts"), str(Path(sys.argv[0]).absolute().parent)):
+        server, hook = (shutil.which(name, path=folder) for name in (SERVER, HOOK))
+        if server and hook and Path(folder).name != "shims":
+            return Programs(server=str(Path(server).resolve()), hook=str(Path(hook).resolve()))
+    raise ConfigError(
+        f"There is no {SERVER} and {HOOK} beside {sys.executable}.", "Install scrimshaw with uv, pipx or pip."
+    )
+
+
+def find_clients(home: Path) -> tuple[Client, ...]:
+    """The clients that are on this machine; raises NotFound where there is none."""
+    found = tuple(client for client in all_clients().values() if _is_installed(client, home))
+    if not found:
+        raise NotFound("No agent client was found.", f"Name one: {', '.join(all_clients())}.")
+    return found
+
+
+def plugin_files(folder: Path) -> tuple[OwnFile, ...]:
+    """The files of every client's plugin below a folder, for other machines, which find programs by their path."""
+    about = {"name": SERVER, "version": __version__, "description": _DESCRIPTION}
+    files = (item for client in all_clients().values() for item in client.plugin_files(about).items())
+    return tuple(OwnFile(path=folder / name, text=json.dumps(value, indent=2) + "\n") for name, value in files)
+
+
+def check_connections(project: Path, programs: Programs) -> Iterator[Connection]:
+    """One for each scope in which a client is connected, one for each client that is only installed."""
+    for client in all_clients().values():
+        scopes = (_check_scope(client, scope, project, programs) for scope in client.scopes)
+        found = [each for each in scopes if each]
+        yield from found
+        if not found and _is_installed(client, Path.home()):
+            yield Connection(client=client.name, fault="not connected", fix=f"Run `scrimshaw setup {client.name}`.")
+
+
+def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs) -> Connection | None:
+    root = scope.root(project)
+    files = client.setup_files(root, scope, programs)
+    fix = f"Run `scrimshaw setup {client.name} --scope {scope}`."
+    try:
+        texts = [(editor_of(file), read_file(file.path)) for file in files]
+        if not any(text is not None and editor.remove(text) != text for editor, text in texts):
+            return None
+        starts = [editor.read_program(text or "") for editor, text in texts]
+        lost = [program for program in starts if program and shutil.which(program) is None]
+        if lost:
+            return Connection(client=client.name, scope=scope, fault=f"{lost[0]} is gone", fix=fix, is_broken=True)
+        changed = [str(change.path) for change in plan_additions(files, root)]
+    except (ConfigError, Conflict, StorageFailure) as error:
+        return Connection(client=client.name, scope=scope, fault=error.message, fix=error.hint, is_broken=True)
+    if changed:
+        return Connection(client=client.name, scope=scope, fault=f"not up to date: {', '.join(changed)}", fix=fix)
+    return Connection(client=client.name, scope=scope, fault=client.missing_trust(root))
+
+
+def _is_origin(editor: Editor, original: str, rest: str) -> bool:
+    """Whether the copy differs from the file by our part alone."""
+    try:
+        is_without = editor.remove(original) == original
+        return is_without and editor.is_same(editor.remove(editor.add(original)), rest)
+    except (ConfigError, Conflict):
+        return False
+
+
+def _is_installed(client: Client, home: Path) -> bool:
+    """Whether its command or its folder is there."""
+    return shutil.which(client.program) is not None or (home / client.folder).is_dir()
