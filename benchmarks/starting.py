@@ -59,10 +59,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _measure(home: Path, project: Path, *, embed: bool) -> None:
     environment = {**os.environ, "HOME": str(home), "SCRIMSHAW_EMBEDDING_PROVIDER": "minilm" if embed else "none"}
     first = _run(project, environment, "init", "--import", "--json", interrupt_after=INTERRUPT_AFTER_S)
-    events, calls = _counted(project, home)
+    events, calls = _count_names(project, home)
     print(f"interrupted after {first.wall:.1f} s: exit code {first.code}, {events} events kept, {calls} tool calls")
     second = _run(project, environment, "init", "--import", "--json")
-    events, calls = _counted(project, home)
+    events, calls = _count_names(project, home)
     imported = json.loads(second.output)["imported"]
     print(f"resumed: exit code {second.code}, {imported['counts']}, {imported['memories']} memories in this run")
     cpu = first.cpu + second.cpu
@@ -112,7 +112,7 @@ def _run(project: Path, environment: dict[str, str], *arguments: str, interrupt_
     return Run(cpu, time.perf_counter() - started, process.returncode, output)
 
 
-def _counted(project: Path, home: Path) -> tuple[int, int]:
+def _count_names(project: Path, home: Path) -> tuple[int, int]:
     """(events, tool calls) in the journal."""
     with open_engine(load(project, home=home / ".scrimshaw", environment={})) as engine:
         events = [event for each in engine.sessions.latest(limit=-1) for event in engine.sessions.events(each.id)]

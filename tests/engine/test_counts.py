@@ -12,7 +12,7 @@ from tests.storage.contract import LIFT_GUARDS, TAMPER
 
 from scrimshaw.app.mcp.tools.browse import StatsCall, memory_stats
 from scrimshaw.engine import Engine
-from scrimshaw.engine.counts import LARGEST_PAGE, Folder, page, ranked_folders, stats
+from scrimshaw.engine.counts import LARGEST_PAGE, Folder, page, rank_folders, stats
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.write import NewText, save
@@ -93,7 +93,7 @@ def test_folders_and_their_order(library: Engine) -> None:
     folders = {folder.name: folder for folder in stats(library, EVERY).folders}
     assert folders["in"] == Folder(name="in", count=2, updated="2026-03-01", importance=0.4)
     assert folders[""] == Folder(name="", count=2, updated="2026-01-01", importance=0.55)
-    ordered = {by: [folder.name for folder in ranked_folders(list(folders.values()), by)]
+    ordered = {by: [folder.name for folder in rank_folders(list(folders.values()), by)]
                for by in ("count", "recency", "importance")}  # fmt: skip
     assert ordered == {"count": ["", "in"], "recency": ["in", ""], "importance": ["", "in"]}
 
@@ -137,5 +137,5 @@ def test_tiers_weigh_in_falling_order(engine: Engine, vault: Path) -> None:
     for tier in Tier:
         write_memory(vault, f"{tier}/a", "text", f"tier: {tier}")
     scan(engine)
-    folders = ranked_folders(stats(engine, EVERY).folders, "importance")
+    folders = rank_folders(stats(engine, EVERY).folders, "importance")
     assert [folder.name for folder in folders][2:] == ["important", "normal", "temporary", "deprecated"]

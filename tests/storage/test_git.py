@@ -9,7 +9,7 @@ import pytest
 
 from scrimshaw.models import Degradation
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git import Deleted, deleted_files, last_text
+from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -24,7 +24,7 @@ def commit(folder: Path, message: str) -> str:
 
 
 def found(folder: Path, suffix: str = ".md") -> list[Deleted]:
-    answer = deleted_files(folder, suffix)
+    answer = list_deleted_files(folder, suffix)
     assert isinstance(answer, list)
     return answer
 
@@ -82,7 +82,7 @@ def test_a_file_that_was_deleted_twice_is_told_with_the_last_time(repository: Pa
 
 
 def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
-    answer = deleted_files(tmp_path, ".md")
+    answer = list_deleted_files(tmp_path, ".md")
     assert isinstance(answer, Degradation)
     assert "not a git repository" in answer.failure_mode
     assert "with git installed" in answer.retry_recommendation
@@ -90,14 +90,14 @@ def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
 
 def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    answer = deleted_files(repository, ".md")
+    answer = list_deleted_files(repository, ".md")
     assert isinstance(answer, Degradation)
     assert "git could not be asked" in answer.failure_mode
 
 
 def test_a_git_that_does_not_answer_is_given_up(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "TIMEOUT_S", 1e-9)
-    answer = deleted_files(repository, ".md")
+    answer = list_deleted_files(repository, ".md")
     assert isinstance(answer, Degradation)
     assert "timed out" in answer.failure_mode
 

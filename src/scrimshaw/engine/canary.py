@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from enum import StrEnum
 from functools import partial
 from itertools import chain, zip_longest
-from pathlib import Path
 from unicodedata import ucd_3_2_0
 
 from msgspec import Struct
@@ -311,14 +310,9 @@ def _ask_meaning(engine: Engine, name: str) -> Answer:
 # Golden queries
 
 
-def golden_path(engine: Engine) -> Path:
-    """The file of the project's golden queries."""
-    return engine.settings.folder / GOLDEN_FILE
-
-
 def golden_file(engine: Engine) -> GoldenFile:
     """The project's golden queries, and what is wrong with those that cannot be asked; raises UnreadableFile."""
-    return read_golden(golden_path(engine), engine.searcher.validate)
+    return read_golden(engine.settings.folder / GOLDEN_FILE, engine.searcher.validate)
 
 
 def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) -> Golden:
@@ -330,7 +324,7 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
     golden = Golden(engine.searcher.validate(text), tuple(dict.fromkeys(expect)), within)
     for memory_id in golden.expect:
         engine.memory(memory_id)
-    path = golden_path(engine)
+    path = engine.settings.folder / GOLDEN_FILE
     with engine.write_lock():
         if any(known.text == golden.text for known in golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))

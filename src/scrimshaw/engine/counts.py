@@ -114,10 +114,10 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         vectors = vectors_ready(engine)
     return Stats(
         total=len(memories),
-        by_tier=_counted(memory.tier for memory in memories),
-        by_type=_counted(memory.type for memory in memories),
-        by_artifact=_counted(memory.artifact for memory in memories),
-        by_source=_counted(memory.source for memory in memories),
+        by_tier=_count_names(memory.tier for memory in memories),
+        by_type=_count_names(memory.type for memory in memories),
+        by_artifact=_count_names(memory.artifact for memory in memories),
+        by_source=_count_names(memory.source for memory in memories),
         folders=_folders(memories),
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
@@ -153,7 +153,7 @@ def contexts(engine: Engine) -> list[SessionTokens]:
     ]
 
 
-def ranked_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
+def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     """Folders with the most memories, the newest or the most important first; `by` is count, recency or importance."""
     keys: Mapping[str, Callable[[Folder], Any]] = {
         "count": lambda folder: folder.count,
@@ -163,7 +163,7 @@ def ranked_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     return sorted(sorted(folders, key=lambda folder: folder.name), key=keys[by], reverse=True)
 
 
-def _counted(names: Iterable[str]) -> dict[str, int]:
+def _count_names(names: Iterable[str]) -> dict[str, int]:
     return {str(name): count for name, count in sorted(Counter(names).items())}
 
 

@@ -46,7 +46,7 @@ from scrimshaw.models import (
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session import working_memory
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.git import Deleted, deleted_files, last_text
+from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
 from scrimshaw.storage.scan import artifact_class
 
 INGEST = "ingest"
@@ -301,7 +301,7 @@ def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[Impor
 
 def deleted_decisions(project: Path) -> list[Deleted] | Degradation:
     """The decision records that history deleted, newest first."""
-    found = deleted_files(project, ".md")
+    found = list_deleted_files(project, ".md")
     if isinstance(found, Degradation):
         return found
     return [each for each in found if artifact_class(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]

@@ -34,7 +34,7 @@ from scrimshaw.ingest.references import (
     rewrite_references,
 )
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
-from scrimshaw.storage.git import moved_files
+from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import SPEC_FOLDERS, Limits, Source, scan
 
@@ -255,7 +255,7 @@ def propose_renames(engine: Engine) -> list[Rename]:
 
     Raises StorageFailure where git is missing or the project is in no repository.
     """
-    renames = list(dict.fromkeys(folder_rename(old, new) for old, new in moved_files(engine.settings.project)))
+    renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
     known = list_project_files(engine.settings)
     useful: set[Rename] = set()
     for memory in _own_memories(engine):
@@ -367,7 +367,7 @@ def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | N
         for path in paths
         if (text := read_markdown(path)) is not None and (file := parse_memory_file(text, path.stem))
     ]
-    dates = [_created(file.contents) for file in found]
+    dates = [_find_creation_time(file.contents) for file in found]
     new = [file for file, created in zip(found, dates, strict=True) if created and created >= since]
     counts = Counter(band(file.verdict.score) for file in new)
     return QualityFigures(
@@ -386,7 +386,7 @@ def band(score: float) -> str:
     return next(name for name, least in BANDS.items() if score >= least)
 
 
-def _created(found: FileContents) -> datetime | None:
+def _find_creation_time(found: FileContents) -> datetime | None:
     """When a file says it was made; a time without an offset is taken as UTC."""
     times = (parse_time(found.values.get(key)) for key in ("created", "created_at"))
     text = next(filter(None, times), "")
@@ -403,17 +403,17 @@ def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
     def measure(name: str, holds: list[bool], target: float, *, at_most: bool = True) -> Measure:
         return Measure(name=name, count=sum(holds), of=len(holds), target=target, at_most=at_most)
 
-    def flagged(flag: str) -> list[bool]:
+    def has_flag(flag: str) -> list[bool]:
         return [flag in file.verdict.flags for file in files]
 
-    def lacking(*keys: str) -> list[bool]:
+    def lacks(*keys: str) -> list[bool]:
         return [not any(parse_phrases(file.contents.values, key) for key in keys) for file in files]
 
-    yield measure("placeholder leakage", flagged("has_placeholders"), 0.02)
-    yield measure("fallback decisions", flagged("has_fallback_decision"), 0.10)
-    yield measure("contamination", flagged("has_contamination"), 0.01)
-    yield measure("empty trigger phrases", lacking("trigger_phrases"), 0.05)
-    yield measure("empty topics", lacking("topics", "key_topics"), 0.05)
+    yield measure("placeholder leakage", has_flag("has_placeholders"), 0.02)
+    yield measure("fallback decisions", has_flag("has_fallback_decision"), 0.10)
+    yield measure("contamination", has_flag("has_contamination"), 0.01)
+    yield measure("empty trigger phrases", lacks("trigger_phrases"), 0.05)
+    yield measure("empty topics", lacks("topics", "key_topics"), 0.05)
     yield measure("decisions captured", [bool(find_decisions(file.contents)) for file in sessions], 0.70, at_most=False)
     good = [band(file.verdict.score) in ("A", "B") for file in files]
     yield measure("bands A and B", good, 0.70, at_most=False)

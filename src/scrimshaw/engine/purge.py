@@ -422,10 +422,10 @@ def _search_link(engine: Engine, file: SearchedFile, target: PurgeTarget) -> Ite
 def _search_repositories(folders: Iterable[Path], target: PurgeTarget) -> Iterator[Trace]:
     """Repositories within Scrimshaw's folders, as far as they hold it or nobody can tell."""
     for folder in folders:
-        found = search_git(folder, target.traces)
-        why = found.degradation.failure_mode if found.degradation else f"{_GIT}: {'; '.join(found.commands)}"
-        if found.degradation or found.found:
-            yield Trace(place=_mask(folder / ".git", target), count=found.found, why=why)
+        git = search_git(folder, target.traces)
+        why = git.degradation.failure_mode if git.degradation else f"{_GIT}: {'; '.join(git.commands)}"
+        if git.degradation or git.found:
+            yield Trace(place=_mask(folder / ".git", target), count=git.found, why=why)
 
 
 def _trace(place: _PurgePlace, target: PurgeTarget, why: str = "") -> Trace:

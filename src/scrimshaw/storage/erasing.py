@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -228,15 +229,12 @@ def _clean(text: str, wipe: Wipe) -> str:
 
 
 def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
-    texts = [value for value in row.values() if isinstance(value, str)]
-    return sqlite_erasing.is_owned(table, row, wipe) or any(_is_in_value(text, wipe.traces) for text in texts)
-
-
-def _is_in_value(value: str, traces: Traces) -> bool:
-    """In a value, and in the bytes that it may encode as base64."""
-    if traces.count(value.encode()):
-        return True
-    try:
-        return traces.count(base64.b64decode(value, validate=True)) > 0
-    except ValueError:  # not base64, or not ASCII
-        return False
+    """In a value of a row, or in the bytes that it may encode as base64."""
+    for value in row.values():
+        if isinstance(value, str):
+            if wipe.traces.count(value.encode()):
+                return True
+            with suppress(ValueError):  # not base64, or not ASCII
+                if wipe.traces.count(base64.b64decode(value, validate=True)):
+                    return True
+    return sqlite_erasing.is_owned(table, row, wipe)

@@ -89,7 +89,7 @@ class Deleted(Struct, frozen=True, kw_only=True):
     at: str
 
 
-def deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
+def list_deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
     """The files with this suffix that history deleted and the working tree has not got back, newest deletion first.
 
     A renamed file is not deleted. Where there is no git or no repository, a Degradation says so.
@@ -116,7 +116,7 @@ def last_text(project: Path, deleted: Deleted) -> str | Degradation:
         return _no_history(error)
 
 
-def moved_files(project: Path) -> Iterator[tuple[str, str]]:
+def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
     """(old name, new name) of the files that history moved, oldest first; raises StorageFailure where git refuses."""
     log = ("log", "--reverse", "--diff-filter=R", "--find-renames", "--name-status", "--format=", "--relative", "-z")
     fields = iter(ask_git(project, *log).split("\0"))

@@ -101,42 +101,34 @@ def _render(console: Console, purged: Purged) -> None:
     for name in purged.removed:
         console.print(line(("removed as a whole: ", "yellow"), name))
     if not purged.dry_run:
-        _render_proof(console, purged)
+        verdict, style = ("Nothing is left in Scrimshaw's folders.", "green")
+        if not purged.is_clean:
+            verdict, style = ("Something is left.", "bold red")
+        found = sum(trace.count for trace in purged.left)
+        searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
+        console.print(line((verdict, style), searched))
+        _list(console, "Left in:", purged.left, "red")
+    for name in purged.held:
+        console.print(line(("held by another process: ", "red"), name, "  Stop the other servers, then repeat."))
     console.print(line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim")))
     console.print(line((_SEARCHED, "dim")))
     _list(console, "Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
-    _render_git(console, purged)
+    _render_git(console, purged.git)
     console.print(line(("Not searched, since it is out of Scrimshaw's hands:", "dim")))
     for place in purged.outside:
         console.print(line((f"  {place}", "dim")))
     console.print(line(("A secret that was ever stored should be replaced where it is used.", "dim")))
 
 
-def _render_proof(console: Console, purged: Purged) -> None:
-    found = sum(trace.count for trace in purged.left)
-    verdict = (
-        ("Nothing is left in Scrimshaw's folders.", "green") if purged.is_clean else ("Something is left.", "bold red")
-    )
-    searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
-    console.print(line(verdict, searched))
-    _list(console, "Left in:", purged.left, "red")
-    for name in purged.held:
-        console.print(line(("held by another process: ", "red"), name, "  Stop the other servers, then repeat."))
-
-
-def _render_git(console: Console, purged: Purged) -> None:
-    git = purged.git
+def _render_git(console: Console, git: GitTraces) -> None:
     if git.degradation:
         console.print(line((f"{git.degradation.failure_mode} {git.degradation.retry_recommendation}", "yellow")))
-    elif git.found:
-        _render_history(console, git)
-    elif git.objects:
+    elif git.objects and not git.found:
         console.print(f"Git has {git.objects} objects, and it is in none of them, nor in names, logs and settings.")
     for name in git.unsearched:
         console.print(line(("Git keeps this, and it was not searched: ", "yellow"), name))
-
-
-def _render_history(console: Console, git: GitTraces) -> None:
+    if not git.found:
+        return
     console.print(line((f"Git remembers it in {git.found} places; {git.objects} objects were read.", "bold yellow")))
     for place in git.places[:_MOST_SHOWN]:
         commit = place.commit[:12] or ("in no commit" if place.object else "")
@@ -144,10 +136,8 @@ def _render_history(console: Console, git: GitTraces) -> None:
     console.print("Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:")
     for command in git.commands:
         console.print(line((f"  {command}", "cyan")))
-    if any("filter-repo" in command for command in git.commands):
-        console.print("git-filter-repo is a program of its own: `pip install git-filter-repo`.")
-    if any(SECRET_FILE in command for command in git.commands):
-        console.print(f"{SECRET_FILE} is a file of yours with the text in one line; remove it afterwards.")
+    console.print("git-filter-repo is a program of its own: `pip install git-filter-repo`.")
+    console.print(f"{SECRET_FILE} is a file of yours with the text in one line; remove it afterwards.")
     console.print("These commands may leave, or take with them:")
     for text in git.stays:
         console.print(f"  {text}", markup=False)

@@ -165,7 +165,7 @@ def memory_list(engine: Engine, call: ListCall) -> ListReply:
 def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
     found = counts.stats(engine, filters_of(call), exclude=call.exclude_patterns)
-    folders = counts.ranked_folders(found.folders, call.folder_ranking)
+    folders = counts.rank_folders(found.folders, call.folder_ranking)
     return public(
         StatsReply,
         found,
