@@ -557,6 +557,7 @@ class TestDoctor:
         assert all(finding["fix"] for finding in done.json["findings"] if finding["verdict"] in ("warning", "problem"))
         assert "degraded: it works" in cli("doctor").out
 
+    @pytest.mark.slow
     def test_it_says_what_each_part_needs_and_agrees_with_health(
         self, cli: Cli, vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
