@@ -301,17 +301,17 @@ class Memory(Struct, frozen=True, kw_only=True):
     type: MemoryType
     tier: Tier
     artifact: ArtifactClass
-    triggers: tuple[str, ...]
-    topics: tuple[str, ...]
+    triggers: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
     provenance: Provenance
-    quality: Quality | None
-    created: str
-    updated: str
-    content_hash: str
+    quality: Quality | None = None
+    created: str = ""
+    updated: str = ""
+    content_hash: str = ""
     tokens: int
     label_tokens: int
     length: int
-    writable: bool
+    writable: bool = False
 
 
 class Filters(Struct, frozen=True, kw_only=True):

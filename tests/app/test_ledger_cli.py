@@ -18,8 +18,7 @@ from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, importers, open_engine
-from scrimshaw.engine.consolidation import consolidate, propose
-from scrimshaw.engine.drafts import ORIGIN
+from scrimshaw.engine.drafts import ORIGIN, consolidate, propose
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.models import MemoryType

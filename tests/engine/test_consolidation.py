@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.engine import Engine, consolidation, write
+from scrimshaw.engine import Engine, drafts, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.models import MemoryType, Trust
 
@@ -44,7 +44,7 @@ def sessions(engine: Engine) -> list[str]:
 
 
 def test_one_proposal_for_each_shared_topic(engine: Engine, sessions: list[str]) -> None:
-    (proposal,) = consolidation.propose(engine)
+    (proposal,) = drafts.propose(engine)
     assert (proposal.topic, set(proposal.sources)) == ("sqlite", {*sessions[:2]})
     assert proposal.content.count("Use WAL") == 1
     assert "Copy with the backup API. (e9)" in proposal.content
@@ -54,25 +54,25 @@ def test_one_proposal_for_each_shared_topic(engine: Engine, sessions: list[str])
 
 
 def test_a_topic_can_be_named(engine: Engine, sessions: list[str]) -> None:
-    assert consolidation.propose(engine, topic="router") == []
-    assert consolidation.propose(engine, topic="sqlite")
+    assert drafts.propose(engine, topic="router") == []
+    assert drafts.propose(engine, topic="sqlite")
 
 
 def test_sessions_of_long_ago_are_left(engine: Engine, sessions: list[str]) -> None:
     later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
-    assert consolidation.propose(later) == []
-    assert consolidation.propose(later, days=9)
+    assert drafts.propose(later) == []
+    assert drafts.propose(later, days=9)
 
 
 def test_consolidating_derives_and_keeps(engine: Engine, sessions: list[str], vault: Path) -> None:
     before = {path: path.read_bytes() for path in vault.rglob("*.md")}
-    (proposal,) = consolidation.propose(engine)
-    done = consolidation.consolidate(engine, proposal)
+    (proposal,) = drafts.propose(engine)
+    done = drafts.consolidate(engine, proposal)
     assert done.status == "saved", done.reasons
     edges = engine.index.neighbors([done.memory_id], hops=1, direction="outgoing", relations=("derived_from",))
     assert {edge.target for edge in edges} == {*sessions[:2]}
     assert all(path.read_bytes() == content for path, content in before.items())
-    assert consolidation.propose(engine) == []
+    assert drafts.propose(engine) == []
 
 
 def test_what_is_deleted_meanwhile_is_in_no_proposal(
@@ -82,7 +82,7 @@ def test_what_is_deleted_meanwhile_is_in_no_proposal(
     read = type(engine.index).bodies
     gone = {sessions[0]}
     monkeypatch.setattr(type(engine.index), "bodies", lambda index, ids: read(index, [i for i in ids if i not in gone]))
-    (proposal,) = consolidation.propose(engine)
+    (proposal,) = drafts.propose(engine)
     assert set(proposal.sources) == {sessions[1], "sessions/four"}
     gone.add(sessions[1])
-    assert consolidation.propose(engine) == []
+    assert drafts.propose(engine) == []

@@ -19,7 +19,7 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine, write
-from scrimshaw.engine.consolidation import Consolidation, consolidate
+from scrimshaw.engine.drafts import Consolidation, consolidate
 from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import external_entry

@@ -7,7 +7,6 @@ import re
 
 from msgspec import Struct
 
-from scrimshaw.config import ContextSettings
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
@@ -72,7 +71,7 @@ class _Warned:
 
 def context(engine: Engine, asked: ContextRequest, session: Session | None = None) -> Context:
     """What is known for a task, within the token budget of the mode and of the pressure."""
-    view = _pressure(engine, asked, session)
+    view = _assess_pressure(engine, asked, session)
     mode = asked.mode
     if mode == Mode.AUTO:
         resumable = session is not None and engine.settings.features.auto_resume
@@ -84,8 +83,17 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         share=view.ratio or 0.0,
         high=engine.settings.session.pressure_thresholds[1],
     )
-    state, state_omitted, state_tokens = _state(engine, asked, session, mode, budget)
-    limit, excerpt_tokens = _hit_limits(engine.settings.context, mode)
+    about = session or next(iter(engine.sessions.latest()), None)
+    state, state_tokens, state_omitted = list[StateLine](), 0, 0
+    if mode == Mode.RESUME and about:
+        state, state_tokens, state_omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
+    settings = engine.settings.context
+    limit, excerpt_tokens = {
+        Mode.QUICK: (settings.quick_limit, settings.quick_excerpt),
+        Mode.FOCUSED: (settings.focused_limit, settings.focused_excerpt),
+        Mode.DEEP: (settings.deep_limit, settings.deep_excerpt),
+        Mode.RESUME: (settings.resume_limit, settings.quick_excerpt),
+    }[mode]
     request = SearchRequest(
         query=asked.query,
         filters=asked.filters,
@@ -101,7 +109,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         token_budget=budget,
         pressure=view,
         result=search(engine, request, session, deduplicate=asked.deduplicate),
-        state=state,
+        state=tuple(state),
         state_omitted=state_omitted,
         session=session,
     )
@@ -109,31 +117,15 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
-    about = _subject(engine, session, occasion)
+    about = session  # its own state once it has done something, else that of the session it continues
+    if occasion != Occasion.COMPACT and not session.task and not engine.sessions.items(session.id):
+        about = sessions.continued_session(engine, session) or session
     attention = [item for item, _ in sessions.rank_working_memory(engine, about)]
     lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
     return fit_lines(lines, budget, count_tokens)
 
 
-def _subject(engine: Engine, session: Session, occasion: Occasion) -> Session:
-    """The session to speak of: its own once it has done something, else the one it continues."""
-    if occasion == Occasion.COMPACT or session.task or engine.sessions.items(session.id):
-        return session
-    return sessions.continued_session(engine, session) or session
-
-
-def _state(
-    engine: Engine, asked: ContextRequest, session: Session | None, mode: Mode, budget: int
-) -> tuple[tuple[StateLine, ...], int, int]:
-    """Lines, how many were left out, and tokens of a resume's state; nothing in other modes."""
-    about = session or next(iter(engine.sessions.latest()), None)
-    if mode != Mode.RESUME or about is None:
-        return (), 0, 0
-    lines, tokens, omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
-    return tuple(lines), omitted, tokens
-
-
-def _pressure(engine: Engine, asked: ContextRequest, session: Session | None) -> PressureView:
+def _assess_pressure(engine: Engine, asked: ContextRequest, session: Session | None) -> PressureView:
     if not engine.settings.features.pressure_policy:
         return PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
     used = pressure.find_usage(asked.token_usage, session.context_used if session else None)
@@ -153,14 +145,3 @@ def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:
     if asked.intent is None and (len(asked.query) < _SHORT_QUERY or _QUESTION.match(asked.query)):
         return Mode.FOCUSED
     return Mode.DEEP if (asked.intent or detect_intent(asked.query)[0]) in _DEEP_INTENTS else Mode.FOCUSED
-
-
-def _hit_limits(settings: ContextSettings, mode: Mode) -> tuple[int, int]:
-    """What a mode brings: so many hits with excerpts of so many tokens."""
-    limits = {
-        Mode.QUICK: (settings.quick_limit, settings.quick_excerpt),
-        Mode.FOCUSED: (settings.focused_limit, settings.focused_excerpt),
-        Mode.DEEP: (settings.deep_limit, settings.deep_excerpt),
-        Mode.RESUME: (settings.resume_limit, settings.quick_excerpt),
-    }
-    return limits[mode]

@@ -18,7 +18,6 @@ from scrimshaw.models import (
     Observation,
     Provenance,
     Relation,
-    Retention,
     Session,
     Tier,
 )
@@ -26,7 +25,7 @@ from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
-from scrimshaw.session.resume import RecalledItem, recall_items
+from scrimshaw.session.resume import recall_items
 from scrimshaw.storage.ports import Admit
 
 ITEM_PREFIX = "session:"
@@ -90,7 +89,7 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
         now=engine.clock(),
         reviews=engine.journal.reviews,
         boosts=_boosts(engine, session),
-        recalled=_recalled(engine, session, query, limit),
+        recalled=_recall_hits(engine, session, query, limit),
     )
 
 
@@ -132,19 +131,12 @@ def item_as_memory(item: Item) -> Memory:
         type=MemoryType.SESSION,
         tier=Tier.NORMAL,
         artifact=ArtifactClass.MEMORY,
-        triggers=(),
-        topics=(),
         provenance=Provenance(
             source=item.source.source_tool or "session", trust=item.source.trust, session=item.session
         ),
-        quality=None,
-        created="",
-        updated="",
-        content_hash="",
         tokens=count_tokens(item.text),
         label_tokens=count_tokens(title),
         length=len(item.text),
-        writable=False,
     )
 
 
@@ -167,15 +159,13 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
             gains = causal_boosts(seeds, edges, settings.causal_boost)
             # hubs with many neighbours would lift them all, and so push better answers down
             causal = dict(sorted(gains.items(), key=lambda gain: (-gain[1], gain[0]))[:MOST_CAUSAL])
-        parts = {
-            name: {
-                "session": session_boost(linked.get(name, 0.0), settings.attention_boost),
-                "causal": causal.get(name, 0.0),
-            }
-            for name in names
-            if name in linked or name in causal
-        }
-        return {name: cap_boosts(part, settings.boost_limit) for name, part in parts.items()}
+        parts = {}
+        for name in names:
+            if name in linked or name in causal:
+                attention = session_boost(linked.get(name, 0.0), settings.attention_boost)
+                part = {"session": attention, "causal": causal.get(name, 0.0)}
+                parts[name] = cap_boosts(part, settings.boost_limit)
+        return parts
 
     return boosts if linked or features.causal_boost else None
 
@@ -196,7 +186,7 @@ def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:
     return found
 
 
-def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -> tuple[Hit, ...]:
+def _recall_hits(engine: Engine, session: Session | None, query: str, limit: int) -> tuple[Hit, ...]:
     """What this session and the one it continues recorded about the query."""
     if session is None or not engine.settings.features.session_boost:
         return ()
@@ -205,25 +195,16 @@ def _recalled(engine: Engine, session: Session | None, query: str, limit: int) -
     items += engine.sessions.items(before.id) if before else []
     settings = engine.settings.session
     weight = min(settings.attention_boost, settings.boost_limit)
-    return tuple(_recalled_hit(found) for found in recall_items(query, items, limit, weight))
-
-
-def _recalled_hit(found: RecalledItem) -> Hit:
-    memory = item_as_memory(found.item)
-    explanation = Explanation(
-        ranks={"session": found.item.number},
-        raw={"session": round(found.score, 4)},
-        fused=found.score,
-        boosts={"session": found.boost} if found.boost else {},
-        source=found.item.source,
-    )
-    return Hit(
-        memory=memory,
-        score=round(found.score * (1 + found.boost), 6),
-        anchor="",
-        heading="",
-        text=found.item.text,
-        tokens=memory.tokens + memory.label_tokens,
-        explanation=explanation,
-        state=Retention.HOT,
-    )
+    hits = []
+    for found in recall_items(query, items, limit, weight):
+        memory = item_as_memory(found.item)
+        explanation = Explanation(
+            ranks={"session": found.item.number},
+            raw={"session": round(found.score, 4)},
+            fused=found.score,
+            boosts={"session": found.boost} if found.boost else {},
+            source=found.item.source,
+        )
+        score, tokens = round(found.score * (1 + found.boost), 6), memory.tokens + memory.label_tokens
+        hits.append(Hit(memory=memory, score=score, text=found.item.text, tokens=tokens, explanation=explanation))
+    return tuple(hits)

@@ -17,10 +17,9 @@ from scrimshaw import config
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import Texts, command, command_group, content_of
 from scrimshaw.app.cli.output import confirm, line, note, plain
-from scrimshaw.engine import Engine, consolidation, index, read, trust, write
+from scrimshaw.engine import Engine, index, read, trust, write
 from scrimshaw.engine import drafts as drafting
-from scrimshaw.engine.consolidation import Consolidation, ConsolidationOutcome
-from scrimshaw.engine.drafts import DraftOutcome, RejectedDraft
+from scrimshaw.engine.drafts import Consolidation, ConsolidationOutcome, DraftOutcome, RejectedDraft
 from scrimshaw.engine.write import Saved
 from scrimshaw.errors import InvalidRequest, ReadOnly, describe_os_error
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
@@ -247,11 +246,11 @@ def consolidate(
 
     The memory names them; the sessions themselves stay.
     """
-    proposals = consolidation.propose(engine, topic=topic, days=days)
+    proposals = drafting.propose(engine, topic=topic, days=days)
     if dry_run or not proposals:
         return proposals
     confirm(f"Write {len(proposals)} memories ({', '.join(each.title for each in proposals)})?", yes)
-    return [consolidation.consolidate(engine, each) for each in proposals]
+    return [drafting.consolidate(engine, each) for each in proposals]
 
 
 command(app, "consolidate", "scrimshaw consolidate --dry-run", render=_render_consolidated, hidden=True)(consolidate)
