@@ -44,9 +44,9 @@ def config_page() -> str:
     for info in config.all_keys():
         if info.section != section:
             section = info.section
-            lines += ["", f"## [{section}]", "", "| key | default | allowed | unit | meaning | source | environment |"]
-            lines += ["|---|---|---|---|---|---|---|"]
-        cells = (info.key, _shown(info.default), info.allowed, info.unit, info.description, info.source)
+            lines += ["", f"## [{section}]", "", "| key | default | allowed | unit | meaning | environment |"]
+            lines += ["|---|---|---|---|---|---|"]
+        cells = (info.key, _shown(info.default), info.allowed, info.unit, info.description)
         lines.append("| " + " | ".join((*cells, ", ".join(info.environment))) + " |")
     return "\n".join(lines) + "\n"
 
