@@ -182,16 +182,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
             with open_archive(path, engine.maintenance.schema) as opened:
                 found.append(_describe(path, opened.manifest))
         except (NotFound, UnusableArchive, StorageFailure) as error:
-            modified, size = _stat(path)
-            found.append(
-                Checkpoint(
-                    name=_name_of(path),
-                    path=printable(str(path)),
-                    created=modified,
-                    bytes=size,
-                    problem=printable(error.message),
-                )
-            )
+            found.append(replace(_describe(path), problem=printable(error.message)))
     return found
 
 
@@ -253,9 +244,8 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
     source = _vaults(engine, include_global=True).get(top)
     fault = _name_fault(name) if source and inside.endswith(SUFFIX) else "it is no file of a memory"
     if source is None or fault:
-        raise UnusableArchive(
-            f"It holds {name!r}, which has no place here: {fault}.", "Use another one; nothing was changed."
-        )
+        hint = "Use another one; nothing was changed."
+        raise UnusableArchive(f"It holds {name!r}, which has no place here: {fault}.", hint)
     memory_id = inside.removesuffix(SUFFIX)
     path = locate(source.root, memory_id)
     with storage_errors("write", path), suppress(FileNotFoundError, NotADirectoryError):
@@ -328,14 +318,15 @@ def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
     return ages
 
 
-def _describe(path: Path, manifest: Manifest) -> Checkpoint:
-    name = _name_of(path)
-    return Checkpoint(
-        name=name,
-        path=printable(str(path)),
+def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
+    name, (modified, size) = _name_of(path), _stat(path)
+    made = Checkpoint(name=name, path=printable(str(path)), created=modified, bytes=size)
+    if manifest is None:
+        return made
+    return replace(
+        made,
         created=manifest.created,
         made_as="" if manifest.name == name else manifest.name,
-        bytes=_stat(path)[1],
         files=len(manifest.files),
         rows=manifest.rows,
         metadata=manifest.metadata,

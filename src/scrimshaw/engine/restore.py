@@ -6,6 +6,7 @@ deleted: the files are the memory and stay, the checkpoint gives back what only 
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import time
 from collections import deque
@@ -325,15 +326,11 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
 
 def _scan_restored(engine: Engine) -> tuple[set[str], int]:
     """The paths that a scan passed over, and how many files the ledger took as changed by hand."""
-    before = _newest_entry(engine)
-    unreadable = {skip.path for skip in scan(engine).skipped}
-    rows = engine.journal.history(limit=_newest_entry(engine) - before)
-    return unreadable, sum(row["action"] == Action.EXTERNAL for row in rows)
-
-
-def _newest_entry(engine: Engine) -> int:
     newest = engine.journal.history(limit=1)
-    return int(newest[0]["seq"]) if newest else 0
+    before = newest[0]["seq"] if newest else 0
+    unreadable = {skip.path for skip in scan(engine).skipped}
+    rows = itertools.takewhile(lambda row: row["seq"] > before, engine.journal.history())
+    return unreadable, sum(row["action"] == Action.EXTERNAL for row in rows)
 
 
 # A lost journal

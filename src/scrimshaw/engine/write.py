@@ -149,7 +149,8 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     """Save a new memory; a text that exists already, or that the quality gate rejects, is not written unless forced."""
     demand_human(new.tier, new.trust)
     content = _redact_content(engine, new.content)
-    title = redact(new.title or _first_line(content.text)).text
+    lines = (" ".join(line.strip(" #*_-\t").split())[:120] for line in content.text.splitlines())
+    title = redact(new.title or next(filter(None, lines), "")).text
     with engine.write_lock():
         if not force and (same := _find_same_text(engine, content)):
             return _describe(same.id, "duplicate", same.content_hash, same.path, content)
@@ -169,8 +170,18 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             return outcome
         if twins := engine.index.find_ids(differing_in_case=memory_id):
             raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
+        linked = [edge.target for edge in new.relations] + [each.id for each in similar]
+        entry = Entry(
+            action=_ACTIONS.get(new.origin, Action.CREATE),
+            memory_id=memory_id,
+            reason=new.reason,
+            actor=new.actor or new.origin,
+            session=new.session,
+            linked_memory_ids=tuple(dict.fromkeys(linked)),
+            decision_meta={"proposals": to_builtins(outcome.proposals)} if outcome.proposals else {},
+        )
         place = read_file(engine, memory_id, "")
-        document = _write(engine, RecordedChange(_save_entry(outcome, new), place, text, is_clean=True), file)
+        document = _write(engine, RecordedChange(entry, place, text, is_clean=True), file)
     return replace(outcome, content_hash=document.content_hash, path=document.file.path)
 
 
@@ -190,11 +201,6 @@ def _redact_content(engine: Engine, content: str) -> Redacted:
             classes=list(redacted.classes),
         )
     return redacted
-
-
-def _first_line(text: str) -> str:
-    line = next((line for line in text.splitlines() if line.strip(" #*_-\t")), text)
-    return " ".join(line.strip(" #*_-\t").split())[:120]
 
 
 def _find_same_text(engine: Engine, content: Redacted) -> Memory | None:
@@ -232,20 +238,6 @@ def _redact_file(before: str, file: MemoryFile) -> tuple[MemoryFile, Redacted]:
     """The file with what changed in it redacted."""
     text = redact_edit(before, file.text)
     return (file if text.text == file.text else parse_memory_file(text.text)), text
-
-
-def _save_entry(outcome: Saved, new: NewText) -> Entry:
-    """The ledger's row of a new memory, naming what is related to it and what it may supersede."""
-    linked = [edge.target for edge in new.relations] + [each.id for each in outcome.similar]
-    return Entry(
-        action=_ACTIONS.get(new.origin, Action.CREATE),
-        memory_id=outcome.id,
-        reason=new.reason,
-        actor=new.actor or new.origin,
-        session=new.session,
-        linked_memory_ids=tuple(dict.fromkeys(linked)),
-        decision_meta={"proposals": to_builtins(outcome.proposals)} if outcome.proposals else {},
-    )
 
 
 def update(
@@ -380,7 +372,7 @@ def now() -> str:
 
 def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document:
     """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
-    _, place, text, _ = change
+    place = change.file
     size, limit = len(file.raw), engine.settings.index.max_file_bytes
     if size > limit:
         raise InvalidRequest(
@@ -388,14 +380,6 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
             "Split it, or raise index.max_file_bytes.",
             parameter="content",
         )
-    try:
-        (text.text if text else "").encode()
-    except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            f"The text has a lone surrogate at character {error.start}.",
-            "Send text that can be written as UTF-8.",
-            parameter="content",
-        ) from error
     document = engine.document(vault_file(place.source, place.name, place.path), file)
     apply_changes(engine, [change], _SAVE_JOBS)
     with suppress(OSError):
