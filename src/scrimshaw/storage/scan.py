@@ -8,7 +8,9 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import takewhile
+from math import inf
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
@@ -84,29 +86,20 @@ class Source:
     trust: Trust = Trust.HUMAN
 
 
-@dataclass(frozen=True)
-class _MarkdownFile:
+class _MarkdownFile(NamedTuple):
     """A file that the walk met."""
 
+    path: str
     name: str  #: its path under the source's root
     entry: os.DirEntry[str]
 
-    @property
-    def path(self) -> str:
-        return self.entry.path
 
-
-@dataclass(frozen=True)
-class _Folder:
+class _Folder(NamedTuple):
     """A folder to walk."""
 
     path: str
     name: str  #: its path under the root with a final `/`
-    depth: int | None  #: how many folders to go down, None for all
-
-    def child(self, entry: os.DirEntry[str]) -> _Folder:
-        depth = None if self.depth is None else self.depth - 1
-        return _Folder(entry.path, f"{self.name}{entry.name}/", depth)
+    depth: float  #: how many folders to go down
 
 
 def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
@@ -152,13 +145,13 @@ def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
     existing.sort(key=lambda folder: not (project / folder).is_symlink())
     found = set({os.path.realpath(project / folder): folder for folder in existing}.values())
     specs, adrs, docs = (
-        tuple(f"{folder}/**" for folder in folders if folder in found)
+        tuple(f"{folder}/**/*.md" for folder in folders if folder in found)
         for folders in (SPEC_FOLDERS, ADR_FOLDERS, DOC_FOLDERS)
     )
     sources = (
-        Source(name="specs", root=project, include=_markdown_below(specs), exclude=NOT_DOCUMENTS),
-        Source(name="adr", root=project, include=_markdown_below(adrs)),
-        Source(name="docs", root=project, include=_markdown_below(docs), exclude=specs + adrs),
+        Source(name="specs", root=project, include=specs, exclude=NOT_DOCUMENTS),
+        Source(name="adr", root=project, include=adrs),
+        Source(name="docs", root=project, include=docs, exclude=tuple(f.removesuffix("/*.md") for f in specs + adrs)),
     )
     return _serena_sources(project, serena_home) + [source for source in sources if source.include]
 
@@ -189,23 +182,19 @@ def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(parts) or r"(?!)", re.DOTALL)
 
 
-def _literal_folders(glob: str) -> list[str]:
-    """The folders in front of the first wildcard: `docs` of `docs/**/*.md`."""
-    return list(takewhile(lambda segment: not _GLOB_TOKEN.search(segment), glob.split("/")[:-1]))
-
-
 def _walk_patterns(source: Source, root: str) -> Iterator[_MarkdownFile | Skip]:
     """What each pattern finds, in turn; a file may come more than once."""
     excluded = compile_globs(source.exclude)
     for glob in source.include:
-        literal = _literal_folders(glob)
+        # The folders in front of the first wildcard: `docs` of `docs/**/*.md`.
+        literal = list(takewhile(lambda segment: not _GLOB_TOKEN.search(segment), glob.split("/")[:-1]))
         start = "/".join(literal)
         folder = os.path.realpath(f"{root}/{start}")
         if not Path(folder).is_relative_to(root):
             yield _skip(f"{root}/{start}", "symbolic link out of the source")
             continue
         wanted = compile_globs([glob])
-        depth = None if "**" in glob else glob.count("/") - len(literal)
+        depth = inf if "**" in glob else glob.count("/") - len(literal)
         for found in _walk(_Folder(folder, f"{start}/" if start else "", depth), excluded):
             if isinstance(found, Skip) or wanted.fullmatch(found.name):
                 yield found
@@ -227,11 +216,15 @@ def _walk(top: _Folder, excluded: re.Pattern[str]) -> Iterator[_MarkdownFile | S
         for entry in entries:
             name = f"{folder.name}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
             if entry.name.lower().endswith(SUFFIX) and not _is_folder(entry) and not excluded.fullmatch(name):
-                yield _MarkdownFile(name, entry)
+                yield _MarkdownFile(entry.path, name, entry)
         if folder.depth != 0:
             below = [entry for entry in entries if _is_entered(folder, entry, excluded)]
             yield from (_skip(entry.path, "symbolic link to a folder") for entry in below if entry.is_symlink())
-            pending += [folder.child(entry) for entry in reversed(below) if not entry.is_symlink()]
+            pending += [
+                _Folder(entry.path, f"{folder.name}{entry.name}/", folder.depth - 1)
+                for entry in reversed(below)
+                if not entry.is_symlink()
+            ]
 
 
 def _is_entered(folder: _Folder, entry: os.DirEntry[str], excluded: re.Pattern[str]) -> bool:
@@ -249,8 +242,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
 
 
-@dataclass(frozen=True)
-class _Classifier:
+class _Classifier(NamedTuple):
     """Decides what becomes of a file that was found."""
 
     source: Source
@@ -267,7 +259,17 @@ class _Classifier:
             if not isinstance(error, FileNotFoundError) or found.entry.is_symlink():
                 yield _skip(found.path, f"it cannot be read: {error.strerror}")
             return
-        reason = self._objection(found, path, info)
+        objections = {
+            "hidden file": found.entry.name.startswith("."),
+            f"its name does not end in {SUFFIX} in small letters": not found.entry.name.endswith(SUFFIX),
+            "its name is not UTF-8": printable(found.path) != found.path,
+            "not a regular file": not stat.S_ISREG(info.st_mode),
+            f"{info.st_size} bytes are more than the limit of {self.limits.max_bytes}": (
+                info.st_size > self.limits.max_bytes
+            ),
+            "no permission to read it": not os.access(path, os.R_OK),
+        }
+        reason = next((text for text, applies in objections.items() if applies), "")
         if reason:
             yield _skip(found.path, reason)
         elif not self.is_ignored(memory_id):
@@ -281,19 +283,6 @@ class _Classifier:
                 artifact=self.source.artifact or artifact_class(PurePosixPath(found.name)),
                 trust=self.source.trust,
             )
-
-    def _objection(self, found: _MarkdownFile, path: str, info: os.stat_result) -> str:
-        if found.entry.name.startswith("."):
-            return "hidden file"
-        if not found.entry.name.endswith(SUFFIX):
-            return f"its name does not end in {SUFFIX} in small letters"
-        if printable(found.path) != found.path:
-            return "its name is not UTF-8"
-        if not stat.S_ISREG(info.st_mode):
-            return "not a regular file"
-        if info.st_size > self.limits.max_bytes:
-            return f"{info.st_size} bytes are more than the limit of {self.limits.max_bytes}"
-        return "" if os.access(path, os.R_OK) else "no permission to read it"
 
 
 def _compile_ids(patterns: tuple[str, ...]) -> Callable[[str], bool]:
@@ -316,10 +305,6 @@ def _skip(path: str, reason: str) -> Skip:
     return Skip(path=printable(path), reason=reason)
 
 
-def _markdown_below(globs: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"{glob}/*.md" for glob in globs)
-
-
 def _serena_sources(project: Path, home: Path | None) -> list[Source]:
     """Serena's memories under Serena's own rules; what its settings ignore may not even be read."""
     if not (project / SERENA_MEMORIES).is_dir():
@@ -327,12 +312,17 @@ def _serena_sources(project: Path, home: Path | None) -> list[Source]:
     # The local file replaces what it names in the project's.
     own = _serena_settings(project / ".serena/project.yml") | _serena_settings(project / ".serena/project.local.yml")
     shared = _serena_settings(home / "serena_config.yml") if home else {}
+
+    def patterns(key: str) -> tuple[str, ...]:
+        lists = (shared.get(key), own.get(key))
+        return tuple(str(pattern) for each in lists if isinstance(each, list) for pattern in each)
+
     memories = Source(
         name="serena",
         root=project / SERENA_MEMORIES,
         artifact=ArtifactClass.MEMORY,
-        ignored=_serena_patterns("ignored_memory_patterns", shared, own),
-        read_only=_serena_patterns("read_only_memory_patterns", shared, own),
+        ignored=patterns("ignored_memory_patterns"),
+        read_only=patterns("read_only_memory_patterns"),
         trust=Trust.AGENT,  # Serena's tools let agents write them
     )
     if home is None or not (home / "memories/global").is_dir():
@@ -348,8 +338,3 @@ def _serena_settings(path: Path) -> dict[str, object]:
     except (OSError, UnicodeDecodeError, YAMLError) as error:
         raise ConfigError(f"Serena's settings in {path} cannot be read.", "Repair the file.", path=str(path)) from error
     return loaded if isinstance(loaded, dict) else {}
-
-
-def _serena_patterns(key: str, *settings: dict[str, object]) -> tuple[str, ...]:
-    lists = [found.get(key) for found in settings]
-    return tuple(str(pattern) for patterns in lists if isinstance(patterns, list) for pattern in patterns)

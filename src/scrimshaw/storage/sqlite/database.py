@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -75,9 +76,13 @@ class Database:
         """What `make` makes of the rows of a query; a row it cannot use is damage."""
         rows = self.rows(sql, arguments)
         try:
-            return [make(row) for row in rows]
+            return list(map(make, rows))
         except (ValueError, TypeError, msgspec.DecodeError) as error:
             raise _damaged(self.path, error) from error
+
+    def column(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """The first column of all rows."""
+        return list(map(itemgetter(0), self.rows(sql, arguments)))
 
     def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""

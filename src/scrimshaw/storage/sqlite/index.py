@@ -6,12 +6,15 @@ import hashlib
 import json
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import repeat
+from operator import attrgetter
 from typing import Any
 
 import apsw
+import msgspec
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import Chunk, Document, Edge, EdgeKind, Filters, Memory, SourceFile
+from scrimshaw.models import Document, Edge, EdgeKind, Filters, Memory, SourceFile
 from scrimshaw.storage.graph import Link, fold_chunks, walk
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, Match, Neighbor, PendingChunk, Piece, Query, VectorCounts
@@ -55,6 +58,9 @@ _EXTERNAL = f"""
 SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source
 WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
+_COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
+_PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
+_PUT_FILE = "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)"
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = """
 DELETE FROM memory_text WHERE rowid IN (
@@ -97,7 +103,7 @@ class SqliteIndex:
         with self._database.write() as write:
             for document in documents:
                 _put(write, document)
-            _count_change(write)
+            write.execute(_COUNT_CHANGE)
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
         with self._database.write() as write:
@@ -112,7 +118,7 @@ class SqliteIndex:
                     write.execute(f"DELETE FROM {table} WHERE memory NOT IN (SELECT row FROM memories)")
                 write.execute("DELETE FROM edges WHERE source NOT IN (SELECT row FROM memories)")
                 write.execute(_WORDS_OF_NOTHING)
-            _count_change(write)
+            write.execute(_COUNT_CHANGE)
         if paths:
             self._database.drop_log()
 
@@ -120,8 +126,9 @@ class SqliteIndex:
         with self._database.write() as write:
             if skipped:
                 _remove_memories(write, "path = ?", (file.path,))
-                _put_file(write, file, content_hash, "", skipped)
-                _count_change(write)
+                row = (file.path, file.source, file.size, file.mtime_ns, content_hash, "", skipped)
+                write.execute(_PUT_FILE, row)
+                write.execute(_COUNT_CHANGE)
             else:
                 write.execute(
                     "UPDATE files SET size = ?, mtime_ns = ?, content_hash = ? WHERE path = ?",
@@ -140,7 +147,7 @@ class SqliteIndex:
                 [(link.target, link.relation, link.strength, link.evidence, link.source) for link in links],
             )
             if before != set(write.execute(_EXTERNAL)):
-                _count_change(write)
+                write.execute(_COUNT_CHANGE)
 
     # Files
 
@@ -156,7 +163,8 @@ class SqliteIndex:
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id IN ({marks(ids)})"
-        return {found.id: found for found in self._database.read(sql, ids, memory)}
+        memories = self._database.read(sql, ids, memory)
+        return dict(zip(map(attrgetter("id"), memories), memories, strict=True))
 
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
@@ -199,7 +207,7 @@ class SqliteIndex:
             where, arguments = "text_hash = ?", [text_hash]
         else:
             where, arguments = "folded = ?", [fold(differing_in_case or "")]
-        return [row[0] for row in self._database.rows(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments)]
+        return self._database.column(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments)
 
     # Candidates
 
@@ -254,7 +262,7 @@ class SqliteIndex:
             f"SELECT m.id FROM sketches s JOIN memories m ON m.row = s.memory WHERE s.hash IN ({marks(sketch)})"
             " GROUP BY m.id HAVING count(*) >= ? ORDER BY count(*) DESC, m.id LIMIT ?"
         )
-        return [row[0] for row in self._database.rows(sql, [*sketch, shared, limit])]
+        return self._database.column(sql, [*sketch, shared, limit])
 
     def generation(self) -> int:
         return int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
@@ -282,7 +290,7 @@ class SqliteIndex:
         places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
         SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
         CROSS JOIN memories a ON a.row = s.source CROSS JOIN memories z ON z.row = s.target"""
-        rows = self._database.rows(sql, [_json(ids), hops, _json(relations)])
+        rows = self._database.rows(sql, [json.dumps(list(ids)), hops, json.dumps(list(relations))])
         return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
 
     def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
@@ -294,14 +302,8 @@ class SqliteIndex:
             " AND ? IN ('', e.relation) ORDER BY a.id, e.relation, e.reference",
             [*sources, relation],
         )
-        return [
-            (
-                Edge(source=row[0], target=row[1], relation=row[2], kind=EdgeKind(row[3]), strength=row[4],
-                     evidence=row[5]),
-                row[6],
-            )
-            for row in rows
-        ]  # fmt: skip
+        names = Edge.__struct_fields__
+        return [(msgspec.convert(dict(zip(names, row[:-1], strict=True)), Edge), row[-1]) for row in rows]
 
     # Vectors
 
@@ -336,7 +338,7 @@ class SqliteIndex:
                     " SELECT ?, memory, ordinal, key, ? FROM chunks WHERE key = ? ORDER BY row",
                     (model, blob, key),
                 )
-            _count_change(write)
+            write.execute(_COUNT_CHANGE)
 
     def vector_counts(self) -> VectorCounts:
         models = self._database.rows("SELECT model, count(*) FROM vectors GROUP BY model ORDER BY model")
@@ -345,7 +347,7 @@ class SqliteIndex:
 
 def find_incomplete(database: Database) -> list[str]:
     """Paths of files whose memory is missing in part, and of memories of no known file."""
-    return [str(row[0]) for row in database.rows(_INCOMPLETE)]
+    return database.column(_INCOMPLETE)
 
 
 def match_expression(query: Query) -> str:
@@ -361,6 +363,7 @@ def match_expression(query: Query) -> str:
 
 def _put(write: apsw.Connection, document: Document) -> None:
     file, body = document.file, document.body.text
+    words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
     keys = [hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32] for chunk in document.chunks]
     vectors: dict[str, dict[str, bytes]] = {}
     for key, model, vector in write.execute(
@@ -369,19 +372,25 @@ def _put(write: apsw.Connection, document: Document) -> None:
         vectors.setdefault(key, {})[model] = vector
     _remove_memories(write, "id = ? OR path = ?", (file.memory_id, file.path))
     row = _insert_memory(write, document)
-    _insert_details(write, row, document)
     if len(document.chunks) != 1:
-        _insert_text(write, row * 2, document, body)
+        write.execute(_PUT_WORDS, (row * 2, *words, body))
     for chunk, key in zip(document.chunks, keys, strict=True):
-        _insert_chunk(write, row, document, chunk, key)
-        write.executemany(
-            "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?)",
-            [(model, row, chunk.ordinal, key, vector) for model, vector in vectors.get(key, {}).items()],
+        write.execute(
+            "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, key) VALUES (?,?,?,?,?,?,?,?)",
+            (row, chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context, key),
         )
-    _put_file(write, file, document.content_hash, file.memory_id, "")
+        write.execute(_PUT_WORDS, (write.last_insert_rowid() * 2 + 1, *words, body[chunk.start : chunk.end]))
+        for model, vector in vectors.get(key, {}).items():
+            write.execute(
+                "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?)",
+                (model, row, chunk.ordinal, key, vector),
+            )
+    file_row = (file.path, file.source, file.size, file.mtime_ns, document.content_hash, file.memory_id, "")
+    write.execute(_PUT_FILE, file_row)
 
 
 def _insert_memory(write: apsw.Connection, document: Document) -> int:
+    """The row of a memory, with what is looked up by it."""
     file, quality, provenance = document.file, document.quality, document.provenance
     values = {
         "id": file.memory_id,
@@ -393,13 +402,13 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
         "type": document.type,
         "tier": document.tier,
         "artifact": file.artifact,
-        "triggers": _json(document.triggers),
-        "topics": _json(document.topics),
+        "triggers": json.dumps(document.triggers, ensure_ascii=False),
+        "topics": json.dumps(document.topics, ensure_ascii=False),
         "origin": provenance.source,
         "trust": provenance.trust,
         "session": provenance.session,
         "quality": quality.score if quality else None,
-        "flags": _json(quality.flags if quality else ()),
+        "flags": json.dumps(quality.flags if quality else (), ensure_ascii=False),
         "created": document.created,
         "updated": document.updated,
         "content_hash": document.content_hash,
@@ -411,64 +420,28 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
         "body": document.body.text,
     }
     write.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
-    return int(write.last_insert_rowid())
-
-
-def _insert_chunk(write: apsw.Connection, row: int, document: Document, chunk: Chunk, key: str) -> None:
-    write.execute(
-        "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, key) VALUES (?,?,?,?,?,?,?,?)",
-        (row, chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context, key),
-    )
-    _insert_text(write, write.last_insert_rowid() * 2 + 1, document, document.body.text[chunk.start : chunk.end])
-
-
-def _insert_text(write: apsw.Connection, rowid: int, document: Document, body: str) -> None:
-    triggers = "\n".join((*document.triggers, *document.topics))
-    write.execute(
-        "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)",
-        (rowid, document.file.memory_id, document.title, triggers, body),
-    )
-
-
-def _insert_details(write: apsw.Connection, row: int, document: Document) -> None:
-    write.executemany(
-        "INSERT OR IGNORE INTO phrases (head, memory, phrase, is_title) VALUES (?, ?, ?, ?)",
-        [(phrase.head, row, phrase.text, phrase.is_title) for phrase in document.phrases],
-    )
-    write.executemany(
-        "INSERT OR IGNORE INTO sketches (hash, memory) VALUES (?, ?)", [(hash_, row) for hash_ in document.sketch]
-    )
-    write.executemany(
-        "INSERT OR IGNORE INTO topics (topic, memory) VALUES (?, ?)",
-        [(topic.casefold(), row) for topic in document.topics],
-    )
-    write.executemany(
-        "INSERT OR REPLACE INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)",
-        [(row, edge.target, edge.relation, edge.kind, edge.strength, edge.evidence) for edge in document.edges],
-    )
+    row = int(write.last_insert_rowid())
+    for phrase in document.phrases:
+        write.execute(
+            "INSERT OR IGNORE INTO phrases (head, memory, phrase, is_title) VALUES (?, ?, ?, ?)",
+            (phrase.head, row, phrase.text, phrase.is_title),
+        )
+    write.executemany("INSERT OR IGNORE INTO sketches (hash, memory) VALUES (?, ?)", zip(document.sketch, repeat(row)))
+    topics = map(str.casefold, document.topics)
+    write.executemany("INSERT OR IGNORE INTO topics (topic, memory) VALUES (?, ?)", zip(topics, repeat(row)))
+    for edge in document.edges:
+        write.execute(
+            "INSERT OR REPLACE INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)",
+            (row, edge.target, edge.relation, edge.kind, edge.strength, edge.evidence),
+        )
+    return row
 
 
 def _remove_memories(write: apsw.Connection, where: str, arguments: Sequence[str]) -> None:
-    rows = [row[0] for row in write.execute(f"SELECT row FROM memories WHERE {where}", arguments)]
-    for row in rows:
+    for (row,) in write.execute(f"SELECT row FROM memories WHERE {where}", arguments).fetchall():
         write.execute(
             "DELETE FROM memory_text WHERE rowid IN"
             " (SELECT ?1 * 2 UNION ALL SELECT row * 2 + 1 FROM chunks WHERE memory = ?1)",
             (row,),
         )
         write.execute("DELETE FROM memories WHERE row = ?", (row,))
-
-
-def _put_file(write: apsw.Connection, file: SourceFile, content_hash: str, memory_id: str, reason: str) -> None:
-    write.execute(
-        "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)",
-        (file.path, file.source, file.size, file.mtime_ns, content_hash, memory_id, reason),
-    )
-
-
-def _count_change(write: apsw.Connection) -> None:
-    write.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
-
-
-def _json(values: Iterable[str]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)

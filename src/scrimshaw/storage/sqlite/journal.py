@@ -14,7 +14,7 @@ import apsw
 import msgspec
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import Entry, Job, JobState
+from scrimshaw.models import Job, JobState
 from scrimshaw.storage.ports import LedgerEntry, Review, Row, StoredText
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
@@ -69,11 +69,11 @@ class SqliteJournal:
         return numbers
 
     def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
-        given = {"memory_id": memory_id, "session": session}
-        wanted = {column: value for column, value in given.items() if value}
-        where = " AND ".join([f"{column} = ?" for column in wanted]) or "1"
-        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
-        return self._database.read(sql, (*wanted.values(), limit), _ledger_row)
+        # Without one of the conditions the other has an index.
+        where = "memory_id = ?1" if memory_id else "?1 = ''"
+        where += " AND session = ?2" if session else " AND ?2 = ''"
+        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?3"
+        return self._database.read(sql, (memory_id, session, limit), _ledger_row)
 
     def transaction_committed(self, mark: str) -> bool:
         found = "SELECT 1 FROM ledger WHERE json_extract(decision_meta, '$.mark') = ?"
@@ -179,7 +179,18 @@ def append_entries(write: apsw.Connection, entries: Sequence[LedgerEntry], now: 
     columns = LEDGER.partition(", ")[2]
     numbers = []
     for entry, prior in entries:
-        values = _entry_values(entry, now)
+        values = (
+            now,
+            entry.action,
+            entry.memory_id,
+            entry.reason,
+            entry.prior_hash,
+            entry.new_hash,
+            json.dumps(entry.linked_memory_ids),
+            json.dumps(entry.decision_meta, sort_keys=True),
+            entry.actor,
+            entry.session,
+        )
         chain = _chain(chain, values)
         write.execute(f"INSERT INTO ledger ({columns}) VALUES ({marks((*values, chain))})", (*values, chain))
         numbers.append(int(write.last_insert_rowid()))
@@ -236,21 +247,6 @@ def _chain(before: str, values: Sequence[Any]) -> str:
     """The hash that ties a row, given without its number and its own hash, to the hash of the one before it."""
     # A value of no type that was ever written comes from damage; then the hash is another one.
     return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
-
-
-def _entry_values(entry: Entry, now: float) -> tuple[Any, ...]:
-    return (
-        now,
-        entry.action,
-        entry.memory_id,
-        entry.reason,
-        entry.prior_hash,
-        entry.new_hash,
-        json.dumps(entry.linked_memory_ids),
-        json.dumps(entry.decision_meta, sort_keys=True),
-        entry.actor,
-        entry.session,
-    )
 
 
 def _store_text(write: apsw.Connection, stored: StoredText, now: float) -> None:

@@ -142,7 +142,7 @@ class SqliteSessions:
             " WHERE session = id AND kind = 'tool' AND number > coalesce((SELECT events FROM drafts"
             " WHERE drafts.session = id), 0)) ORDER BY last_event"
         )
-        return [str(row[0]) for row in self._database.rows(sql, (silent_since,))]
+        return self._database.column(sql, (silent_since,))
 
     # What was shown, and learned
 
@@ -226,14 +226,14 @@ def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, 
     newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
     counter = _counter(write, session) % modulus
     admission = admit(_items(write, session, "AND held"), newcomer, counter)
-    write.executemany(
-        "UPDATE items SET held = 0 WHERE session = ? AND number = ?", [(session, each) for each in admission.leaving]
-    )
+    for leaving in admission.leaving:
+        write.execute("UPDATE items SET held = 0 WHERE session = ? AND number = ?", (session, leaving))
     number = _next_number(write, "items", session)
     values = asdict(newcomer) | {"text": new.text.text}
     item = Item(**values, session=session, number=number, event=counter, at=now, held=admission.admitted)
     columns = asdict(item) | asdict(item.source)
-    _insert(write, "INSERT INTO items", {name: columns[name] for name in _ITEM})
+    del columns["source"]
+    _insert(write, "INSERT INTO items", columns)
     return item
 
 
