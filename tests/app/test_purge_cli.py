@@ -11,7 +11,7 @@ import pytest
 import typer
 from tests.app.command_line import Cli, Run, command_line
 
-from scrimshaw.app.cli import output, purge
+from scrimshaw.app.cli import output, recover
 
 NEEDLE = "zanzibar-walrus-77-keel"
 
@@ -58,7 +58,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *, secret: str = "", yes: bool = Tru
             raise typer.Abort
         return yes
 
-    for place in (output, purge):
+    for place in (output, recover):
         monkeypatch.setattr(place, "is_interactive", lambda: True)
     monkeypatch.setattr(typer, "prompt", prompt)
     monkeypatch.setattr(typer, "confirm", confirm)

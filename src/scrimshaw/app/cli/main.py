@@ -16,13 +16,11 @@ from typer.main import get_command
 from scrimshaw import __version__
 from scrimshaw.app.cli import (
     health,
-    history,
     lint,
     operate,
     options,
-    purge,
     read,
-    setup,
+    recover,
     start,
     write,
 )
@@ -71,14 +69,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, setup, read, write, history, operate, lint, health, purge):
+for part in (start, read, write, recover, operate, lint, health):
     app.add_typer(part.app)
 for name, group in (
     ("drafts", write.drafts),
     ("jobs", operate.jobs),
     ("rules", operate.rules),
-    ("ledger", history.ledger),
-    ("checkpoint", history.checkpoint),
+    ("ledger", recover.ledger),
+    ("checkpoint", recover.checkpoint),
     ("golden", health.golden),
 ):
     app.add_typer(group, name=name)
