@@ -68,11 +68,8 @@ class Unjudged(Struct, frozen=True):
 Answer = Lost | Good | Unjudged
 
 
-class Question(Struct, frozen=True):
-    """A question by a name that stays the same from check to check."""
-
-    key: str
-    ask: Callable[[], Answer]
+# By a name that stays the same from check to check.
+Questions = dict[str, Callable[[], Answer]]
 
 
 class Recall(Struct, frozen=True, kw_only=True):
@@ -96,11 +93,11 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     """
     until = None if budget_s is None else time.monotonic() + budget_s
     questions, notes = _list_questions(engine, by_meaning=budget_s is None)
-    urgency = engine.degradations.verdicts.urgency()
+    urgency = engine.degradations.urgency()
     answers: dict[str, Answer] = {}
-    for question in sorted(questions, key=lambda question: urgency.get(question.key, 1)):
+    for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
         is_late = until is not None and time.monotonic() >= until
-        answers[question.key] = Unjudged(NO_TIME) if is_late else question.ask()
+        answers[key] = Unjudged(NO_TIME) if is_late else questions[key]()
     if budget_s is None and (torn := _find_torn(engine)):
         answers["torn"] = torn
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, Unjudged)}
@@ -114,7 +111,7 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         unjudged=len(answers) - len(judged),
         notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
     )
-    if known := engine.degradations.verdicts.renew(answers.keys(), verdicts):
+    if known := engine.degradations.renew_lost(answers.keys(), verdicts):
         engine.degradations.put(RECALL, degradation(replace(found, lost=known)))
     else:
         engine.degradations.clear(RECALL)
@@ -151,7 +148,7 @@ def _find_torn(engine: Engine) -> Lost | None:
     return Lost(query="", missing=(), sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
 
 
-def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[list[Question], list[str]]:
+def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
     """The questions, the two kinds by turns, and a sentence on each kind that could not be asked.
 
     Without `by_meaning` no model is woken, and what only a model answers is unjudged.
@@ -159,16 +156,14 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[list[Question]
     golden = _golden_questions(engine, by_meaning)
     chosen = samples(engine)
     asked, wordless = _sample_questions(engine, chosen, by_meaning)
-    notes = []
-    if not golden:
-        notes.append("No golden query is kept.")
-    if not chosen:
-        notes.append("No memory is there.")
-    if wordless:
-        notes.append(f"{wordless} of {len(chosen)} memories hold no word that can be asked; by words: not measured.")
-    if chosen and _is_words_only(engine):
-        notes.append("Search by meaning is switched off; by meaning: not measured.")
-    return [question for question in chain.from_iterable(zip_longest(asked, golden)) if question], notes
+    reasons = {
+        "No golden query is kept.": not golden,
+        "No memory is there.": not chosen,
+        f"{wordless} of {len(chosen)} memories hold no word that can be asked; by words: not measured.": wordless,
+        "Search by meaning is switched off; by meaning: not measured.": chosen and _is_words_only(engine),
+    }
+    turns = chain.from_iterable(zip_longest(asked.items(), golden.items()))
+    return dict(filter(None, turns)), [reason for reason, holds in reasons.items() if holds]
 
 
 def _is_words_only(engine: Engine) -> bool:
@@ -227,22 +222,20 @@ def _askable(engine: Engine, words: str) -> str:
     return query
 
 
-def _sample_questions(engine: Engine, chosen: Sequence[str], by_meaning: bool) -> tuple[list[Question], int]:
+def _sample_questions(engine: Engine, chosen: Sequence[str], by_meaning: bool) -> tuple[Questions, int]:
     """The questions on these memories, those by words first, and how many memories have no words."""
     memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
-    questions: list[Question] = []
-    wordless = 0
+    questions: Questions = {}
     for name in chosen:
         memory = memories.get(name) if name in bodies else None
         words = _askable(engine, own_words(memory.title, bodies[name])) if memory else ""
         if not memory or words:
-            questions.append(Question(f"words {name}", partial(_ask_words, engine, memory, name, words)))
-        else:
-            wordless += 1
+            questions[f"words {name}"] = partial(_ask_words, engine, memory, name, words)
+    wordless = len(chosen) - len(questions)
     if not _is_words_only(engine):
         unable = _why_no_meaning(engine) if by_meaning else Unjudged(_ASLEEP)
         ask = (lambda _: unable) if unable else partial(_ask_meaning, engine)
-        questions += [Question(f"meaning {name}", partial(ask, name)) for name in chosen if name in memories]
+        questions |= {f"meaning {name}": partial(ask, name) for name in chosen if name in memories}
     return questions, wordless
 
 
@@ -333,18 +326,14 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
         return write_golden(path, after, engine.searcher.validate).queries[-1]
 
 
-def _golden_questions(engine: Engine, by_meaning: bool) -> list[Question]:
+def _golden_questions(engine: Engine, by_meaning: bool) -> Questions:
     try:
         found = golden_file(engine)
     except UnreadableFile as error:
-        return [_flaw(f"The golden queries cannot be read: {error}")]
-    asked = [Question(f"golden {golden}", partial(_ask_golden, engine, golden, by_meaning)) for golden in found.queries]
-    return [*map(_flaw, found.flaws), *asked]
-
-
-def _flaw(sentence: str) -> Question:
-    lost = Lost(query="", missing=(), sentence=sentence, advice=f"Correct {GOLDEN_FILE}.")
-    return Question(f"flaw {sentence}", lambda: lost)
+        found = GoldenFile((), (f"The golden queries cannot be read: {error}",))
+    flaws = (Lost(query="", missing=(), sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in found.flaws)
+    questions: Questions = {f"flaw {lost.sentence}": partial(replace, lost) for lost in flaws}
+    return questions | {f"golden {each}": partial(_ask_golden, engine, each, by_meaning) for each in found.queries}
 
 
 def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:

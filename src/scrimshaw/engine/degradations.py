@@ -25,36 +25,28 @@ class Lost(Struct, frozen=True, kw_only=True):
     advice: str = REBUILD
 
 
-class Verdicts:
-    """What became of each question when it was last judged. Safe to use from several threads."""
+class ProcessDegradations:
+    """Degradations by the part that is affected, and what became of the canary's questions. Thread-safe."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
-        self._last: dict[str, Lost | None] = {}
+        self._found: dict[str, Degradation] = {}
+        self._judged: dict[str, Lost | None] = {}
 
-    def renew(self, asked: Collection[str], judged: Mapping[str, Lost | None]) -> tuple[Lost, ...]:
+    def renew_lost(self, asked: Collection[str], judged: Mapping[str, Lost | None]) -> tuple[Lost, ...]:
         """Take over what was judged, None for a good answer; all that is lost by now.
 
         A question that could not be judged keeps its verdict, one that is not asked any more loses it.
         """
         with self._guard:
-            older = {key: last for key, last in self._last.items() if key in asked and key not in judged}
-            self._last = {**older, **judged}
-            return tuple(last for last in self._last.values() if last)
+            older = {key: last for key, last in self._judged.items() if key in asked and key not in judged}
+            self._judged = {**older, **judged}
+            return tuple(last for last in self._judged.values() if last)
 
     def urgency(self) -> dict[str, int]:
         """A number for each question that was judged: 0 for one that lost something, else more the later it was."""
         with self._guard:
-            return {key: 0 if last else place for place, (key, last) in enumerate(self._last.items(), start=2)}
-
-
-class ProcessDegradations:
-    """Degradations by the part that is affected. Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self.verdicts = Verdicts()
-        self._guard = threading.Lock()
-        self._found: dict[str, Degradation] = {}
+            return {key: 0 if last else place for place, (key, last) in enumerate(self._judged.items(), start=2)}
 
     def put(self, part: str, degradation: Degradation) -> None:
         """From now on the part cannot do what it should."""
