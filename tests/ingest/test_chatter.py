@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.ingest.chatter import Cleaned, default_phrases, find_chatter, remove_chatter
-from scrimshaw.ingest.prose import blocks, lines, sentences
+from scrimshaw.ingest.prose import split_blocks, split_lines, split_sentences
 
 FACT = "The reset bug is in SQLite 3.45."
 
@@ -211,8 +211,8 @@ def test_cleaning_twice_is_cleaning_once(text: str) -> None:
 
 @given(TEXTS)
 def test_what_stays_is_whole_sentences_in_their_order(text: str) -> None:
-    prose = (block for block in blocks(text) if not block.is_trace)
-    whole = [text[start:end] for block in prose for start, end in sentences(text, block.start, block.end)]
+    prose = (block for block in split_blocks(text) if not block.is_trace)
+    whole = [text[start:end] for block in prose for start, end in split_sentences(text, block.start, block.end)]
     gone = [text[piece.start : piece.end] for piece in find_chatter(text)]
     rest = "".join(remove_chatter(text).text.split())
     for sentence in whole:
@@ -230,9 +230,9 @@ def test_fenced_code_stays_to_the_byte(text: str, code: str) -> None:
 
 @given(TEXTS)
 def test_lines_and_sentences_leave_no_gaps(text: str) -> None:
-    assert "".join(text[line.start : line.end] for line in lines(text)) == text
-    for block in blocks(text):
-        parts = "".join(text[start:end] for start, end in sentences(text, block.start, block.end))
+    assert "".join(text[line.start : line.end] for line in split_lines(text)) == text
+    for block in split_blocks(text):
+        parts = "".join(text[start:end] for start, end in split_sentences(text, block.start, block.end))
         assert parts == text[block.start : block.end]
 
 

@@ -13,7 +13,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from scrimshaw.ingest.prose import Block, blocks, is_trace, reads_as_text, sentences
+from scrimshaw.ingest.prose import Block, is_trace, reads_as_text, split_blocks, split_sentences
 from scrimshaw.ingest.tables import load_lines, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
@@ -74,13 +74,13 @@ def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatt
 def _find_blocks(text: str, phrases: Sequence[str] | None) -> Iterator[tuple[Block, list[Chatter]]]:
     """The blocks of prose that hold chatter, with what they hold."""
     openings = _kinds_by_opening(default_phrases() if phrases is None else tuple(phrases))
-    for block in blocks(text):
+    for block in split_blocks(text):
         if block.is_trace:
             yield block, [Chatter("tool trace", block.start, block.end)]
             continue
         found: list[Chatter] = []
         next_rest = block.end
-        for start, end in reversed([*sentences(text, block.start, block.end)]):
+        for start, end in reversed([*split_sentences(text, block.start, block.end)]):
             kind = "tool trace" if is_trace(text, start) else _judge_sentence(text[start:end], openings)
             if kind and (next_rest == block.end or reads_as_text(text, next_rest)):
                 found.insert(0, Chatter(kind, start, end))
@@ -95,7 +95,9 @@ def _plan_removal(text: str, block: Block, found: Sequence[Chatter]) -> tuple[in
     if block.is_trace:
         return block.first, block.last, "\n" if reads_as_text(text, block.last) else ""
     starts = {piece.start for piece in found}
-    rest = "".join(text[start:end] for start, end in sentences(text, block.start, block.end) if start not in starts)
+    rest = "".join(
+        text[start:end] for start, end in split_sentences(text, block.start, block.end) if start not in starts
+    )
     return (block.start, block.end, rest.rstrip()) if _WORD.search(rest) else (block.first, block.last, "")
 
 

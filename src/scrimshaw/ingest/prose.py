@@ -75,7 +75,7 @@ class Block(NamedTuple):
     is_trace: bool = False
 
 
-def lines(text: str) -> Iterator[Line]:
+def split_lines(text: str) -> Iterator[Line]:
     """The lines of a text, in order and without gaps."""
     head = _FRONT_MATTER.match(text)
     at = head.end() if head else 0
@@ -83,41 +83,49 @@ def lines(text: str) -> Iterator[Line]:
         yield Line("other", 0, at)
     unclosed: set[str] = set()
     while at < len(text):
-        line = _line(text, at, unclosed)
+        end = _line_end(text, at)
+        line = Line("blank", at, end) if not text[at:end].strip() else _read_enclosure(text, at, end, unclosed)
+        if line is None:
+            line = Line(next((kind for kind, shape in _SHAPES if shape.match(text, at, end)), "text"), at, end)
         yield line
         at = line.end
 
 
-def blocks(text: str) -> Iterator[Block]:
+def split_blocks(text: str) -> Iterator[Block]:
     """The prose and the traces of a text, in order."""
     opened: Line | None = None
     last = 0
-    for line in lines(text):
+    for line in split_lines(text):
         if opened and line.kind == "text":
             last = line.end
             continue
         if opened:
-            yield _block(text, opened.start, last)
+            yield _make_block(text, opened.start, last)
             opened = None
         if line.kind in ("text", "item") and not _INDENTED.match(text, line.start):
             opened, last = line, line.end
         elif line.kind == "trace":
             yield Block(line.start, line.end, line.start, line.end, is_trace=True)
         elif line.kind == "row":
-            yield from _cells(text, line)
+            yield from _split_cells(text, line)
     if opened:
-        yield _block(text, opened.start, last)
+        yield _make_block(text, opened.start, last)
 
 
-def sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     """Bounds of the sentences between two offsets: each with the space after it, together without gaps.
 
     A sentence ends at a full stop, colon, question or exclamation mark before anything but a lower-case letter, and
     never inside quotation marks or code.
     """
-    for boundary in _boundaries(text, start, end):
-        yield start, boundary
-        start = boundary
+    quotes = _QUOTED.finditer(text, start, end)
+    quote = next(quotes, None)
+    for boundary in _BOUNDARY.finditer(text, start, end):
+        while quote and quote.end() <= boundary.start():
+            quote = next(quotes, None)
+        if (quote is None or boundary.start() < quote.start()) and boundary.end() < end:
+            yield start, boundary.end()
+            start = boundary.end()
     if start < end:
         yield start, end
 
@@ -132,62 +140,39 @@ def is_trace(text: str, at: int) -> bool:
     return bool(_TRACE.match(text, at))
 
 
-def _boundaries(text: str, start: int, end: int) -> Iterator[int]:
-    quoted = _QUOTED.finditer(text, start, end)
-    quote = next(quoted, None)
-    for match in _BOUNDARY.finditer(text, start, end):
-        while quote and quote.end() <= match.start():
-            quote = next(quoted, None)
-        if (quote is None or match.start() < quote.start()) and match.end() < end:
-            yield match.end()
+def _read_enclosure(text: str, at: int, end: int, unclosed: set[str]) -> Line | None:
+    """The code block, comment or tagged trace that opens on this line; a tag that nothing closes is its line.
 
-
-def _line(text: str, at: int, unclosed: set[str]) -> Line:
-    end = _line_end(text, at)
-    if not text[at:end].strip():
-        return Line("blank", at, end)
-    enclosure = _enclosure(text, at, end, unclosed)
-    if enclosure:
-        return enclosure
-    return Line(next((kind for kind, shape in _SHAPES if shape.match(text, at, end)), "text"), at, end)
-
-
-def _enclosure(text: str, at: int, end: int, unclosed: set[str]) -> Line | None:
-    """The code block, comment or tagged trace that opens on this line; a tag that nothing closes is its line."""
+    What was looked for in vain is in `unclosed`, so that a text full of open tags is not searched again for each.
+    """
     if fence := _FENCE.match(text, at, end):
         closing = re.compile(rf"^[ \t]*{re.escape(fence[1])}+[ \t]*\r?$", re.MULTILINE).search(text, end)
         return Line("other", at, _line_end(text, closing.start()) if closing else len(text))
-    if text.startswith("<!--", at):
-        return Line("other", at, _closed(text, at, "-->", unclosed) or len(text))
-    if tag := _TAG.match(text, at, end):
-        return Line("trace", at, _closed(text, at, f"</{tag[1]}>", unclosed) or end)
-    return None
-
-
-def _closed(text: str, at: int, closing: str, unclosed: set[str]) -> int:
-    """The end of the line where `closing` stands; 0 where it does not. Each one is looked for in vain only once."""
-    found = -1 if closing in unclosed else text.find(closing, at)
+    tag = None if text.startswith("<!--", at) else _TAG.match(text, at, end)
+    if tag is None and not text.startswith("<!--", at):
+        return None
+    mark = f"</{tag[1]}>" if tag else "-->"
+    found = -1 if mark in unclosed else text.find(mark, at)
     if found < 0:
-        unclosed.add(closing)
-        return 0
-    return _line_end(text, found)
+        unclosed.add(mark)
+        return Line("trace", at, end) if tag else Line("other", at, len(text))
+    return Line("trace" if tag else "other", at, _line_end(text, found))
+
+
+def _split_cells(text: str, line: Line) -> Iterator[Block]:
+    for cell in _CELL.finditer(text, line.start, line.end):
+        if content := cell[0].strip():
+            start = text.find(content, cell.start())
+            yield Block(start, start + len(content), start, start + len(content))
 
 
 def _line_end(text: str, at: int) -> int:
     return text.find("\n", at) + 1 or len(text)
 
 
-def _block(text: str, first: int, last: int) -> Block:
+def _make_block(text: str, first: int, last: int) -> Block:
     mark = _ITEM.match(text, first, last)
     start = mark.end() if mark else first
     label = _LABEL.match(text, start, last)
     start = label.end() if label else start
     return Block(start, max(start, first + len(text[first:last].rstrip())), first, last)
-
-
-def _cells(text: str, line: Line) -> Iterator[Block]:
-    for cell in _CELL.finditer(text, line.start, line.end):
-        content = cell[0].strip()
-        start = text.find(content, cell.start()) if content else cell.end()
-        if content:
-            yield Block(start, start + len(content), start, start + len(content))

@@ -25,7 +25,7 @@ from scrimshaw.ingest.front_matter import (
     parse_title,
 )
 from scrimshaw.ingest.memory_file import MemoryFile
-from scrimshaw.ingest.prose import Line, lines
+from scrimshaw.ingest.prose import Line, split_lines
 from scrimshaw.ingest.tables import load_lines, load_words
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
@@ -174,7 +174,7 @@ def read_contents(
     headings: list[SectionHeading] = []
     fields: list[Field] = []
     section, row = "", 0
-    for line in lines(body):
+    for line in split_lines(body):
         piece = body[line.start : line.end]
         if heading := _HEADING.match(piece):
             level, words = len(heading[1]), _MARKUP.sub("", _NUMBER.sub("", heading[2])).strip()
