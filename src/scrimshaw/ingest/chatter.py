@@ -21,7 +21,7 @@ ChatterKind = Literal["narration", "tool trace", "chat reply"]
 _OPENING_SPAN = 120  # characters in which a sentence shows how it begins
 _WORD = re.compile(r"[^\W_][\w'\u2019]*")
 # Brackets and marks that open and close: a sentence with half of a pair cannot go without tearing its text.
-_PAIRS = ("()", "[]", "\u201c\u201d")
+_PAIRS = (("(", ")"), ("[", "]"), ("\u201c", "\u201d"))
 _SELF_PAIRED = ("**", "`", '"', "__", "~~")
 _lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
 _QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
@@ -68,7 +68,10 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> Cleaned:
 
 def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatter, ...]:
     """What `remove_chatter` would take out of the text, in order."""
-    return tuple(piece for _, found in _find_blocks(text, phrases) for piece in found)
+    pieces: list[Chatter] = []
+    for _, found in _find_blocks(text, phrases):
+        pieces += found
+    return tuple(pieces)
 
 
 def _find_blocks(text: str, phrases: Sequence[str] | None) -> Iterator[tuple[Block, list[Chatter]]]:
@@ -102,19 +105,25 @@ def _plan_removal(text: str, block: Block, found: Sequence[Chatter]) -> tuple[in
 
 
 def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> ChatterKind | None:
-    is_torn = any(sentence.count(pair[0]) != sentence.count(pair[1]) for pair in _PAIRS) or any(
-        sentence.count(mark) % 2 for mark in _SELF_PAIRED
-    )
-    if is_torn or _QUOTED.match(sentence):
+    if _QUOTED.match(sentence) or _is_torn(sentence):
         return None
     words = _split_words(sentence[:_OPENING_SPAN])
     if "!" in sentence and words and _words("cheers").issuperset(words):
         return "chat reply"
     bare = [word for word in words if word not in _words("filling", "cheers")]
-    starts = (" ".join(found[:length]) for found in (words, bare) for length in range(1, len(found) + 1))
-    kind = next((openings[start] for start in starts if start in openings), None)
-    gives_reason = kind == "narration" and not _words("reasons").isdisjoint(_split_words(sentence))
-    return None if gives_reason else kind
+    for start in (words, bare):
+        for length in range(1, len(start) + 1):
+            if kind := openings.get(" ".join(start[:length])):
+                gives_reason = not _words("reasons").isdisjoint(_split_words(sentence))
+                return None if kind == "narration" and gives_reason else kind
+    return None
+
+
+def _is_torn(sentence: str) -> bool:
+    for opening, closing in _PAIRS:
+        if sentence.count(opening) != sentence.count(closing):
+            return True
+    return 1 in [sentence.count(mark) % 2 for mark in _SELF_PAIRED]
 
 
 @lru_cache(maxsize=8)

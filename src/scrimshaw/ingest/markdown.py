@@ -117,9 +117,11 @@ def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callabl
     `clean` passes every text through the redaction gate.
     """
     by_name = values.get("relations")
+    if not isinstance(by_name, Mapping):
+        return ()
     edges = []
-    for relation in Relation if isinstance(by_name, Mapping) else ():
-        items = by_name.get(relation) if isinstance(by_name, Mapping) else None
+    for relation in Relation:
+        items = by_name.get(relation)
         for item in items if isinstance(items, list) else [] if items is None else [items]:
             fields = item if isinstance(item, Mapping) else {"id": item}
             target = fields.get("id")
@@ -140,18 +142,18 @@ def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
     """
     folder = posixpath.dirname(memory_id)
     has_definitions = bool(page.env.get("references"))
-    targets = (
-        target
-        for block in page.blocks
-        if block.type == "inline"
-        and (_WORTH_PARSING.search(block.content) or (has_definitions and "[" in block.content))
-        for token in _parse_inline(page, block.content)
-        for target in _find_targets(token, folder)
-    )
-    return _first_of_each(
+    targets: list[str] = []
+    for block in page.blocks:
+        if block.type != "inline":
+            continue
+        if _WORTH_PARSING.search(block.content) or (has_definitions and "[" in block.content):
+            for token in _parse_inline(page, block.content):
+                targets += _find_targets(token, folder)
+    own = ("", memory_id, posixpath.basename(memory_id))
+    return tuple(
         Edge(source=memory_id, target=target, relation="link", kind=EdgeKind.LINK)
-        for target in targets
-        if target not in ("", memory_id, posixpath.basename(memory_id))
+        for target in dict.fromkeys(targets)
+        if target not in own
     )
 
 
@@ -246,7 +248,8 @@ def split_chunks(
             heading = headings[piece.heading]
             anchor, text = heading.anchor, heading.text
             path = paths[piece.heading][: -1 if heading.start >= piece.start else None]
-        names = dict.fromkeys(name for name in (title, *path) if name)
+        names = dict.fromkeys((title, *path))
+        names.pop("", None)
         context = " > ".join(names) + "\n" if names else ""
         chunks.append(
             Chunk(ordinal=ordinal, anchor=anchor, heading=text, start=piece.start, end=piece.end, context=context)

@@ -117,7 +117,11 @@ def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[
     `phrases` is how sentences of chatter begin.
     """
     contents = read_contents(file, tool_calls, phrases)
-    defects = [defect for rule in _RULES for defect in rule(contents)]
+    defects: list[Defect] = []
+    for rule in _RULES:
+        defects.extend(rule(contents))
+    if not defects:
+        return QualityVerdict(1.0)
     defects.sort(key=lambda defect: not defect.rejects)
     rejecting = [_GRAVE if defect.flag in _GRAVE_FLAGS else _SLIGHT for defect in defects if defect.rejects]
     return QualityVerdict(
@@ -284,9 +288,13 @@ def _find_placeholders(file: FileContents) -> Iterator[Defect]:
 
 def _find_fallback_decision(file: FileContents) -> Iterator[Defect]:
     """A sentence in place of decisions, or a decision in name only."""
-    text = " ".join([_plain_words(field.value) for field in file.fields if "decision" in field.section])
+    fields = [field for field in file.fields if "decision" in field.section]
+    titles = _decision_titles(file) if file.headings else []
+    if not (fields or titles):
+        return
+    text = " ".join([_plain_words(field.value) for field in fields])
     found = ""
-    for title in _decision_titles(file):
+    for title in titles:
         if not found and _PSEUDO_DECISION.fullmatch(_plain_words(title)):
             found = f"'{title}' decides nothing"
     for sentence in reversed(_sentences("fallback_decisions")) if text else ():
@@ -358,6 +366,8 @@ def _find_boilerplate(file: FileContents) -> Iterator[Defect]:
 
 def _find_repeated_decisions(file: FileContents) -> Iterator[Defect]:
     """The same decisions written down twice."""
+    if not file.headings:
+        return
     numbers = [match[1] for item in file.headings if (match := _DECISION.fullmatch(item.text))]
     repeated = [number for number in dict.fromkeys(numbers) if numbers.count(number) > 1]
     if repeated:
