@@ -123,10 +123,7 @@ def order_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 @cache
 def compile_pattern(pattern: str) -> Pattern:
-    """`pattern` on RE2, whose matching takes time linear in the text; compiled once, when first asked for.
-
-    Raises re2.error when RE2 refuses it, which the check of the rules at start has ruled out.
-    """
+    """`pattern` on RE2, whose matching takes linear time; raises re2.error where RE2 refuses it."""
     import re2  # noqa: PLC0415 - native library, needed only where a call is matched
 
     options = re2.Options()
@@ -149,10 +146,7 @@ class Extraction(Struct, frozen=True, kw_only=True):
 
 
 def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
-    """Apply the first of `rules` (in the order of trial) that matches.
-
-    None when no rule matches, or when the one that does says to leave the call alone.
-    """
+    """What the first matching rule keeps of a call; None where none matches, or it says to leave the call alone."""
     activity = _describe_within_scan(call)
     rule = next((rule for rule in rules if _matches(rule, activity)), None)
     if not rule or not rule.attention:
@@ -269,10 +263,7 @@ _SUMMARIZERS: Mapping[Summarizer, Callable[[Activity], str]] = {
 
 
 def _head(activity: Activity) -> str:
-    """What was done, in one line; of a long command the first and the last words.
-
-    The last words often say what is run or which file it is about.
-    """
+    """What was done, in one line; of a long command the first and the last words, which often say what is run."""
     if activity.name == "Run":
         steps = (" ".join(step.split()) for step in re.sub(_HEREDOC_MARK, "", activity.command).splitlines())
         line = "; ".join(filter(None, steps))

@@ -10,7 +10,7 @@ import math
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -65,10 +65,7 @@ def _parse_inline(page: MarkdownPage, content: str) -> list[Token]:
 
 
 def parse_headings(body: str, page: MarkdownPage | None = None) -> tuple[Heading, ...]:
-    """Headings of a body, in order; those inside quotes, lists and code are not the document's own.
-
-    `page` holds its tokens where the caller has them. Anchors are GitHub's; a second equal one gets `-1`.
-    """
+    """Headings of a body, but those inside quotes, lists and code; `page` holds its tokens where they are known."""
     page = page or parse_page(body)
     tops = [pair for pair in pairwise(page.blocks) if pair[0].type == "heading_open" and pair[0].level == 0]
     starts = [0, *(match.end() for match in _LINE_END.finditer(body))] if tops else []
@@ -112,14 +109,11 @@ def _visible_text(token: Token) -> str:
 
 
 def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callable[[str], str]) -> tuple[Edge, ...]:
-    """The causal edges that front matter states; unknown relations and edges to oneself are left out.
-
-    `clean` passes every text through the redaction gate.
-    """
+    """The causal edges that front matter states, but unknown relations and edges to oneself; `clean` redacts."""
     by_name = values.get("relations")
     if not isinstance(by_name, Mapping):
         return ()
-    edges = []
+    edges: dict[tuple[str, str], Edge] = {}
     for relation in Relation:
         items = by_name.get(relation)
         for item in items if isinstance(items, list) else [] if items is None else [items]:
@@ -129,10 +123,9 @@ def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callabl
             if target not in ("", memory_id):
                 strength = parse_strength(fields.get("strength", 1.0))
                 evidence = clean(" ".join(str(fields.get("evidence") or "").split()))
-                edges.append(
-                    Edge(source=memory_id, target=target, relation=relation, strength=strength, evidence=evidence)
-                )
-    return _first_of_each(edges)
+                edge = Edge(source=memory_id, target=target, relation=relation, strength=strength, evidence=evidence)
+                edges.setdefault((relation, target), edge)
+    return tuple(edges.values())
 
 
 def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
@@ -179,13 +172,6 @@ def parse_strength(value: object) -> float:
     return 1.0 if math.isnan(number) else min(max(number, 0.0), 1.0)
 
 
-def _first_of_each(edges: Iterable[Edge]) -> tuple[Edge, ...]:
-    first: dict[tuple[str, str], Edge] = {}
-    for edge in edges:
-        first.setdefault((edge.relation, edge.target), edge)
-    return tuple(first.values())
-
-
 def _find_targets(token: Token, folder: str) -> Iterator[str]:
     if token.type == "link_open":
         yield _resolve_link(str(token.attrGet("href") or ""), folder)
@@ -229,9 +215,8 @@ def split_chunks(
 ) -> tuple[Chunk, ...]:
     """Chunks that cover `body` without gap or overlap, in order; never none, so that a bare title is found too.
 
-    Chunks end where a section ends; small neighbouring sections share one, a section longer than `size` characters is
-    cut at a paragraph, else a line, a sentence, a word. `headings` are those of `body`. Raises ValueError for a size
-    below 1.
+    Small neighbouring sections share one; a section longer than `size` characters is cut at a paragraph, else a line,
+    a sentence, a word.
     """
     if size < 1:
         raise ValueError(f"size must be positive, not {size}")

@@ -75,11 +75,7 @@ _KEYS = {"title", "relations", "provenance", "created", "updated", "quality", *S
 
 @dataclass(frozen=True, eq=False)
 class MemoryFile:
-    """A file's text in four pieces that join back to it, and the values of its front matter.
-
-    Without front matter only `body` (and a BOM in `opening`) has text; a block between rules that is valid YAML but no
-    mapping belongs to the body.
-    """
+    """A file's text in four pieces that join back to it; without front matter only `body` and a BOM have text."""
 
     opening: str
     yaml: str
@@ -121,10 +117,7 @@ class MemoryFile:
 
 
 class NewMemory(Struct, frozen=True, kw_only=True):
-    """The front matter of a memory to be written; `relations` say target, strength and evidence, not the source.
-
-    `facts` are further keys, written last.
-    """
+    """The front matter of a memory to be written; `facts` are further keys, written last."""
 
     title: str
     type: MemoryType = MemoryType.GENERAL
@@ -212,9 +205,8 @@ def render_memory_file(meta: NewMemory, body: str) -> MemoryFile:
 def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str | None = None) -> MemoryFile:
     """The file with the changed keys, and with `body` where one is given; None deletes a key.
 
-    A key that the file knows under an older spelling is changed under that spelling. A file without front matter
-    gets one only for keys to hold, or so that a body starting with a `---` block is not read as one.
-    Raises UnreadableFile where the front matter is broken or cannot be edited key by key.
+    A key is changed under the spelling that the file knows. A file without front matter gets one only for keys to hold,
+    or so that a body starting with a `---` block is not read as one. Raises UnreadableFile where that is broken.
     """
     file.raise_problem()
     base = file.base or file
@@ -425,11 +417,7 @@ def _is_block(node: CollectionNode, key: ScalarNode) -> bool:
 def build_document(
     source: SourceFile, file: MemoryFile, redact: Callable[[str], Redacted], *, count_tokens: Callable[[str], int]
 ) -> Document:
-    """The document that a file holds; all its text has passed `redact`.
-
-    Headings, chunks and offsets index `Document.body.text`, `text_hash` is that of the same text.
-    Raises UnreadableFile for broken front matter. The size limit is the caller's.
-    """
+    """The document that a file holds, redacted by `redact`; raises UnreadableFile for broken front matter."""
 
     def clean(text: str) -> str:
         return redact(text).text if text else ""

@@ -81,7 +81,7 @@ def split_lines(text: str) -> Iterator[Line]:
     at = head.end() if head else 0
     if at:
         yield Line("other", 0, at)
-    unclosed: set[str] = set()
+    unclosed: set[str] = set()  # marks looked for in vain: a text full of open tags is not searched for each
     while at < len(text):
         end = _line_end(text, at)
         line = Line("blank", at, end) if not text[at:end].strip() else _read_enclosure(text, at, end, unclosed)
@@ -141,10 +141,7 @@ def is_trace(text: str, at: int) -> bool:
 
 
 def _read_enclosure(text: str, at: int, end: int, unclosed: set[str]) -> Line | None:
-    """The code block, comment or tagged trace that opens on this line; a tag that nothing closes is its line.
-
-    What was looked for in vain is in `unclosed`, so that a text full of open tags is not searched again for each.
-    """
+    """The code block, comment or tagged trace that opens on this line; a tag that nothing closes is its line."""
     if fence := _FENCE.match(text, at, end):
         closing = re.compile(rf"^[ \t]*{re.escape(fence[1])}+[ \t]*\r?$", re.MULTILINE).search(text, end)
         return Line("other", at, _line_end(text, closing.start()) if closing else len(text))

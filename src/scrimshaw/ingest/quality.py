@@ -96,8 +96,8 @@ _ANY = re.compile(r"\w+")
 class QualityVerdict(Struct, frozen=True):
     """What the gate says of a file: a score (0..1), the defects by name, and for each a sentence to act on.
 
-    A file without defects scores 1. Each defect that can be borne takes 0.08 off, never below 0.65. A file with defects
-    that cannot be borne scores 0.60 less 0.16 for each that leaves little to believe and 0.08 for each other one.
+    Each defect takes 0.08 off 1, never below 0.65. A file with defects that reject it scores 0.60 less 0.16 for each
+    that leaves little to believe and 0.08 for each other one.
     """
 
     score: float
@@ -111,10 +111,9 @@ class QualityVerdict(Struct, frozen=True):
 
 
 def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] | None = None) -> QualityVerdict:
-    """The verdict on a whole Markdown file of any shape, with or without front matter; never raises.
+    """The verdict on a Markdown file of any shape; never raises.
 
-    `tool_calls` is how many its session made, None if that is not known or the file is no record of a session.
-    `phrases` is how sentences of chatter begin.
+    `tool_calls` is how many its session made, where that is known; `phrases` is how sentences of chatter begin.
     """
     contents = read_contents(file, tool_calls, phrases)
     defects: list[Defect] = []
@@ -135,10 +134,7 @@ def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[
 
 
 class Field(NamedTuple):
-    """One thing a file says: under which heading, by what name (that of the heading, if it has none), and what.
-
-    Names are lower-case words joined by `_`. A row of a table is a field for each of its values; heads are left out.
-    """
+    """One thing a file says: under which heading, by what name (that of the heading, if it has none), and what."""
 
     section: str
     name: str

@@ -64,8 +64,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 def find_references(text: str) -> tuple[Reference, ...]:
     """Every reference of a file: code spans, Markdown links, wikilinks, and the fields that name files or folders.
 
-    Fenced code is no text and holds none, except fields. URLs, globs, home paths, commands and placeholders are no
-    references. A relative path with a drive, a backslash or a blank is not recognised outside of links and fields.
+    Fenced code holds none, except fields. URLs, globs, home paths, commands and placeholders are none.
     """
     found: list[Reference] = []
     # Line by line, since what a reference means depends on the fence around it, and offsets must be exact.
@@ -95,19 +94,14 @@ def find_stale(
 ) -> tuple[Reference, ...]:
     """The references that lead nowhere: neither from `folder`, that of their file, nor from any of `roots`.
 
-    Folders and what `exists` is asked are paths under the project with `/`; `names` are ids and last parts of ids
-    of memories, which wikilinks may use. What lies above the project is not judged.
+    `names` are ids of memories and their last parts, for wikilinks. What lies above the project is not judged.
     """
     bases = tuple(dict.fromkeys((folder, *roots)))
     return tuple(reference for reference in references if _is_stale(reference, bases, exists, names))
 
 
 def follow_renames(reference: Reference, folder: str, renames: Sequence[Rename]) -> str:
-    """The path after the renames, each on what the one before made; the path itself where none applies.
-
-    A rename takes whole segments at the start: of the path as written, or of the place under the project that a
-    path starting with dots means. A path that already starts with the new name stays.
-    """
+    """The path after the renames of whole segments at its start, or at that of the place a path with dots means."""
     path = reference.path
     if (after := rename_path(path, renames)) != path or not path.startswith(("./", "../")):
         return after
