@@ -7,7 +7,7 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site lint types imports bench bench-hook e2e eval coverage mutants clean
+.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site lint types imports bench bench-operations bench-hook e2e eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -72,7 +72,12 @@ docs-site: $(STAMP)
 
 # Figures beside bare baselines of the same run. SHARED=DIR (with data/serena-memories.tar.gz) measures on real data.
 bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)
+	$(BIN)/python -m benchmarks.targets
 	$(BIN)/python -m benchmarks.run $(if $(SHARED),--data .bench/serena-memories --asked $(SHARED)/data/serena-queries-dev.jsonl) $(BENCH)
+
+# Processor time of single operations; AGAINST=DIR names another checkout with a .venv, and both take turns.
+bench-operations: $(STAMP)
+	$(BIN)/python -m benchmarks.operations $(if $(AGAINST),--against $(AGAINST))
 
 # What a hook costs, alone and a hundred at once, and what the hook pipeline adds to a tool call.
 bench-hook: $(STAMP)

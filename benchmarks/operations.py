@@ -64,6 +64,8 @@ class Side:
         self._python = tree / ".venv/bin/python"
         variables = {"SCRIMSHAW_HOME": str(folder / "home"), "SCRIMSHAW_EMBEDDING_PROVIDER": "none"}
         self._environment = {**os.environ, **variables, "PYTHONPATH": str(tree / "src")}
+        # Whoever is measured first would compile its modules on the way.
+        subprocess.run([self._python, "-m", "compileall", "-q", tree / "src"], check=True)
         self._worker = subprocess.Popen(
             [self._python, __file__, "--worker"],
             cwd=self._project,

@@ -61,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             engine.sessions.open(SESSION, process=os.getppid(), now=engine.clock())
             for tool, calls in _calls(engine, texts).items():
                 rounds = [calls[number % len(calls)] for number in range(given.rounds)]
-                _print(tool, *anyio.run(_measure, engine, tool, rounds))
+                _print(tool, *anyio.run(measure_calls, engine, tool, rounds))
     print(f"target: at most {targets.HOOK_MS:g} ms added (p95)")
     print(_redaction(texts, given.rounds, targets.REDACTION_MS))
 
@@ -76,7 +76,7 @@ def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
     }
 
 
-async def _measure(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
+async def measure_calls(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
     """Milliseconds of the calls to the server with callbacks and to the one without, by place in the round."""
     done = threading.Semaphore(0)
     registered = (make_recorder(engine, check_rules(engine.settings)[0]), lambda _: done.release())
