@@ -137,7 +137,7 @@ def test_a_rejected_draft_can_be_read_but_not_found(engine: Engine, rejected: st
     (found,) = drafts.list_rejected(engine)
     assert (found.name, found.session) == (rejected, "0e24ab77-session")
     assert found.reasons
-    assert "tier: temporary" in drafts.rejected_text(engine, rejected)
+    assert "tier: temporary" in drafts.read_rejected(engine, rejected)
     index.scan(engine)
     assert not list(vault.rglob("*.md"))
     assert engine.index.count(Filters()) == {"": 0}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scrimshaw.models import ArtifactClass, Memory, MemoryType, Provenance, Tier
-from scrimshaw.search.rerank import FLOOR, LONG, OTHER_ARTIFACT, SHORT, TIER_FACTORS, lower_score, lowering_factors
+from scrimshaw.search.rerank import FLOOR, LONG, OTHER_ARTIFACT, SHORT, TIER_FACTORS, lower_score, score_factors
 
 MEMORY = Memory(
     id="a", source="vault", path="/a.md", title="A", type=MemoryType.GENERAL, tier=Tier.NORMAL,
@@ -39,7 +39,7 @@ MEMORY = Memory(
     ],
 )
 def test_what_lowers_a_memory(changes: dict[str, Any], arguments: dict[str, Any], expected: dict[str, float]) -> None:
-    found = lowering_factors(replace(MEMORY, **changes), **{"artifact": None, **arguments})
+    found = score_factors(replace(MEMORY, **changes), **{"artifact": None, **arguments})
     assert found == pytest.approx(expected)
 
 
@@ -67,7 +67,7 @@ def test_no_factor_is_a_bonus_and_the_floor_holds(
     penalty: bool,
     score: float,
 ) -> None:
-    found = lowering_factors(
+    found = score_factors(
         memory, artifact=artifact, confidence=confidence, retrievability=retrievability, length_penalty=penalty
     )
     assert all(0 < factor < 1 for factor in found.values())
@@ -77,7 +77,7 @@ def test_no_factor_is_a_bonus_and_the_floor_holds(
 
 
 def test_the_worst_normal_memory_keeps_the_floor() -> None:
-    worst = lowering_factors(replace(MEMORY, length=1), artifact=ArtifactClass.SPEC, confidence=0.0, retrievability=0.0)
+    worst = score_factors(replace(MEMORY, length=1), artifact=ArtifactClass.SPEC, confidence=0.0, retrievability=0.0)
     assert len(worst) == 4
     assert lower_score(1.0, MEMORY, worst) == FLOOR
     assert lower_score(1.0, MEMORY, {}) == 1.0

@@ -119,7 +119,7 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
     """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
     about = session  # its own state once it has done something, else that of the session it continues
     if occasion != Occasion.COMPACT and not session.task and not engine.sessions.items(session.id):
-        about = sessions.continued_session(engine, session) or session
+        about = sessions.previous_session(engine, session) or session
     attention = [item for item, _ in sessions.rank_working_memory(engine, about)]
     lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
     return fit_lines(lines, budget, count_tokens)

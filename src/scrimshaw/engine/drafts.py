@@ -129,18 +129,18 @@ def queue_drafts(engine: Engine) -> int:
 
 def list_rejected(engine: Engine) -> list[RejectedDraft]:
     """The rejected drafts, newest first."""
-    found = [_read_rejected(engine, path) for path in _folder(engine).glob("*.md")]
+    found = [_parse_rejected(engine, path) for path in _folder(engine).glob("*.md")]
     return sorted((each for each in found if each), key=lambda each: (-each.expires, each.name))
 
 
-def rejected_text(engine: Engine, name: str) -> str:
+def read_rejected(engine: Engine, name: str) -> str:
     """The file of a rejected draft; raises NotFound."""
     return _vault(engine).read(name).decode(errors="replace")
 
 
 def promote_draft(engine: Engine, name: str) -> Saved:
     """Make a memory of a rejected draft as it stands; raises NotFound, UnreadableFile and what `save` raises."""
-    file = parse_memory_file(rejected_text(engine, name), name)
+    file = parse_memory_file(read_rejected(engine, name), name)
     document = engine.document(_source_file(name), file)
     new = NewText(
         content=file.body,
@@ -254,7 +254,7 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     return replace(unchanged, status="accepted", path=saved.path, quality=quality_of(verdict))
 
 
-def _read_rejected(engine: Engine, path: Path) -> RejectedDraft | None:
+def _parse_rejected(engine: Engine, path: Path) -> RejectedDraft | None:
     try:
         file = parse_memory_file(path.read_bytes(), path.name)
         document = engine.document(_source_file(path.stem), file)

@@ -47,7 +47,7 @@ def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] 
     return next(iter(engine.sessions.latest(processes=processes)), None)
 
 
-def continued_session(engine: Engine, session: Session) -> Session | None:
+def previous_session(engine: Engine, session: Session) -> Session | None:
     """The session that this one goes on from; none where that one went on as well, for they run side by side."""
     before = engine.sessions.get(session.continues) if session.continues else None
     return before if before and before.last_event <= session.started else None
@@ -191,7 +191,7 @@ def _recall_hits(engine: Engine, session: Session | None, query: str, limit: int
     if session is None or not engine.settings.features.session_boost:
         return ()
     items = engine.sessions.items(session.id)
-    before = continued_session(engine, session)
+    before = previous_session(engine, session)
     items += engine.sessions.items(before.id) if before else []
     settings = engine.settings.session
     weight = min(settings.attention_boost, settings.boost_limit)

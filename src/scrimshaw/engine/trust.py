@@ -22,7 +22,7 @@ from scrimshaw.ingest.front_matter import (
 )
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.models import Action, Filters, Memory, Provenance, Relation, Tier, Trust
-from scrimshaw.search.lineage import inherited_trusts, trust_rank
+from scrimshaw.search.lineage import find_inherited_trusts, trust_rank
 
 # Who acts when a person gave the command.
 HUMAN_ACTORS = frozenset({"human", "cli"})
@@ -95,7 +95,7 @@ def find_claims(engine: Engine) -> list[Memory]:
 def find_untrusted_constitutional(engine: Engine) -> Mapping[str, Trust]:
     """Constitutional memory -> the trust of its lineage, where that is no person's: it is not shown by itself."""
     ids = tuple(memory.id for memory in _of_tier(engine, Tier.CONSTITUTIONAL))
-    return {name: trust for name, trust in inherited_trusts(engine.index, ids).items() if trust != Trust.HUMAN}
+    return {name: trust for name, trust in find_inherited_trusts(engine.index, ids).items() if trust != Trust.HUMAN}
 
 
 def describe_claim(memory: Memory) -> str:
@@ -154,7 +154,7 @@ def _wording(file: MemoryFile) -> tuple[object, ...]:
 
 
 def _inherited_trust(engine: Engine, memory_id: str) -> Trust:
-    return inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN)
+    return find_inherited_trusts(engine.index, (memory_id,)).get(memory_id, Trust.HUMAN)
 
 
 def _of_tier(engine: Engine, tier: Tier) -> list[Memory]:

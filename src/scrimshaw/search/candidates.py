@@ -118,7 +118,7 @@ class CandidateFinder:
             score = seeds[edge.start] * HOP_SHARE**edge.hop * edge.path_strength * edge.strength
             scores[edge.place] = max(score, scores.get(edge.place, 0.0))
         new = scores.keys() - seeds.keys()
-        return self._allowed_matches({name: scores[name] for name in new}, filters) if new else []
+        return self._select_matches({name: scores[name] for name in new}, filters) if new else []
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
@@ -127,9 +127,9 @@ class CandidateFinder:
     def _match_triggers(self, phrases: Mapping[str, Sequence[str]], filters: Filters, length: int) -> list[Match]:
         """Memories whose phrases occur in the query; the score is the share of the query that they cover."""
         scores = {name: min(1.0, sum(map(len, each)) / length) for name, each in phrases.items()}
-        return self._allowed_matches(scores, filters)[: self._depth]
+        return self._select_matches(scores, filters)[: self._depth]
 
-    def _allowed_matches(self, scores: Mapping[str, float], filters: Filters) -> list[Match]:
+    def _select_matches(self, scores: Mapping[str, float], filters: Filters) -> list[Match]:
         """Those of the scored memories that satisfy the filters, best first."""
         only = tuple(name for name in scores if filters.only is None or name in filters.only)
         allowed = self._index.select(replace(filters, only=only), sort="id", limit=len(scores), offset=0)

@@ -38,12 +38,12 @@ def resolve_trust(index: Index, memories: Mapping[str, Memory], degradations: De
 def with_inherited_trust(index: Index, memories: Mapping[str, Memory]) -> dict[str, Memory]:
     """The memories, each with the trust of its lineage in its provenance."""
     found = dict(memories)
-    for name, trust in inherited_trusts(index, tuple(memories)).items():
+    for name, trust in find_inherited_trusts(index, tuple(memories)).items():
         found[name] = _with_trust(found[name], lowest_trust((found[name].provenance.trust, trust)))
     return found
 
 
-def inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
+def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
     """Memory id -> the lowest trust among its sources, for those that were derived from anything.
 
     A source that is gone, never existed, or is too many steps away counts as least trusted.

@@ -118,7 +118,7 @@ class Searcher:
         generation = self._index.generation()
         if self._always_on[0] != generation:
             memories = self._index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=100, offset=0)
-            trusts = lineage.inherited_trusts(self._index, tuple(memory.id for memory in memories))
+            trusts = lineage.find_inherited_trusts(self._index, tuple(memory.id for memory in memories))
             memories = [memory for memory in memories if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN]
             bodies = self._index.bodies([memory.id for memory in memories])
             hits = [
@@ -220,7 +220,7 @@ class Searcher:
         for each in candidates:
             each.memory = memories[each.memory.id]
             if request.rerank:
-                each.factors = rerank.lowering_factors(
+                each.factors = rerank.score_factors(
                     each.memory,
                     artifact=state.profile.artifact,
                     confidence=each.confidence,

@@ -29,7 +29,7 @@ STATE_LIMITS: Mapping[Retention, int] = MappingProxyType(
 )
 
 
-def lowering_factors(
+def score_factors(
     memory: Memory,
     *,
     artifact: ArtifactClass | None,

@@ -73,7 +73,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
     sentences, runs = split_sentences(events), sections.find_runs(events, items)
-    edits = sections.edited_files(events, items)
+    edits = sections.find_edits(events, items)
     calls = sum(event.kind == EventKind.TOOL for event in events)
     last = events[-1].number if events else 0
     evidence = _Evidence(events)

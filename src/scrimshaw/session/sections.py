@@ -147,11 +147,11 @@ def find_changes(
     """Results as the agent told them, issues, commits by subject (lines of the last difference where there are none),
     then changed files by path.
     """
-    commits = find_commits(events)[-MOST_COMMITS:] or _added_lines(events, edits)
-    return [*_results(sentences, calls), *_tracker_answers(events, items), *commits, *_changed_files(edits)]
+    commits = find_commits(events)[-MOST_COMMITS:] or _find_added_lines(events, edits)
+    return [*_results(sentences, calls), *_tracker_answers(events, items), *commits, *_list_changed_files(edits)]
 
 
-def edited_files(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapping[str, tuple[int, ...]]:
+def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapping[str, tuple[int, ...]]:
     """The numbers of the events that changed each file, by path as the tool had it."""
     by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
     found: dict[str, list[int]] = {}
@@ -164,7 +164,7 @@ def edited_files(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapp
 
 def relative_path(path: str, paths: Iterable[str]) -> str:
     """A path below the folder that all changed files lie in."""
-    return path.removeprefix(_shared_folder(paths)) or path
+    return path.removeprefix(_common_folder(paths)) or path
 
 
 def find_findings(sentences: Sequence[Sentence], changes: Sequence[Statement]) -> list[Statement]:
@@ -212,7 +212,7 @@ def _tracker_answers(events: Sequence[RecordedEvent], items: Sequence[Item]) -> 
     return [each for each in found if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
 
 
-def _added_lines(events: Sequence[RecordedEvent], edits: Iterable[str]) -> list[Statement]:
+def _find_added_lines(events: Sequence[RecordedEvent], edits: Iterable[str]) -> list[Statement]:
     """The first lines that say something among those that the last difference adds to files that were edited."""
     difference = next((event for event in reversed(events) if "\ndiff --git " in event.text), None)
     if difference is None:
@@ -230,7 +230,7 @@ def _added_lines(events: Sequence[RecordedEvent], edits: Iterable[str]) -> list[
     return found[:MOST_LINES]
 
 
-def _changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
+def _list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     """Changed files by path, those changed most where there are many; scratch files only where there are no others."""
     lasting = {path: numbers for path, numbers in edits.items() if not _CHANGE["scratch"].search(path)} or edits
     ranked = sorted(lasting, key=lambda path: (-len(lasting[path]), lasting[path][0]))[:MOST_FILES]
@@ -244,7 +244,7 @@ def _changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     ]
 
 
-def _shared_folder(paths: Iterable[str]) -> str:
+def _common_folder(paths: Iterable[str]) -> str:
     """The folder that all changed files of the project lie in, with a slash; of a single file the folder above."""
     scratch = _CHANGE["scratch"]
     ours = [path for path in paths if path.startswith("/") and "/." not in path and not scratch.search(path)]
@@ -291,7 +291,7 @@ def find_problems(
         for each in sentences
         if each.by != USER and _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
     ]
-    failures = list(_solved_failures(runs, edits))[-(max(1, most // 2) if causes else most) :]
+    failures = list(_find_solved_failures(runs, edits))[-(max(1, most // 2) if causes else most) :]
     return sorted([*failures, *causes[-(most - len(failures)) :]], key=lambda each: each.event)
 
 
@@ -308,7 +308,7 @@ def find_unsolved(runs: Sequence[CommandRun], last_event: int) -> list[Statement
     return found[-MOST_UNSOLVED:]
 
 
-def _solved_failures(runs: Sequence[CommandRun], edits: Mapping[str, Sequence[int]]) -> Iterator[Statement]:
+def _find_solved_failures(runs: Sequence[CommandRun], edits: Mapping[str, Sequence[int]]) -> Iterator[Statement]:
     """A statement for each stretch of failures of a command that ended in a success."""
     first: dict[str, CommandRun] = {}
     for run in runs:
@@ -366,10 +366,14 @@ def find_open_points(
 
 def find_next_step(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
     """What was to be done when the session ended: asked and not answered, offered, announced, in this order."""
-    return _unanswered_request(events, sentences) or _offered_step(events, sentences) or _announced_step(events)
+    return (
+        _find_unanswered_request(events, sentences)
+        or _find_offered_step(events, sentences)
+        or _find_announced_step(events)
+    )
 
 
-def _unanswered_request(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
+def _find_unanswered_request(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
     """The user's last words, if nothing came after them."""
     acts = [each for each in events if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
     if not acts or acts[-1].kind != EventKind.PROMPT:
@@ -378,7 +382,7 @@ def _unanswered_request(events: Sequence[RecordedEvent], sentences: Sequence[Sen
     return Statement(text=cut_line(last[0].text, LONGEST_SENTENCE), event=last[0].event) if last else None
 
 
-def _offered_step(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
+def _find_offered_step(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
     """What the last answer names as next, unless the last calls did it already."""
     answers = [each for each in sentences if each.by == AGENT]
     closing = [each for each in answers if each.event == answers[-1].event]
@@ -390,7 +394,7 @@ def _offered_step(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]
     return Statement(text=step.text, event=step.event)
 
 
-def _announced_step(events: Sequence[RecordedEvent]) -> Statement | None:
+def _find_announced_step(events: Sequence[RecordedEvent]) -> Statement | None:
     """The last sentence of the last answer, without the words that only announce it."""
     answers = [each for each in events if each.kind == EventKind.ANSWER]
     lines = answers[-1].text.split("\n") if answers else []

@@ -199,7 +199,7 @@ def list_drafts(engine: Engine) -> list[RejectedDraft]:
 @command(drafts, "show", "scrimshaw drafts show 0e24ab", render=lambda out, text: out.print(plain(text)), fresh=False)
 def show_draft(engine: Engine, name: DraftName) -> str:
     """The text of a rejected draft."""
-    return drafting.rejected_text(engine, name)
+    return drafting.read_rejected(engine, name)
 
 
 @command(drafts, "make", "scrimshaw drafts make", "scrimshaw drafts make 0e24ab", render=_render_outcomes, fresh=False)
@@ -227,7 +227,7 @@ def discard_drafts(
 ) -> dict[str, object]:
     """Remove rejected drafts for good."""
     for name in names:
-        drafting.rejected_text(engine, name)
+        drafting.read_rejected(engine, name)
     if not dry_run:
         confirm(f"Remove {len(names)} drafts for good?", yes)
         drafting.discard_drafts(engine, names)
