@@ -76,7 +76,7 @@ def test_a_session_becomes_an_id_for_every_system(title: str, session: str) -> N
 @given(st.lists(TITLES, min_size=1, max_size=4), st.sampled_from(["basic-memory", "memory-json", "decisions"]))
 def test_what_is_imported_gets_ids_for_every_system_and_of_its_own(names: list[str], source: str) -> None:
     others = list(dict.fromkeys(names))
-    made = assign_ids([(source, name) for name in others], [f"p#{name}" for name in others])
+    made = assign_ids(source, others, [f"p#{name}" for name in others])
     for name in made:
         if len(name) <= MAX_ID_CHARS:  # a longer one is refused when it is saved, and said to be left
             assert_portable(name)

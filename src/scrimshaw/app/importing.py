@@ -72,7 +72,7 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
     found += [replace(_count_files(SERENA, serena), live=True)] if serena.is_dir() else []
     for name in (NOTES, GUIDANCE, GRAPH):
         found += (_count_files(name, place) for place in _FINDERS[name](project, home))
-    deleted = importers.deleted_decisions(project)
+    deleted = importers.find_deleted_decisions(project)
     if deleted and not isinstance(deleted, Degradation):
         found.append(FoundSource(kind=DECISIONS, place=str(project), count=len(deleted), size=0))
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -56,8 +56,13 @@ _MOST_REPORT_LINES = 50
 # A history with more deleted decision records than this is that of another kind of project.
 MOST_DECISIONS = 200
 ORIGIN = "import"
-# Source -> the folder of its memories here.
-_FOLDERS = {"basic-memory": "notes", "instructions": "guidance", "memory-json": "entities", "decisions": "decisions"}
+# Source -> the folder of its memories here, and who vouches for them.
+_SOURCES = {
+    "basic-memory": ("notes", Trust.AGENT),
+    "instructions": ("guidance", Trust.HUMAN),
+    "memory-json": ("entities", Trust.AGENT),
+    "decisions": ("decisions", Trust.HUMAN),
+}
 # Digits that tell apart what would get the same id.
 _MARK_LENGTH = 8
 # Ids of events that only an import makes; a client's own ids never look so.
@@ -90,15 +95,9 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     skipped: int = 0
 
 
-class _Origin(Struct, frozen=True, kw_only=True):
-    """Where memories come from, and who vouches for them."""
-
-    source: str
-    place: str
-    trust: Trust
-
-
-_Found = tuple[_Origin, OtherMemory]
+_Result = partial[ImportResult]
+# Where a memory of another tool stands, and what it says.
+_Found = tuple[str, OtherMemory]
 
 
 # Files
@@ -250,56 +249,66 @@ def _markdown_files(path: Path) -> list[Path]:
 
 def import_notes(engine: Engine, folder: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
     """The notes of a basic-memory folder; relations between them are kept where they mean one of ours."""
-
-    def parse(file: Path, text: str) -> Sequence[OtherMemory]:
-        return [parse_note(text, file.relative_to(folder).with_suffix("").as_posix())]
-
-    yield from _import_texts(engine, "basic-memory", Trust.AGENT, sorted(folder.rglob("*.md")), parse, dry_run)
+    found: list[_Found] = []
+    for file in sorted(folder.rglob("*.md")):
+        try:
+            found.append((str(file), parse_note(_read_text(file), file.relative_to(folder).with_suffix("").as_posix())))
+        except UnreadableFile as error:
+            yield ImportResult(source="basic-memory", place=str(file), status="left", reasons=(error.message,))
+    yield from _save_all(engine, "basic-memory", found, dry_run)
 
 
 def import_guidance(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
     """The sections of a guidance file, each a memory that a person vouches for."""
-
-    def parse(file: Path, text: str) -> Sequence[OtherMemory]:
-        return parse_guidance(text, file.stem)
-
-    yield from _import_texts(engine, "instructions", Trust.HUMAN, [file], parse, dry_run)
+    try:
+        found = [(str(file), section) for section in parse_guidance(_read_text(file), file.stem)]
+    except UnreadableFile as error:
+        yield ImportResult(source="instructions", place=str(file), status="left", reasons=(error.message,))
+        return
+    yield from _save_all(engine, "instructions", found, dry_run)
 
 
 def import_graph(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
     """The entities in the file of the reference MCP memory server; raises UnreadableFile."""
-    origin = _Origin(source="memory-json", place=str(file), trust=Trust.AGENT)
     found, skipped = parse_graph(_read_text(file))
     if skipped:
-        yield _leave(origin, f"{skipped} lines are no entity and no relation", skipped)
-    yield from _save_all(engine, [(origin, each) for each in found], dry_run)
+        reasons = (f"{skipped} lines are no entity and no relation",)
+        yield ImportResult(source="memory-json", place=str(file), status="left", reasons=reasons, skipped=skipped)
+    yield from _save_all(engine, "memory-json", [(str(file), each) for each in found], dry_run)
 
 
 def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[ImportResult]:
     """The last text of decision records that the project deleted and git remembers, under a note that says so."""
-    project = engine.settings.project
-    found = deleted_decisions(project)
-    if isinstance(found, Degradation):
-        yield _leave(_Origin(source="decisions", place=str(project), trust=Trust.HUMAN), found.failure_mode)
+    project, result = engine.settings.project, partial(ImportResult, source="decisions")
+    deleted_records = find_deleted_decisions(project)
+    if isinstance(deleted_records, Degradation):
+        yield result(place=str(project), status="left", reasons=(deleted_records.failure_mode,))
         return
-    records: list[_Found] = []
-    for deleted in found[:MOST_DECISIONS]:
-        place = f"{deleted.commit[:12]}:{deleted.path}"
-        origin = _Origin(source="decisions", place=place, trust=Trust.HUMAN)
-        text = last_text(project, deleted)
+    found: list[_Found] = []
+    for deleted in deleted_records[:MOST_DECISIONS]:
+        commit, name = deleted.commit[:12], PurePosixPath(deleted.path).stem
+        place, text = f"{commit}:{deleted.path}", last_text(project, deleted)
         if isinstance(text, Degradation):
-            yield _leave(origin, text.failure_mode)
+            yield result(place=place, status="left", reasons=(text.failure_mode,))
             continue
         file = parse_memory_file(text, deleted.path)
         body = text if file.problem else file.body
         if same := engine.index.find_ids(text_hash=hash_normalised_text(redact(body).text)):
-            yield ImportResult(source="decisions", place=place, status="unchanged", memories=(same[0],))
-        else:
-            records.append((origin, _decision_memory(deleted, body)))
-    yield from _save_all(engine, records, dry_run)
+            yield result(place=place, status="unchanged", memories=(same[0],))
+            continue
+        note = f"> Deleted from the project on {deleted.at[:10]}, in commit {commit}: `{deleted.path}`."
+        record = OtherMemory(
+            name=name,
+            title=first_heading(body) or name,
+            content=f"{note}\n\n{body.strip()}",
+            type=MemoryType.DECISION,
+            created=parse_time(deleted.at),
+        )
+        found.append((place, record))
+    yield from _save_all(engine, "decisions", found, dry_run)
 
 
-def deleted_decisions(project: Path) -> list[Deleted] | Degradation:
+def find_deleted_decisions(project: Path) -> list[Deleted] | Degradation:
     """The decision records that history deleted, newest first."""
     found = list_deleted_files(project, ".md")
     if isinstance(found, Degradation):
@@ -307,71 +316,32 @@ def deleted_decisions(project: Path) -> list[Deleted] | Degradation:
     return [each for each in found if artifact_class(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
 
 
-def _decision_memory(deleted: Deleted, body: str) -> OtherMemory:
-    note = f"> Deleted from the project on {deleted.at[:10]}, in commit {deleted.commit[:12]}: `{deleted.path}`."
-    name = PurePosixPath(deleted.path).stem
-    return OtherMemory(
-        name=name,
-        title=first_heading(body) or name,
-        content=f"{note}\n\n{body.strip()}",
-        type=MemoryType.DECISION,
-        created=parse_time(deleted.at),
-    )
-
-
-def _import_texts(
-    engine: Engine,
-    source: str,
-    trust: Trust,
-    files: Iterable[Path],
-    parse: Callable[[Path, str], Sequence[OtherMemory]],
-    dry_run: bool,
-) -> Iterator[ImportResult]:
-    found: list[_Found] = []
-    for file in files:
-        origin = _Origin(source=source, place=str(file), trust=trust)
-        try:
-            found += ((origin, each) for each in parse(file, _read_text(file)))
-        except UnreadableFile as error:
-            yield _leave(origin, error.message)
-    yield from _save_all(engine, found, dry_run)
-
-
-def _leave(origin: _Origin, reason: str, skipped: int = 0) -> ImportResult:
-    return ImportResult(source=origin.source, place=origin.place, status="left", reasons=(reason,), skipped=skipped)
-
-
-def _save_all(engine: Engine, found: Sequence[_Found], dry_run: bool) -> Iterator[ImportResult]:
+def _save_all(engine: Engine, source: str, found: Sequence[_Found], dry_run: bool) -> Iterator[ImportResult]:
     """Save them all; what they call each other becomes the id it gets here."""
-    places = [f"{origin.place}#{other.name}" for origin, other in found]
-    sources = [(origin.source, other.name) for origin, other in found]
-    names = assign_ids(sources, places)
+    places = [f"{place}#{other.name}" for place, other in found]
+    names = assign_ids(source, [other.name for _, other in found], places)
     ids: dict[str, str] = {}
     for name, (_, other) in zip(names, found, strict=True):
         ids |= {other.name.casefold(): name, other.title.casefold(): name}
-    for name, place, each in zip(names, places, found, strict=True):
-        yield _save_other(engine, name, place, each, ids, dry_run)
+    for name, place, (_, other) in zip(names, places, found, strict=True):
+        yield _save_other(engine, name, other, ids, partial(ImportResult, source=source, place=place), dry_run)
 
 
-def assign_ids(sources: Sequence[tuple[str, str]], places: Sequence[str]) -> list[str]:
-    """An id for each (source, name there). Where several would get the same, each gets a mark of its place."""
-    names = [
-        "/".join([_FOLDERS[source], *(slug(part) for part in name.split("/") if part.strip())])
-        for source, name in sources
-    ]
-    shared = Counter(names)  # as for `C++` and `C#`
+def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list[str]:
+    """An id for each name in a source. Where several would get the same, each gets a mark of its place."""
+    ids = ["/".join([_SOURCES[source][0], *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
+    shared = Counter(ids)  # as for `C++` and `C#`
     return [
         f"{name}-{content_hash(place.encode())[:_MARK_LENGTH]}" if shared[name] > 1 else name
-        for name, place in zip(names, places, strict=True)
+        for name, place in zip(ids, places, strict=True)
     ]
 
 
 def _save_other(
-    engine: Engine, name: str, place: str, found: _Found, ids: Mapping[str, str], dry_run: bool
+    engine: Engine, name: str, other: OtherMemory, ids: Mapping[str, str], result: _Result, dry_run: bool
 ) -> ImportResult:
     """Save one memory as `name`, or bring up to date what an earlier import saved and nobody changed since."""
-    origin, other = found
-    result = partial(ImportResult, source=origin.source, place=place)
+    source = str(result.keywords["source"])
     # A relation that leads to what was not found with it stays a link in the text.
     relations = tuple(
         replace(edge, target=target, evidence=redact(edge.evidence).text)
@@ -385,8 +355,8 @@ def _save_other(
         type=other.type,
         topics=other.topics,
         origin=ORIGIN,
-        trust=origin.trust,
-        reason=f"imported from {origin.source}",
+        trust=_SOURCES[source][1],
+        reason=f"imported from {source}",
         created=other.created,
         relations=relations,
     )
@@ -402,9 +372,7 @@ def _save_other(
     return result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
 
 
-def _update_import(
-    engine: Engine, earlier: str, new: NewText, result: Callable[..., ImportResult], dry_run: bool
-) -> ImportResult:
+def _update_import(engine: Engine, earlier: str, new: NewText, result: _Result, dry_run: bool) -> ImportResult:
     """Bring an earlier import up to date; a change made here since then is never written over."""
     memory = engine.memory(earlier)
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):

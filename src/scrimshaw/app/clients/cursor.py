@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from msgspec import structs
-
 from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
 
@@ -50,7 +47,18 @@ class Cursor(Client):
             context_used=js.share(payload.get("context_usage_percent"), 100)
             or js.share(payload.get("context_tokens"), payload.get("context_window_size")),
         )
-        return _add_call(event, payload) if kind is EventKind.TOOL else event
+        if kind is not EventKind.TOOL:
+            return event
+        sent = js.text(payload.get("tool_output"))
+        result = js.decode_json(sent)
+        failed: bool | None = isinstance(result, Mapping) and bool(js.number(result.get("exitCode")))
+        if payload.get("is_interrupt") is True:
+            failed = None
+        elif "error_message" in payload or "failure_type" in payload:
+            failed = True
+        return self.add_call(
+            event, payload, js.text(payload.get("error_message")) or js.result_text(result) or sent, failed
+        )
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
@@ -59,25 +67,6 @@ class Cursor(Client):
             SharedFile(path=root / ".cursor/mcp.json", servers="mcpServers", entry=programs.server_entry()),
             SharedFile(path=root / ".cursor/hooks.json", hooks=hooks, base={"version": 1}),
         )
-
-
-def _add_call(event: Event, payload: js.Json) -> Event:
-    name, sent = js.text(payload.get("tool_name")), js.text(payload.get("tool_output"))
-    result = js.decode_json(sent)
-    failed: bool | None = isinstance(result, Mapping) and bool(js.number(result.get("exitCode")))
-    if payload.get("is_interrupt") is True:
-        failed = None
-    elif "error_message" in payload or "failure_type" in payload:
-        failed = True
-    return structs.replace(
-        event,
-        tool=canonical_tool(name),
-        tool_name=name,
-        arguments=js.section(payload, "tool_input"),
-        output=js.text(payload.get("error_message")) or js.result_text(result) or sent,
-        failed=failed,
-        call_id=js.text(payload.get("tool_use_id")),
-    )
 
 
 CLIENT = Cursor()

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
-from msgspec import Struct, structs
+from msgspec import structs
 
 from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SetupFiles, SharedFile, is_within
 from scrimshaw.ingest import payload as js
@@ -76,7 +77,12 @@ class OpenCode(Client):
         )
         if kind is EventKind.TOOL:
             return _add_call(event, sent, js.section(payload, "output"))
-        return _add_prompt(event, js.section(payload, "output")) if kind is EventKind.PROMPT else event
+        if kind is not EventKind.PROMPT:
+            return event
+        output = js.section(payload, "output")
+        typed = (js.text(part.get("text")) for part in js.sections(output.get("parts")) if not part.get("synthetic"))
+        call_id = js.text(js.section(output, "message").get("id"))
+        return structs.replace(event, prompt="\n".join(filter(None, typed)), call_id=call_id)
 
     def parse_transcript(self, source: str) -> Transcript:
         """`{"info": ..., "messages": [{"info": ..., "parts": [...]}]}`, as `opencode export` prints it."""
@@ -127,19 +133,13 @@ class OpenCode(Client):
         )
 
 
-class _Listed(Struct, frozen=True, kw_only=True):
+class _Listed(NamedTuple):
     """A session as OpenCode lists it, with the session that started it and its time in seconds since 1970."""
 
     id: str
     parent: str
     directory: str
     created: float
-
-
-def _add_prompt(event: Event, output: js.Json) -> Event:
-    typed = (js.text(part.get("text")) for part in js.sections(output.get("parts")) if not part.get("synthetic"))
-    prompt = "\n".join(filter(None, typed))
-    return structs.replace(event, prompt=prompt, call_id=js.text(js.section(output, "message").get("id")))
 
 
 def _add_call(event: Event, sent: js.Json, output: js.Json) -> Event:
@@ -193,19 +193,14 @@ def _list_sessions(folder: Path) -> list[_Listed]:
     if (folder / _DATABASE).is_file():
         found = read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
     else:
-        abouts = (_read_object(path) for path in sorted((folder / _TREE / "session").glob("*/*.json")))
+        abouts = map(_read_object, sorted((folder / _TREE / "session").glob("*/*.json")))
         found = [
-            (each["id"], each.get("parentID"), each.get("directory"), js.section(each, "time").get("created", 0))
-            for each in abouts
-            if isinstance(each.get("id"), str)
+            (about["id"], about.get("parentID"), about.get("directory"), js.section(about, "time").get("created", 0))
+            for about in abouts
+            if isinstance(about.get("id"), str)
         ]
     listed = [
-        _Listed(
-            id=name,
-            parent=str(parent or ""),
-            directory=str(directory or ""),
-            created=created / 1000 if isinstance(created, int | float) else 0.0,
-        )
+        _Listed(name, str(parent or ""), str(directory or ""), (js.number(created) or 0.0) / 1000)
         for name, parent, directory, created in found
     ]
     return sorted(listed, key=lambda session: (session.created, session.id))
@@ -213,13 +208,16 @@ def _list_sessions(folder: Path) -> list[_Listed]:
 
 def _export_all(folder: Path, group: list[_Listed]) -> list[str]:
     """Each session as `opencode export` prints it; raises UnreadableFile."""
-    texts = []
-    for session in group:
-        info = {"id": session.id, "parentID": session.parent, "directory": session.directory}
-        is_database = (folder / _DATABASE).is_file()
-        messages = _database_messages(folder, session.id) if is_database else _tree_messages(folder, session.id)
-        texts.append(msgspec.json.encode({"info": info, "messages": list(messages)}).decode())
-    return texts
+    read = _database_messages if (folder / _DATABASE).is_file() else _tree_messages
+    return [
+        msgspec.json.encode(
+            {
+                "info": {"id": session.id, "parentID": session.parent, "directory": session.directory},
+                "messages": list(read(folder, session.id)),
+            }
+        ).decode()
+        for session in group
+    ]
 
 
 def _database_messages(folder: Path, session: str) -> Iterator[js.Json]:
@@ -231,10 +229,9 @@ def _database_messages(folder: Path, session: str) -> Iterator[js.Json]:
 
 
 def _tree_messages(folder: Path, session: str) -> Iterator[js.Json]:
-    tree = folder / _TREE
-    for path in sorted((tree / "message" / session).glob("*.json")):
+    for path in sorted((folder / _TREE / "message" / session).glob("*.json")):
         about = _read_object(path)
-        parts = sorted((tree / "part" / str(about.get("id", path.stem))).glob("*.json"))
+        parts = sorted((folder / _TREE / "part" / str(about.get("id", path.stem))).glob("*.json"))
         yield {"info": about, "parts": [_read_object(part) for part in parts]}
 
 
@@ -247,10 +244,9 @@ def _read_object(path: Path) -> js.Json:
 
 def _decode_object(raw: bytes | str) -> js.Json:
     try:
-        value = msgspec.json.decode(raw)
+        return js.section({"value": msgspec.json.decode(raw)}, "value")
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
-    return value if isinstance(value, Mapping) else {}
 
 
 CLIENT = OpenCode()
