@@ -48,10 +48,7 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
 
 
 def make_private(path: Path) -> None:
-    """Create an empty file that only its owner may read; one that is there, or cannot be made, is left to the caller.
-
-    Windows knows no such modes: there a file has the rights of its folder.
-    """
+    """Create an empty file for its owner alone, if it can be made; Windows gives it the rights of its folder."""
     with suppress(OSError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE))
 
@@ -83,11 +80,10 @@ def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, private: bool = False, check: Callable[[], None] | None = None) -> None:
-    """Put `data` at `path` as a whole and durably, keeping the mode of a file that was there.
+    """Put `data` at `path` durably, as a whole or not at all, with the mode of the file there unless it is `private`.
 
-    A `private` file is for its owner alone, whatever was there. `check` is called when only the rename is left to do,
-    since forcing bytes out takes long enough for a person to save. Raises OSError, and what `check` raises.
-    Until the rename the old file is untouched and the temporary file is removed.
+    `check` runs right before the rename, since forcing bytes out takes long enough for a person to save. Raises
+    OSError, and what `check` raises.
     """
     temporary = stage_file(path, data, private=private)
     try:

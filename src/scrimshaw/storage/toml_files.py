@@ -76,7 +76,11 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
         except FileNotFoundError:
             return ()
         except (ValueError, msgspec.ValidationError) as error:
-            message = f"{path}: {describe_os_error(error)}{_link_line(text, str(error))}."
+            # The fault of a text that is no TOML has its line.
+            number = _LINK_NUMBER.search(str(error))
+            line = _table_lines(text, _LINK_TABLE)[int(number[1]) :][:1] if number else []
+            where = f" (the link at line {line[0]})" if line else ""
+            message = f"{path}: {describe_os_error(error)}{where}."
             raise UnreadableFile(message, _HINT, path=str(path)) from error
     return tuple(
         Edge(
@@ -134,14 +138,6 @@ def write_golden(path: Path, text: Redacted, accept: Accept) -> GoldenFile:
     with storage_errors("write", path):
         replace_file(path, text.text.encode())
     return found
-
-
-def _link_line(text: str, fault: str) -> str:
-    """Where the link begins that a fault is in; a text that is no TOML has its line in the fault."""
-    number = _LINK_NUMBER.search(fault)
-    begins = _table_lines(text, _LINK_TABLE)
-    found = begins[int(number[1]) :] if number else []
-    return f" (the link at line {found[0]})" if found else ""
 
 
 def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:

@@ -13,10 +13,8 @@ from scrimshaw.storage.sqlite.database import Database, newest_migration
 
 SCHEMA = "journal"
 JOURNAL, INDEX, CHECKPOINTS = "journal.db", "index.db", "checkpoints/*.scrim"
-# Bytes; a larger journal is not checked at every open. SQLite's quick check takes 0.8 ms for a megabyte (1, 8 and 77 ms
-# for 1, 10 and 100 MB, 2 cores), so at most about 27 ms of a command that takes 300. Hooks never check: they have 60 ms
-# in all, and a page that cannot be read stops them when they read it. Larger journals are read whole by `doctor`, by
-# `restore --newest`, and by the checkpoint of the day.
+# A larger journal is read whole only by `doctor`, `restore --newest` and the checkpoint of the day, for a quick check
+# takes 0.8 ms for a megabyte. Hooks have 60 ms in all and never check.
 CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024
 
 # The number that the ledger last gave stays behind when its rows are taken out.
@@ -43,10 +41,10 @@ def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False
     """
     if not (replace_lost or _has_bytes(path)) and _had_journal(path.parent) and not _has_bytes(path):
         raise _lost(path, "is empty" if path.exists() else "is missing")
-    database = Database(path, SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms)
+    database, is_used = Database(path, SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
     try:
         # Asked again after the proof, which a process that begins the journal leaves after its first rows.
-        if not (replace_lost or _is_used(database)) and _had_journal(path.parent) and not _is_used(database):
+        if not (replace_lost or database.value(is_used)) and _had_journal(path.parent) and not database.value(is_used):
             raise _lost(path, "has no rows")
     except StorageFailure:
         database.close()
@@ -77,8 +75,10 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
     except DamagedDatabase:
         return True
     except NewerDatabase:
-        if _is_whole(path):
-            raise
+        # Damage can change the number of the schema too.
+        with suppress(apsw.Error), _open_file(path) as connection:
+            if connection.execute("PRAGMA integrity_check(1)").get == "ok":
+                raise
         return True
     try:
         with journal.lend() as connection:
@@ -96,7 +96,7 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
 def note_ledger_end(folder: Path) -> None:
     """Note in the index how far the ledger beside it goes; without effect while either cannot be used."""
     journal = folder / JOURNAL
-    with suppress(apsw.Error), _index(folder) as index:
+    with suppress(apsw.Error), _open_file(folder / INDEX) as index:
         if not _has_bytes(journal):
             return
         index.execute("ATTACH ? AS journal", (f"{journal.absolute().as_uri()}?mode=rw",))
@@ -107,15 +107,10 @@ def note_ledger_end(folder: Path) -> None:
 
 def noted_ledger_end(folder: Path) -> int | None:
     """The newest number of the ledger that the index noted, 0 for sessions alone; None without a note."""
-    with suppress(apsw.Error, TypeError, ValueError), _index(folder) as index:
+    with suppress(apsw.Error, TypeError, ValueError), _open_file(folder / INDEX) as index:
         noted = index.execute(_NOTED).get
         return None if noted is None else int(noted)
     return None
-
-
-def _is_used(journal: Database) -> bool:
-    """Whether anything was ever recorded in it."""
-    return bool(journal.value(_IS_USED.format("main")))
 
 
 def _has_bytes(path: Path) -> bool:
@@ -123,41 +118,30 @@ def _has_bytes(path: Path) -> bool:
 
 
 def _had_journal(folder: Path) -> bool:
-    return noted_ledger_end(folder) is not None or any(map(_holds_rows, folder.glob(CHECKPOINTS)))
-
-
-def _holds_rows(checkpoint: Path) -> bool:
-    """Whether a checkpoint is of a journal that was used; one that cannot be read proves nothing."""
+    """Whether the index or a checkpoint proves that a journal was used; a checkpoint nobody can read proves nothing."""
     from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - only where a journal has no rows
 
-    try:
-        with open_archive(checkpoint, newest_migration(SCHEMA)) as archive:
-            return any(archive.manifest.rows.values())
-    except (NotFound, UnusableArchive, StorageFailure):
-        return False
+    if noted_ledger_end(folder) is not None:
+        return True
+    for checkpoint in folder.glob(CHECKPOINTS):
+        with (
+            suppress(NotFound, UnusableArchive, StorageFailure),
+            open_archive(checkpoint, newest_migration(SCHEMA)) as archive,
+        ):
+            if any(archive.manifest.rows.values()):
+                return True
+    return False
 
 
 @contextmanager
-def _index(folder: Path) -> Iterator[apsw.Connection]:
-    """The index, for a note of the journal; it is not made where there is none."""
-    index = apsw.Connection(str(folder / INDEX), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
+def _open_file(path: Path) -> Iterator[apsw.Connection]:
+    """A database file as it is, without migrations; it is not made where there is none."""
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
     try:
-        index.set_busy_timeout(_PATIENCE_MS)
-        yield index
+        connection.set_busy_timeout(_PATIENCE_MS)
+        yield connection
     finally:
-        index.close()
-
-
-def _is_whole(path: Path) -> bool:
-    """Whether SQLite finds no fault in a file, whatever its schema."""
-    try:
-        connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
-        try:
-            return bool(connection.execute("PRAGMA integrity_check(1)").get == "ok")
-        finally:
-            connection.close()
-    except apsw.Error:
-        return False
+        connection.close()
 
 
 def _lost(path: Path, what: str) -> DamagedDatabase:
