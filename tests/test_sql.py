@@ -17,7 +17,7 @@ import scrimshaw.storage
 
 FOLDER = Path(scrimshaw.storage.__file__).parent
 # Column lists of `sqlite.rows` are names that the schema itself states.
-MAKERS = {"marks", "quoted"}
+MAKERS = {"marks", "quote_names"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {

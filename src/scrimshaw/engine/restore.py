@@ -33,7 +33,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, ArchivePart, open_archive
-from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, noted_ledger_end
+from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, read_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import is_text, lock
 from scrimshaw.storage.paths import SUFFIX
@@ -366,7 +366,7 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
     With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Then
     the new ledger begins, where there is nothing to restore, with a row that says so; else that raises NotFound.
     """
-    seen = noted_ledger_end(engine.folder) or 0
+    seen = read_ledger_end(engine.folder) or 0
     unusable: list[UnusableArchive] = []
     changed_ledgers: list[Path] = []
     for path in checkpoints.newest_first(engine):

@@ -15,7 +15,7 @@ from scrimshaw.storage.sqlite.journal_file import JOURNAL as JOURNAL
 from scrimshaw.storage.sqlite.journal_file import check_pages, open_journal
 from scrimshaw.storage.sqlite.journal_file import is_damaged as is_damaged
 from scrimshaw.storage.sqlite.journal_file import note_ledger_end as note_ledger_end
-from scrimshaw.storage.sqlite.journal_file import noted_ledger_end as noted_ledger_end
+from scrimshaw.storage.sqlite.journal_file import read_ledger_end as read_ledger_end
 
 
 class Storage:

@@ -78,7 +78,7 @@ class Database:
         try:
             return list(map(make, rows))
         except (ValueError, TypeError, msgspec.DecodeError) as error:
-            raise _damaged(self.path, error) from error
+            raise _damage_error(self.path, error) from error
 
     def column(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """The first column of all rows."""
@@ -164,17 +164,17 @@ def database_errors(path: Path) -> Iterator[None]:
     except OverflowError as error:
         raise InvalidRequest("A number has more than 64 bits.", "Give a smaller one.") from error
     except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError) as error:
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
     except apsw.ConstraintError as error:
         if not _is_index(path):
             raise  # what the journal's keys forbid is for its callers to say
-        raise _damaged(path, error) from error
+        raise _damage_error(path, error) from error
     except (apsw.BusyError, *_UNUSABLE) as error:
         hint = "Check free space and permissions, then try again."
         raise StorageFailure(f"{path} could not be used: {error}.", hint, path=str(path)) from error
 
 
-def _damaged(path: Path, error: Exception) -> DamagedDatabase:
+def _damage_error(path: Path, error: Exception) -> DamagedDatabase:
     return DamagedDatabase(
         f"{path} is damaged, or was made by another version: {error}.",
         "Run `scrimshaw rebuild`." if _is_index(path) else "Run `scrimshaw restore --newest`.",
@@ -201,7 +201,7 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
     newest, known = max(recorded, default=0), migrations[-1][0]
     if newest > known:
         if not str(recorded[newest]).startswith(f"{newest:04d}_"):
-            raise _damaged(database.path, ValueError(f"its migration {newest} has no such name"))
+            raise _damage_error(database.path, ValueError(f"its migration {newest} has no such name"))
         remedy = ", or run `scrimshaw rebuild` to read the files again." if schema == "index" else "."
         raise NewerDatabase(
             f"{database.path} was changed by a newer version of Scrimshaw: its schema is {newest}, the newest this "

@@ -231,13 +231,13 @@ class SqliteIndex:
                 many = self._database.value("SELECT count(*) FROM chunks") > self._ram_scan_max
                 self._scans[model] = DiskScan(self._database, model) if many else RamScan(self._database, model)
             scan = self._scans[model]
-        nearest = scan.nearest(vector, generation, limit, self._allowed_rows(filters, generation))
+        nearest = scan.nearest(vector, generation, limit, self._rows_satisfying(filters, generation))
         rows = [row for row, _, _ in nearest]
         names = dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", rows))
         found = [Match(id=names[row], score=score, chunk=ordinal) for row, score, ordinal in nearest if row in names]
         return sorted(found, key=lambda match: (-match.score, match.id))
 
-    def _allowed_rows(self, filters: Filters, generation: int) -> set[int] | None:
+    def _rows_satisfying(self, filters: Filters, generation: int) -> set[int] | None:
         """The rows that satisfy the filters, None when all do; remembered until the index changes."""
         where, arguments = conditions(filters)
         key = (where, *arguments)

@@ -40,12 +40,12 @@ def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False
     NewerDatabase, StorageFailure.
     """
     if not (replace_lost or _has_bytes(path)) and _had_journal(path.parent) and not _has_bytes(path):
-        raise _lost(path, "is empty" if path.exists() else "is missing")
+        raise _loss_error(path, "is empty" if path.exists() else "is missing")
     database, is_used = Database(path, SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
     try:
         # Asked again after the proof, which a process that begins the journal leaves after its first rows.
         if not (replace_lost or database.value(is_used)) and _had_journal(path.parent) and not database.value(is_used):
-            raise _lost(path, "has no rows")
+            raise _loss_error(path, "has no rows")
     except StorageFailure:
         database.close()
         raise
@@ -105,7 +105,7 @@ def note_ledger_end(folder: Path) -> None:
             index.execute(_NOTE, (newest,))
 
 
-def noted_ledger_end(folder: Path) -> int | None:
+def read_ledger_end(folder: Path) -> int | None:
     """The newest number of the ledger that the index noted, 0 for sessions alone; None without a note."""
     with suppress(apsw.Error, TypeError, ValueError), _open_file(folder / INDEX) as index:
         noted = index.execute(_NOTED).get
@@ -121,7 +121,7 @@ def _had_journal(folder: Path) -> bool:
     """Whether the index or a checkpoint proves that a journal was used; a checkpoint nobody can read proves nothing."""
     from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - only where a journal has no rows
 
-    if noted_ledger_end(folder) is not None:
+    if read_ledger_end(folder) is not None:
         return True
     for checkpoint in folder.glob(CHECKPOINTS):
         with (
@@ -144,6 +144,6 @@ def _open_file(path: Path) -> Iterator[apsw.Connection]:
         connection.close()
 
 
-def _lost(path: Path, what: str) -> DamagedDatabase:
+def _loss_error(path: Path, what: str) -> DamagedDatabase:
     message = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it."
     return DamagedDatabase(message, _HINT, path=str(path))

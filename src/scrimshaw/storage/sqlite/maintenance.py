@@ -92,12 +92,12 @@ class SqliteMaintenance:
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
         known = _last_changes(self._journal.rows(_LAST))
-        if not _changed_statuses(known, seen):
+        if not _find_changes(known, seen):
             return known
         with self._journal.write() as write:
             # Another process may have been first.
             known = _last_changes(write.execute(_LAST))
-            for name, status in _changed_statuses(known, seen).items():
+            for name, status in _find_changes(known, seen).items():
                 write.execute("INSERT INTO capabilities (name, status, at) VALUES (?, ?, ?)", (name, status, now))
                 write.execute(_TRIM, (name, _MOST_CHANGES))
             return _last_changes(write.execute(_LAST))
@@ -140,5 +140,5 @@ def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
     return found
 
 
-def _changed_statuses(known: Mapping[str, StatusChange], seen: Mapping[str, str]) -> dict[str, str]:
+def _find_changes(known: Mapping[str, StatusChange], seen: Mapping[str, str]) -> dict[str, str]:
     return {name: status for name, status in seen.items() if name not in known or known[name].status != status}

@@ -38,7 +38,7 @@ def dump(database: Database) -> Iterator[tuple[str, Row]]:
         connection.execute("BEGIN")
         try:
             for table, columns in columns_by_table(connection).items():
-                for row in connection.execute(f'SELECT {quoted(columns)} FROM "{table}"'):
+                for row in connection.execute(f'SELECT {quote_names(columns)} FROM "{table}"'):
                     yield table, dict(zip(columns, row, strict=True))
         finally:
             connection.execute("ROLLBACK")
@@ -83,12 +83,12 @@ def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[
             write.execute(f'DELETE FROM "{table}"')
         if table == _LEDGER and has_ledger:
             continue
-        rows = staged.rows(f'SELECT {quoted(columns)} FROM "{table}"')
+        rows = staged.rows(f'SELECT {quote_names(columns)} FROM "{table}"')
         if table == _CONTENTS:
             place = list(columns).index("memory_id")
             rows = [row for row in rows if row[place] not in purged]
         before = write.total_changes()
-        write.executemany(f'INSERT OR IGNORE INTO "{table}" ({quoted(columns)}) VALUES ({marks(columns)})', rows)
+        write.executemany(f'INSERT OR IGNORE INTO "{table}" ({quote_names(columns)}) VALUES ({marks(columns)})', rows)
         counts[table] = write.total_changes() - before
     return counts
 
@@ -102,7 +102,7 @@ def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], lis
     unread: list[str] = []
     with sound.lend() as connection:
         for table, columns in columns_by_table(connection).items():
-            sql = f'SELECT {quoted(columns)} FROM "{table}"'
+            sql = f'SELECT {quote_names(columns)} FROM "{table}"'
             hashes: set[int] = set()
             if not _collect_hashes(damaged, sql, hashes):
                 unread.append(table)
@@ -120,7 +120,7 @@ def columns_by_table(connection: apsw.Connection) -> dict[str, dict[str, str]]:
     }
 
 
-def quoted(columns: Iterable[str]) -> str:
+def quote_names(columns: Iterable[str]) -> str:
     """The names of columns as SQL takes them, whatever they are."""
     return ", ".join(f'"{name}"' for name in columns)
 
@@ -133,7 +133,7 @@ def _load(write: apsw.Connection, rows: Iterable[tuple[str, Row]]) -> None:
         if columns is None or set(row) != set(columns):
             raise UnusableArchive(f"Its table {table!r} has not the columns of this schema.", _HINT)
         values = [_check_type(table, name, declared, row[name]) for name, declared in columns.items()]
-        write.execute(f'INSERT INTO "{table}" ({quoted(columns)}) VALUES ({marks(values)})', values)
+        write.execute(f'INSERT INTO "{table}" ({quote_names(columns)}) VALUES ({marks(values)})', values)
 
 
 def _check_type(table: str, column: str, declared: str, value: Any) -> Any:

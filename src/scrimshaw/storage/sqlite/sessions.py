@@ -219,7 +219,7 @@ def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int
         "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ? "
         "RETURNING counter"
     )
-    return _existing(session, write.execute(sql, (modulus, now, session)).get)
+    return _require_counter(session, write.execute(sql, (modulus, now, session)).get)
 
 
 def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, modulus: int) -> Item:
@@ -272,10 +272,10 @@ def _sessions(connection: apsw.Connection, where: str, arguments: Sequence[Any],
 
 def _counter(connection: apsw.Connection, session: str) -> int:
     """The counter of a session; raises NotFound."""
-    return _existing(session, connection.execute("SELECT counter FROM sessions WHERE id = ?", (session,)).get)
+    return _require_counter(session, connection.execute("SELECT counter FROM sessions WHERE id = ?", (session,)).get)
 
 
-def _existing(session: str, counter: int | None) -> int:
+def _require_counter(session: str, counter: int | None) -> int:
     if counter is None:
         raise NotFound(f"There is no session {session!r}.", "Open it first.", session=session)
     return int(counter)
