@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from scrimshaw.storage import durable, files, transaction
+from scrimshaw.storage import durable, transaction
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.journal import SqliteJournal
 from scrimshaw_lab.proving import writer
@@ -46,7 +46,6 @@ def written_in_place() -> None:
                 os.fsync(file.fileno())
         durable.sync_folder(path.parent)
 
-    put(files, "replace_file", replace_file)
     put(transaction, "replace_file", replace_file)
 
 

@@ -124,7 +124,8 @@ def test_a_refusing_disk_is_named_with_what_was_tried_and_where(
         error = refusal(lambda: act(vault))
     path = vault.root / "a/note.md"
     assert isinstance(error, StorageFailure)
-    assert error.message == f"Cannot {action} {path}: {os.strerror(errno.EIO)}."
+    changed = "" if action == "read" else " Nothing was changed."
+    assert error.message == f"Cannot {action} {path}: {os.strerror(errno.EIO)}.{changed}"
     assert error.details == {"path": str(path), "errno": errno.EIO}
 
 

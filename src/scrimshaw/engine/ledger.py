@@ -20,11 +20,11 @@ from scrimshaw.errors import InvalidMemoryId, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import SHARED_TIMEOUT_S, demand_hash, lock
+from scrimshaw.storage.files import SHARED_TIMEOUT_S, lock
 from scrimshaw.storage.paths import locate
 from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash
 
 # Files seen for the first time per commit, so that their texts fit in memory.
 EXTERNAL_BATCH = 500
@@ -93,7 +93,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
     shared = next((change.file.shared_lock for change in changes if change.file.shared_lock), None)
     with lock(shared, SHARED_TIMEOUT_S) if shared else nullcontext():
         for entry, file, text, is_clean in changes:
-            change = FileChange(file.path, file.root, file.data, text)
+            change = FileChange(file.path, file.root, file.data, text, file.name)
             after = change.after
             new_hash = hash_of(after)
             meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta

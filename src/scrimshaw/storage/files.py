@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from filelock import FileLock, Timeout
 
-from scrimshaw.errors import AlreadyExists, Conflict, InvalidRequest, NotFound, ReadOnly, VaultBusy
+from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, VaultBusy
 from scrimshaw.models import Redacted, content_hash
-from scrimshaw.storage.durable import delete_leftovers, remove_file, replace_file, storage_errors
+from scrimshaw.storage.durable import delete_leftovers, storage_errors
 from scrimshaw.storage.paths import check_id, locate
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash
 
 # Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
 LOCK_POLL_S = 0.002
@@ -86,21 +87,22 @@ class Vault(NamedTuple):
             message = f"The text has a lone surrogate at character {error.start}."
             raise InvalidRequest(message, "Send text that can be written as UTF-8.", parameter="content") from error
         with storage_errors("write", path):
-            demand_hash(memory_id, _content(path), expected_hash)
-            replace_file(
-                path, data, private=self.private, check=lambda: demand_hash(memory_id, _content(path), expected_hash)
-            )
+            before = _content(path)
+        self._change(FileChange(path, self.root.resolve(), before, content, memory_id, self.private), expected_hash)
         return content_hash(data)
 
     def remove(self, memory_id: str, expected_hash: str | None) -> bytes:
         """Remove a memory's file durably, and the folders this empties; answers the removed bytes."""
         self._demand_writable()
         data = self.read(memory_id)
-        demand_hash(memory_id, data, expected_hash)
         path = locate(self.root, memory_id)
-        with storage_errors("remove", path):
-            remove_file(path, self.root.resolve())
+        self._change(FileChange(path, self.root.resolve(), data, None, memory_id), expected_hash)
         return data
+
+    def _change(self, change: FileChange, expected_hash: str | None) -> None:
+        demand_hash(change.name, change.before, expected_hash)
+        with atomic_file_changes(self.root, "", [change]):
+            pass
 
     def delete_leftovers(self) -> None:
         """Remove what killed writers left behind, once it is old enough to belong to nobody."""
@@ -110,18 +112,6 @@ class Vault(NamedTuple):
     def _demand_writable(self) -> None:
         if not self.writable:
             raise ReadOnly(f"The vault {self.name!r} is read-only.", "Save to a writable vault.", vault=self.name)
-
-
-def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
-    """Refuse a file that is not the expected one: "" means no file, None any. Raises Conflict with `current_hash`."""
-    current_hash = "" if current is None else content_hash(current)
-    if expected_hash is None or expected_hash == current_hash:
-        return
-    details = {"id": memory_id, "current_hash": current_hash}
-    if not expected_hash:
-        raise AlreadyExists(f"{memory_id!r} exists.", "Update it, or choose another id.", **details)
-    what = "changed" if current_hash else "was removed"
-    raise Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
 
 
 def _content(path: Path) -> bytes | None:

@@ -52,6 +52,10 @@ class FileChange(NamedTuple):
     before: bytes | None
     #: The new text, None to remove the file.
     text: Redacted | None
+    #: What errors call it, its path if empty.
+    name: str = ""
+    #: Whether the file is for its owner alone.
+    private: bool = False
 
     @property
     def after(self) -> bytes | None:
@@ -126,15 +130,16 @@ def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
     path = change.path
 
     def demand_old() -> None:
-        if (path.read_bytes() if path.is_file() else None) != old:
-            raise _changed(path) if old is not None else AlreadyExists(f"{path} exists.", "Choose another name.")
+        current = path.read_bytes() if path.is_file() else None
+        if current != old:
+            demand_hash(change.name or str(path), current, "" if old is None else content_hash(old))
 
     with storage_errors("remove" if new is None else "write", path):
-        if new is not None:
-            replace_file(path, new, check=demand_old)
-            return
         demand_old()
-        if old is not None:
+        if new is not None:
+            # Looked at once more right before the rename: forcing bytes out takes long enough for a person to save.
+            replace_file(path, new, private=change.private, check=demand_old)
+        elif old is not None:
             remove_file(path, change.root)
 
 
@@ -159,6 +164,18 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
             error.message = f"{error.message} Nothing was changed."
         raise
     _finish(folder, moves, _tidy)
+
+
+def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
+    """Refuse a file that is not the expected one: "" means no file, None any. Raises Conflict with `current_hash`."""
+    current_hash = "" if current is None else content_hash(current)
+    if expected_hash is None or expected_hash == current_hash:
+        return
+    details = {"id": memory_id, "current_hash": current_hash}
+    if not expected_hash:
+        raise AlreadyExists(f"{memory_id!r} exists.", "Update it, or choose another id.", **details)
+    what = "changed" if current_hash else "was removed"
+    raise Conflict(f"{memory_id!r} {what} since it was read.", "Read it again, then repeat the change.", **details)
 
 
 def demand_room(changes: Iterable[FileChange]) -> None:
