@@ -21,6 +21,7 @@ from scrimshaw.config import Settings
 from scrimshaw.engine.checkpoints import newest_first
 from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.engine.ledger import hash_of
 from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.secret_encodings import (
@@ -30,7 +31,7 @@ from scrimshaw.ingest.secret_encodings import (
     traces_of_pattern,
     traces_of_secret,
 )
-from scrimshaw.models import Action, Entry, SourceFile, content_hash
+from scrimshaw.models import Action, Entry, SourceFile
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import (
     Kind,
@@ -286,10 +287,10 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
     return Erasure(tuple(_mask(file.path, target) for file in going), tuple(stay), _compact(engine, target))
 
 
-def demand_erased(erasure: Erasure) -> None:
-    """Raise StorageFailure where something may be left."""
-    left = [*erasure.held, *(trace.place for trace in erasure.unreadable)]
-    if left:
+def erase_memories(engine: Engine, ids: Sequence[str], *, reason: str, actor: str, session: str) -> None:
+    """Erase memories without searching afterwards; raises StorageFailure too where something may be left."""
+    erasure = erase(engine, memory_target(engine, ids, reason=reason, actor=actor, session=session))
+    if left := [*erasure.held, *(trace.place for trace in erasure.unreadable)]:
         raise StorageFailure(
             f"It is erased, but for what may be in {', '.join(left)}.",
             "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left.",
@@ -449,14 +450,14 @@ def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[Searche
 
 
 def _entry(target: PurgeTarget, key: str, path: Path | None) -> Entry:
-    data = read_bytes(path) if path else b""
-    stays = bool(data) and path not in target.files
+    before = read_bytes(path) if path else b""
+    after = b"" if path in target.files else target.traces.erase(before)
     return Entry(
         action=Action.PURGE,
         memory_id=key,
         reason=target.reason,
-        prior_hash=content_hash(data) if data else "",
-        new_hash=content_hash(target.traces.erase(data)) if stays else "",
+        prior_hash=hash_of(before or None),
+        new_hash=hash_of(after or None),
         actor=target.actor,
         session=target.session,
         decision_meta={"file": LINKS_FILE} if key == LINKS_FILE else {},

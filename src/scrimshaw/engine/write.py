@@ -20,7 +20,7 @@ from scrimshaw.engine.core import Engine, vault_file
 from scrimshaw.engine.degradations import INDEX, index_behind
 from scrimshaw.engine.index import EMBED
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, read_file
-from scrimshaw.engine.purge import demand_erased, erase, memory_target
+from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, StorageFailure
 from scrimshaw.ingest.chatter import default_phrases
@@ -309,7 +309,7 @@ def delete(
         return retire(engine, memories, reason, actor, session, backup=backup)
     ids = [memory.id for memory in memories]
     demand_changeable(_parse_files(read_file(engine, memory_id) for memory_id in ids), actor, "delete ID")
-    demand_erased(erase(engine, memory_target(engine, ids, reason=reason, actor=actor, session=session)))
+    erase_memories(engine, ids, reason=reason, actor=actor, session=session)
     return ids
 
 
