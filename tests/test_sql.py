@@ -60,7 +60,7 @@ def test_what_comes_from_outside_is_seen(code: str, found: list[str]) -> None:
     assert list(_foreign(ast.parse(code), set())) == found
 
 
-def test_no_name_is_let_in_for_nothing() -> None:
+def test_every_name_allowed_in_a_statement_is_used() -> None:
     for name, allowed in WRITTEN_HERE.items():
         tree = ast.parse((FOLDER / name).read_text(encoding="utf-8"))
         used = {part for each in _foreign(tree, set()) for part in re.findall(r"\w+", each)}

@@ -195,7 +195,7 @@ def test_what_cannot_be_imported_is_said(
         take(engine, home, source, **more)
 
 
-def test_everything_there_is(engine: Engine, home: Path) -> None:
+def test_every_source_of_memories_is_found(engine: Engine, home: Path) -> None:
     project = engine.settings.project
     assert find_sources(project, home) == []
     put_session(home, project, "s-1")

@@ -54,7 +54,7 @@ def test_the_toolset_holds_four_tools() -> None:
     assert {spec.layer for spec in choose("analysis")} == {"L6"}
 
 
-def test_link_and_unlink(call: Client, vault: Path) -> None:
+def test_a_link_is_written_and_taken_back_by_unlink(call: Client, vault: Path) -> None:
     path = str((vault / "a.md").resolve())
     expected = {"source_id": "a", "target_id": "b", "relation": "supports", "path": path}
     assert link(call, "a", "b", "supports") == {**expected, "status": "linked"}
@@ -80,7 +80,9 @@ def test_link_and_unlink(call: Client, vault: Path) -> None:
         ({"source_id": "nothing", "target_id": "b", "relation": "caused"}, "not_found"),
     ],
 )
-def test_refusals(call: Client, arguments: dict[str, Any], code: str) -> None:
+def test_a_link_that_cannot_be_made_is_refused_with_its_code(
+    call: Client, arguments: dict[str, Any], code: str
+) -> None:
     assert call("memory_causal_link", **arguments) == code
     assert call("memory_causal_stats")["edges"] == 0
 
@@ -98,7 +100,7 @@ def test_a_document_is_linked_beside_itself(call: Client, project: Path) -> None
     assert call("memory_causal_stats")["by_relation"]["caused"] == 1
 
 
-def test_stats(call: Client, engine: Engine, vault: Path) -> None:
+def test_stats_counts_what_the_index_holds(call: Client, engine: Engine, vault: Path) -> None:
     link(call, "a", "b", "supersedes")
     many = ", ".join(f"gone{number}" for number in range(DANGLING_SHOWN + 5))
     write_memory(vault, "d", "Text.\n", f"relations: {{caused: [{many}]}}")

@@ -227,7 +227,7 @@ def text_of(result: CallToolResult) -> Any:
 # --- every transport, both eras
 
 
-async def test_a_whole_session(client: Client) -> None:
+async def test_a_client_can_use_every_kind_of_request_in_one_session(client: Client) -> None:
     async with client:
         assert client.protocol_version == (LEGACY if client.mode == "legacy" else MODERN)
         assert client.instructions == "Search first."
@@ -396,7 +396,7 @@ def test_an_interrupt_ends_the_server_at_once() -> None:
         ("memory://ü", "ü"),
     ],
 )
-async def test_ids_with_slashes(local: Client, uri: str, memory_id: str) -> None:
+async def test_a_resource_is_read_by_an_id_with_slashes(local: Client, uri: str, memory_id: str) -> None:
     async with local:
         (contents,) = (await local.read_resource(uri)).contents
     assert isinstance(contents, TextResourceContents)
@@ -452,7 +452,9 @@ async def test_the_prompt_and_its_arguments(local: Client) -> None:
         ("other", {}, "no prompt `other`"),
     ],
 )
-async def test_prompts_refused(local: Client, name: str, arguments: dict[str, str], words: str) -> None:
+async def test_a_prompt_that_cannot_be_rendered_is_an_error_with_its_reason(
+    local: Client, name: str, arguments: dict[str, str], words: str
+) -> None:
     async with local:
         with pytest.raises(MCPError, match=words) as caught:
             await local.get_prompt(name, arguments)

@@ -65,7 +65,7 @@ def answer(monkeypatch: pytest.MonkeyPatch, *, secret: str = "", yes: bool = Tru
     return hidden
 
 
-def test_from_standard_input(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_purge_reads_the_secret_from_standard_input(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     feed(monkeypatch, f"{NEEDLE}\n")
     run = cli("purge", "--secret", "-", "--yes")
     assert (run.code, run.err) == (0, "")
@@ -74,7 +74,7 @@ def test_from_standard_input(cli: Cli, note: Path, monkeypatch: pytest.MonkeyPat
     assert "out of Scrimshaw's hands" in run.out
 
 
-def test_from_a_file(cli: Cli, note: Path, tmp_path: Path) -> None:
+def test_purge_reads_the_secret_from_a_file(cli: Cli, note: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text(f"{NEEDLE}\r\n")
     run = cli("purge", "--secret-file", str(tmp_path / "secret"), "--yes", "--json")
     assert run.code == 0
@@ -95,12 +95,12 @@ def test_as_an_argument_with_a_warning(cli: Cli, note: Path) -> None:
     assert "shell's history" in run.err
 
 
-def test_by_a_pattern(cli: Cli, note: Path) -> None:
+def test_purge_by_a_pattern_erases_what_matches(cli: Cli, note: Path) -> None:
     assert cli("purge", "--secret", r"zanzibar-\w+-\d+-keel", "--pattern", "--yes").code == 0
     assert note.read_text() == "It is [REDACTED:purged].\n"
 
 
-def test_of_a_memory(cli: Cli, note: Path) -> None:
+def test_purge_of_a_memory_deletes_its_file(cli: Cli, note: Path) -> None:
     assert cli("purge", "--memory", "note", "--yes").code == 0
     assert not note.exists()
 

@@ -102,7 +102,7 @@ def ask(engine: Engine) -> tuple[Degradation, ...]:
 
 
 @pytest.mark.parametrize(("within", "lost"), [(1, True), (2, False)])
-def test_within_is_kept(library: Engine, vault: Path, within: int, lost: bool) -> None:
+def test_a_golden_answer_beyond_its_place_is_lost(library: Engine, vault: Path, within: int, lost: bool) -> None:
     write_memory(vault, "more-tides", "# Tides and tide tables\ntide tide tide")
     scan(library)
     hits = [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits]

@@ -33,7 +33,7 @@ def library(engine: Engine, vault: Path) -> Engine:
     return engine
 
 
-def test_pages(library: Engine) -> None:
+def test_pages_together_hold_every_memory_once(library: Engine) -> None:
     first = page(library, EVERY, sort="id", limit=3, offset=0)
     second = page(library, EVERY, sort="id", limit=3, offset=3)
     assert [memory.id for memory in (*first.memories, *second.memories)] == ["a", "in/b", "in/deep/c", "old"]

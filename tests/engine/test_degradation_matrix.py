@@ -400,7 +400,7 @@ def test_a_change_by_hand_that_the_index_refuses_is_said_with_the_answer(
 # Around the memory
 
 
-def test_without_git(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_git_health_names_what_is_lost(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     found = check_health(engine, more=PROCESS)
     assert turned(found) == {"git"}

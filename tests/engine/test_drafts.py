@@ -171,7 +171,7 @@ def test_discarding_removes_it(engine: Engine, rejected: str) -> None:
         drafts.discard_drafts(engine, [rejected])
 
 
-def test_it_expires(engine: Engine, rejected: str) -> None:
+def test_a_rejected_draft_expires(engine: Engine, rejected: str) -> None:
     assert drafts.expire_drafts(engine) == ([], [])
     later = replace(engine, clock=lambda: time.time() + 8 * 86_400)
     assert drafts.expire_drafts(later) == ([rejected], [])

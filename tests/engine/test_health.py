@@ -105,7 +105,7 @@ OFF: dict[str, Callable[[Engine, pytest.MonkeyPatch], None]] = {
 ALONG = {"full_text": {"recall"}, "vectors": {"index"}, "graph": {"index"}}
 
 
-def test_all_is_on(engine: Engine) -> None:
+def test_a_sound_project_has_every_capability_on(engine: Engine) -> None:
     assert turned(engine) == {}
     assert set(statuses(engine)) == {*OFF, "journal", "lock", "jobs"} == {probe.name for probe in EVERY}
 

@@ -221,7 +221,7 @@ def test_what_is_planted_is_gone_afterwards(engine: Engine, plant: Callable[[Eng
     assert engine.maintenance.check("index") == engine.maintenance.check("journal") == []
 
 
-def test_from_everywhere_at_once(engine: Engine) -> None:
+def test_purge_erases_a_secret_from_every_place_at_once(engine: Engine) -> None:
     with ExitStack() as stack:
         places = {plant(engine, stack) for plant in PLACES if plant is not in_prior_content}
         assert planted(engine.folder, *places).split() == sorted(places)

@@ -305,7 +305,7 @@ def test_an_edit_that_went_into_a_later_change_is_guarded(notes: Engine, vault: 
     assert edits(notes) == ("memories/rope.md",)
 
 
-def test_the_advice_works(notes: Engine, vault: Path) -> None:
+def test_a_checkpoint_as_advised_keeps_what_a_restore_would_replace(notes: Engine, vault: Path) -> None:
     create(notes, "base")
     write_memory(vault, "rope", "An hour of work.\n")
     scan(notes)

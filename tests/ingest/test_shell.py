@@ -41,7 +41,7 @@ INTENTS = [
 
 
 @pytest.mark.parametrize(("command", "name", "path"), INTENTS)
-def test_intent(command: str, name: str, path: str) -> None:
+def test_a_command_tells_its_intent(command: str, name: str, path: str) -> None:
     parsed = parse_command(command)
     assert (parsed.name, parsed.path) == (name, path)
 

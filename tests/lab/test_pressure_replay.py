@@ -104,7 +104,7 @@ def test_the_figures_of_both_sides() -> None:
     assert found.relevant_kept == 0.5  # x for the first question and z; not the y that another question brought
 
 
-def test_what_misses_its_target_is_named() -> None:
+def test_figures_that_miss_their_targets_are_named() -> None:
     light, heavy = [session(str(n), reply(85)) for n in range(4)], [session(str(n), reply(100)) for n in range(4)]
     tipped = [session(each.id, *each.replies, overflow=Overflow.REPLY) for each in heavy]
     assert missed(compare(heavy, light, 1)) == ()

@@ -59,11 +59,11 @@ def test_rank_correlation_is_spearmans(order: list[int]) -> None:
         ("abc", "ab", 1.0),
     ],
 )
-def test_only_the_order_of_the_first_ids_counts(base: str, other: str, expected: float) -> None:
+def test_rank_correlation_compares_the_first_ids_only(base: str, other: str, expected: float) -> None:
     assert rank_correlation(base, other) == pytest.approx(expected)
 
 
-def test_falls_of_answers() -> None:
+def test_answers_that_sink_are_listed_with_both_places() -> None:
     run = shadow("abcde", "bcdea", a=2, b=2, e=1, c=3)
     assert list(falls(run)) == [Fall(query="q", memory="a", before=1, after=5)]
     assert [fall.after for fall in falls(shadow("abc", "bc", a=2))] == [3]
@@ -78,7 +78,7 @@ def test_the_figures_of_a_case() -> None:
     assert [(fall.before, fall.after) for fall in found.falls] == [(1, 5)]
 
 
-def test_what_misses_its_target_is_named() -> None:
+def test_figures_that_miss_their_targets_are_named() -> None:
     same = figures([shadow("abcdef", "abcdef", a=2)])
     upset = figures([shadow("abcdef", "bfedca", lifted=False, ms=100, a=2)])
     assert missed(same) == ()

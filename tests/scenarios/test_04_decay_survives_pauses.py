@@ -58,7 +58,7 @@ def test_a_day_without_events_changes_nothing(agent: Agent, clock: Clock) -> Non
     assert as_tools_say(agent) == pytest.approx(expected(0), abs=1e-3)
 
 
-def test_ten_events_do(agent: Agent, clock: Clock) -> None:
+def test_ten_events_fade_attention_where_a_pause_does_not(agent: Agent, clock: Clock) -> None:
     clock.wait(hours=24)
     agent.passes(10)
     assert agent.attention() == pytest.approx(expected(10))

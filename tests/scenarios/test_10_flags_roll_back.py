@@ -97,32 +97,36 @@ def test_what_was_switched_off_comes_back_as_it_was(agent: Agent, restart: Resta
 
 @pytest.mark.parametrize("prefix", ["SCRIMSHAW", "SPECKIT"])
 class TestEachSwitchAlone:
-    def test_session_boost(self, agent: Agent, restart: Restart, prefix: str) -> None:
+    def test_without_session_boost_hits_are_not_lifted(self, agent: Agent, restart: Restart, prefix: str) -> None:
         off = restart(**{f"{prefix}_SESSION_BOOST": "false"})
         assert boosts(off) == {"causal"}
         assert not [name for name in off.found("recent work") if name.startswith("session:")]
         assert "session:s/1" in agent.found("recent work")
 
-    def test_causal_boost(self, agent: Agent, restart: Restart, prefix: str) -> None:
+    def test_without_causal_boost_neighbours_are_not_lifted(self, agent: Agent, restart: Restart, prefix: str) -> None:
         off = restart(**{f"{prefix}_CAUSAL_BOOST": "false"})
         assert boosts(off) == {"session"}
         assert ("alone" in agent.found("harpoon"), "alone" in off.found("harpoon")) == (True, False)
 
-    def test_pressure_policy(self, agent: Agent, restart: Restart, prefix: str) -> None:
+    def test_without_pressure_policy_a_full_context_changes_nothing(
+        self, agent: Agent, restart: Restart, prefix: str
+    ) -> None:
         off = restart(**{f"{prefix}_PRESSURE_POLICY": "false"})
         assert agent.context("harpoon", token_usage=0.95)["mode"] == "quick"
         reply = off.context("harpoon", token_usage=0.95)
         assert (reply["mode"], reply["pressure"]) == ("focused", {"source": "off"})
         assert boosts(off) == {"session", "causal"}
 
-    def test_event_decay(self, agent: Agent, restart: Restart, clock: Clock, prefix: str) -> None:
+    def test_without_event_decay_attention_fades_by_minutes(
+        self, agent: Agent, restart: Restart, clock: Clock, prefix: str
+    ) -> None:
         off = restart(**{f"{prefix}_EVENT_DECAY": "false"})
         agent.passes(4)
         clock.wait(minutes=10)
         assert agent.attention() == pytest.approx([0.9 * 0.85**4])
         assert off.attention() == pytest.approx([0.9 * 0.95**10])
 
-    def test_auto_resume(self, agent: Agent, restart: Restart, prefix: str) -> None:
+    def test_without_auto_resume_nothing_is_brought_back(self, agent: Agent, restart: Restart, prefix: str) -> None:
         off = restart(**{f"{prefix}_AUTO_RESUME": "false"})
         assert agent.context("where were we?")["mode"] == "resume"
         assert off.context("where were we?")["mode"] == "focused"

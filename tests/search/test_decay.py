@@ -179,7 +179,7 @@ def test_a_state_begins_at_its_threshold(recalled: float, state: str) -> None:
         (MemoryType.SESSION, Tier.CONSTITUTIONAL, math.inf),
     ],
 )
-def test_half_lives(type_: MemoryType, tier: Tier, days: float) -> None:
+def test_each_memory_type_has_its_half_life(type_: MemoryType, tier: Tier, days: float) -> None:
     assert half_life(type_, tier, 60.0) == days
 
 

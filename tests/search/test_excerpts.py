@@ -37,7 +37,7 @@ def test_it_starts_where_most_terms_begin_to_stand(terms: tuple[str, ...], first
 
 
 @pytest.mark.parametrize("text", ["", "   ", "\n\n\t\n"])
-def test_nothing_gives_nothing(text: str) -> None:
+def test_an_empty_text_has_an_empty_excerpt(text: str) -> None:
     assert excerpt(text, ("term",), 10, head) == ("", 0)
 
 

@@ -27,7 +27,7 @@ from scrimshaw.storage.sqlite.index import match_expression
         ("größe 日本語 C++", ("größe", "日本語", "c")),
     ],
 )
-def test_terms(query: str, expected: tuple[str, ...]) -> None:
+def test_a_query_is_split_into_terms(query: str, expected: tuple[str, ...]) -> None:
     assert query_terms(query) == expected
 
 
@@ -44,7 +44,7 @@ def test_the_stop_list_spares_words_that_name_things() -> None:
 @pytest.mark.parametrize(
     ("words", "expected"), [((), ""), (("a",), '"a"'), (("a", "not"), '"a" OR "not"'), (('a"b',), '"a""b"')]
 )
-def test_match_expression(words: tuple[str, ...], expected: str) -> None:
+def test_terms_become_a_match_expression(words: tuple[str, ...], expected: str) -> None:
     assert match_expression(Query((words,))) == expected
 
 

@@ -27,7 +27,7 @@ ANY_TEXT = st.one_of(
         ("日本", 2),
     ],
 )
-def test_counts(text: str, tokens: int) -> None:
+def test_tokens_are_counted(text: str, tokens: int) -> None:
     assert count_tokens(text) == tokens
 
 
@@ -57,7 +57,7 @@ def test_a_lone_surrogate_counts() -> None:
         ("한국", 4, "한"),
     ],
 )
-def test_clip(text: str, limit: int, start: str) -> None:
+def test_a_text_is_clipped_to_its_tokens(text: str, limit: int, start: str) -> None:
     assert clip(text, limit) == start
 
 

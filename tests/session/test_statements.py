@@ -75,7 +75,7 @@ def test_wrapped_lines_are_one_sentence() -> None:
     assert said(Recording().answer(f"{line}\nSorted by name.")) == [f"{line} Sorted by name."]
 
 
-def test_speakers_and_turns() -> None:
+def test_statements_name_speaker_and_turn() -> None:
     recording = (
         Recording().compact("The goal was paging for lists.").prompt("Add paging here.").answer("I added paging.")
     )

@@ -41,7 +41,7 @@ def repository(tmp_path: Path) -> Path:
     return folder
 
 
-def test_nothing_was_deleted(repository: Path) -> None:
+def test_a_listing_without_deletions_is_empty(repository: Path) -> None:
     assert found(repository) == []
 
 

@@ -285,7 +285,7 @@ def test_an_unknown_group_or_order_is_refused(index: Index) -> None:
         index.select(EVERYTHING, sort="id; DROP TABLE memories", limit=1, offset=0)
 
 
-def test_sorting(index: Index) -> None:
+def test_memories_are_sorted_by_every_key(index: Index) -> None:
     library(index)
     assert ids(index, sort="id") == EVERY
     assert ids(index, sort="title")[:2] == ["one/b", "a"]

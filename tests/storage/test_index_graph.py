@@ -42,7 +42,9 @@ def test_an_edge_tells_all_that_the_file_said(index: Index) -> None:
         ("nothing", "both", []),
     ],
 )
-def test_directions(index: Index, start: str, direction: str, expected: list[tuple[int, str, str]]) -> None:
+def test_edges_are_followed_in_the_direction_asked(
+    index: Index, start: str, direction: str, expected: list[tuple[int, str, str]]
+) -> None:
     put(index, ("a", "b"), ("b", "c"), also=("c",))
     assert walked(index, start, direction=direction) == expected
 

@@ -82,7 +82,9 @@ TREE = (
         ([], [], []),
     ],
 )
-def test_patterns(tmp_path: Path, include: list[str], exclude: list[str], expected: list[str]) -> None:
+def test_include_and_exclude_patterns_choose_files(
+    tmp_path: Path, include: list[str], exclude: list[str], expected: list[str]
+) -> None:
     put(tmp_path, *TREE)
     source = Source("s", tmp_path, include=tuple(include), exclude=tuple(exclude))
     assert ids(source) == expected

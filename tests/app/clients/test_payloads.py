@@ -546,7 +546,9 @@ def _parsed(client: str, payload: Payload, hint: str = "") -> Event:
 @pytest.mark.parametrize(
     ("client", "hint", "payload", "expected"), [row[1:] for row in _TABLE], ids=[row[0] for row in _TABLE]
 )
-def test_a_payload_says(client: str, hint: str, payload: Payload, expected: dict[str, Any]) -> None:
+def test_a_payload_becomes_the_event_it_reports(
+    client: str, hint: str, payload: Payload, expected: dict[str, Any]
+) -> None:
     event = _parsed(client, payload, hint)
     assert {key: getattr(event, key) for key in expected} == expected
     assert event.client == client

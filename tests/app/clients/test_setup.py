@@ -255,7 +255,9 @@ SERVER = {"command": OURS.server, "args": ["serve"]}
         ("cursor", "p/.cursor/mcp.json", "mcpServers", SERVER),
     ],
 )
-def test_the_server_entry(cli: Cli, root: Path, client: str, file: str, key: str, entry: dict[str, Any]) -> None:
+def test_setup_writes_the_server_entry(
+    cli: Cli, root: Path, client: str, file: str, key: str, entry: dict[str, Any]
+) -> None:
     cli("setup", client, "--yes")
     assert json.loads((root / file).read_bytes())[key] == {"scrimshaw": entry}
 

@@ -305,7 +305,7 @@ def test_opencode_a_sub_agent_counts_to_the_session_that_started_it() -> None:
         (True, 0.0),
     ],
 )
-def test_moments(value: object, seconds: float) -> None:
+def test_times_of_every_spelling_are_read(value: object, seconds: float) -> None:
     assert parse_time(value) == seconds
 
 
