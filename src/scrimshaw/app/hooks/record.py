@@ -15,9 +15,9 @@ from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
 from scrimshaw.app.processes import client_process
-from scrimshaw.app.rules import usable_rules
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
 from scrimshaw.ingest.events import Event, make_answers, make_observation, redact_names, redacted_classes
+from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import DRAFT_JOB, EventKind, SessionState
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
@@ -72,9 +72,14 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     answers: list[str] = []
     if event.transcript and not event.agent:
         event, answers = read_transcript_tail(client, event)
+    rules = default_rules() if event.kind is EventKind.TOOL else ()
+    if rules and settings.rules:
+        from scrimshaw.app.rules import usable_rules  # noqa: PLC0415 - few users have rules of their own
+
+        rules = usable_rules(settings)
     observation = make_observation(
         event,
-        usable_rules(settings) if event.kind is EventKind.TOOL else (),
+        rules,
         process=client_process(),
         extraction=features.extraction,
         drop_ratio=settings.redaction.drop_ratio,

@@ -24,43 +24,20 @@ _INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class Editor:
-    """Edits one file of a client. Its functions are pure; they raise ConfigError for a text that they cannot read."""
+    """Edits a file of a client that is all ours. Its functions are pure.
+
+    They raise ConfigError for a text that they cannot read.
+    """
 
     #: Whether others write into the file, so that it is worth a copy before it is changed.
-    is_shared = True
+    is_shared = False
 
-    def __init__(self, file: SharedFile | OwnFile) -> None:
+    def __init__(self, file: OwnFile) -> None:
         self.file = file
         self.path = file.path
 
     def add(self, text: str) -> str:
         """The text with our part, the same text when it has it; raises Conflict for another's entry of our name."""
-        raise NotImplementedError
-
-    def remove(self, text: str) -> str:
-        """The text without our part, the same text when it has none."""
-        raise NotImplementedError
-
-    def is_same(self, one: str, other: str) -> bool:
-        """Whether two texts mean the same."""
-        return one == other
-
-    def is_bare(self, text: str) -> bool:
-        """Whether nothing is in the text that setup did not put there."""
-        return not text.strip()
-
-    def read_program(self, text: str) -> str:
-        """The program that our MCP entry in the text starts; empty without an entry."""
-        return ""
-
-
-class OwnFileEditor(Editor):
-    """Edits a file that is all ours."""
-
-    is_shared = False
-    file: OwnFile
-
-    def add(self, text: str) -> str:
         if not text or self.file.mark in text:
             return self.file.text
         if self.file.served_by and self.file.served_by in text:
@@ -69,35 +46,52 @@ class OwnFileEditor(Editor):
         raise Conflict(f"{self.path} is a file of yours.", hint)
 
     def remove(self, text: str) -> str:
+        """The text without our part, the same text when it has none."""
         return "" if self.file.mark in text else text
+
+    def is_same(self, one: str, other: str) -> bool:
+        """Whether two texts mean the same."""
+        return one == other
+
+    def is_bare(self, text: str) -> bool:
+        """Whether nothing is in the text that setup did not put there."""
+        return not text
+
+    def read_program(self, text: str) -> str:
+        """The program that our MCP entry in the text starts; empty without an entry."""
+        return ""
 
 
 class JsonEditor(Editor):
-    """Edits a JSON file: an MCP entry, hooks, or both."""
+    """Edits a JSON file that others write too: an MCP entry, hooks, or both."""
 
-    file: SharedFile
+    is_shared = True
+
+    def __init__(self, shared: SharedFile) -> None:
+        self.shared = shared
+        self.path = shared.path
 
     def add(self, text: str) -> str:
         value = self._parse(text)
-        value |= {key: each for key, each in self.file.base.items() if key not in value}
-        if self.file.servers:
-            servers = self._section(value, self.file.servers)
-            entry = _merge_entry(self.path, servers.get(SERVER), self.file.entry)
-            value[self.file.servers] = {**servers, SERVER: entry}
-        if self.file.hooks:
+        value |= {key: each for key, each in self.shared.base.items() if key not in value}
+        if self.shared.servers:
+            servers = self._section(value, self.shared.servers)
+            entry = _merge_entry(self.path, servers.get(SERVER), self.shared.entry)
+            value[self.shared.servers] = {**servers, SERVER: entry}
+        if self.shared.hooks:
             try:
-                value["hooks"] = _replace_hooks(self._section(value, "hooks"), self.file.hooks)
+                value["hooks"] = _replace_hooks(self._section(value, "hooks"), self.shared.hooks)
             except TypeError as error:
                 raise ConfigError(f"{self.path}: {error}.", CORRECT_IT) from error
         return self._rewrite(text, value)
 
     def remove(self, text: str) -> str:
         value = self._parse(text)
-        servers, hooks = value.get(self.file.servers), value.get("hooks")
-        if self.file.servers and isinstance(servers, dict) and _is_our_server(servers.get(SERVER)):
+        servers, hooks = value.get(self.shared.servers), value.get("hooks")
+        if self.shared.servers and isinstance(servers, dict) and _is_our_server(servers.get(SERVER)):
             rest = {name: entry for name, entry in servers.items() if name != SERVER}
-            _set_or_delete(value, self.file.servers, rest)
-        if self.file.hooks and isinstance(hooks, dict) and (rest := _replace_hooks(hooks, {})) != hooks:
+            _set_or_delete(value, self.shared.servers, rest)
+        if self.shared.hooks and isinstance(hooks, dict) and (rest := _replace_hooks(hooks, {})) != hooks:
             _set_or_delete(value, "hooks", rest)
         return self._rewrite(text, value) if text.strip() else text
 
@@ -105,10 +99,10 @@ class JsonEditor(Editor):
         return is_same_json(self._parse(one), self._parse(other))
 
     def is_bare(self, text: str) -> bool:
-        return self._parse(text) == self.file.base
+        return self._parse(text) == self.shared.base
 
     def read_program(self, text: str) -> str:
-        servers = self._parse(text).get(self.file.servers) if self.file.servers else None
+        servers = self._parse(text).get(self.shared.servers) if self.shared.servers else None
         return _program_of(servers.get(SERVER)) if isinstance(servers, dict) else ""
 
     def _section(self, value: Json, key: str) -> Json:
@@ -160,12 +154,12 @@ class TomlEditor(JsonEditor):
         """The text with our table as `value` has it, if that makes it say so: the library is trusted only so far."""
         if self._parse(text) == value:
             return text
-        document, name = tomlkit.parse(text), self.file.servers
+        document, name = tomlkit.parse(text), self.shared.servers
         if SERVER in value.get(name, {}):
             tables: Any = document.setdefault(name, tomlkit.table(is_super_table=True))
             inline = isinstance(tables, tomlkit.items.InlineTable)
             table = tables.setdefault(SERVER, tomlkit.inline_table() if inline else tomlkit.table())
-            for key, each in self.file.entry.items():
+            for key, each in self.shared.entry.items():
                 table[key] = each
         else:
             tables = document[name]
@@ -184,7 +178,7 @@ class TomlEditor(JsonEditor):
 def editor_of(file: SharedFile | OwnFile) -> Editor:
     """The editor of a client's file, by its format."""
     if isinstance(file, OwnFile):
-        return OwnFileEditor(file)
+        return Editor(file)
     return TomlEditor(file) if file.path.suffix == ".toml" else JsonEditor(file)
 
 
