@@ -20,7 +20,7 @@ from msgspec import Struct
 from benchmarks.recordings import Recording, console, cut, mini_swe, recorded, swe_agent
 from scrimshaw.app.clients.claude import CLIENT
 from scrimshaw.ingest.chatter import remove_chatter
-from scrimshaw.ingest.memory_file import NewMemory, parse_memory_file, render_memory_file
+from scrimshaw.ingest.memory_file import parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.transcripts import Transcript
@@ -99,7 +99,7 @@ def _result(source: str, transcript: Transcript) -> Result:
 
 def _file(made: Draft) -> str:
     """The draft as a file; the product's own front matter is written by the engine."""
-    meta = NewMemory(title=made.title, trigger_phrases=made.trigger_phrases, topics=made.topics)
+    meta = {"title": made.title, "trigger_phrases": made.trigger_phrases, "topics": made.topics}
     return render_memory_file(meta, "\n" + render_body(made)).text
 
 

@@ -9,10 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from scrimshaw.ingest.comparison import find_head, hash_normalised_text
-from scrimshaw.models import Chunk, Document, Edge, EventKind, Job, Observation, Phrase, Redacted, SourceFile
+from scrimshaw.ingest.memory_file import MemoryFile, group_relations, render_memory_file
+from scrimshaw.models import (
+    Chunk,
+    Document,
+    Edge,
+    EventKind,
+    Job,
+    MemoryType,
+    Observation,
+    Phrase,
+    Provenance,
+    Quality,
+    Redacted,
+    SourceFile,
+    Tier,
+)
 from scrimshaw.storage.ports import Admission, Journal, Sessions
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
@@ -113,3 +129,32 @@ def _chunks(pieces: Sequence[str]) -> list[Chunk]:
         found.append(Chunk(ordinal=ordinal, anchor="", heading="", start=start, end=start + len(piece), context=""))
         start += len(piece)
     return found
+
+
+class NewMemory(Struct, frozen=True, kw_only=True):
+    """The front matter of a memory to be written."""
+
+    title: str
+    type: MemoryType = MemoryType.GENERAL
+    tier: Tier = Tier.NORMAL
+    trigger_phrases: tuple[str, ...] = ()
+    topics: tuple[str, ...] = ()
+    relations: tuple[Edge, ...] = ()
+    provenance: Provenance | None = None
+    created: str = ""
+    updated: str = ""
+    quality: Quality | None = None
+
+
+def render_new(meta: NewMemory, body: str) -> MemoryFile:
+    """The file of a new memory."""
+    origin, quality = meta.provenance, meta.quality
+    session = {"session": origin.session} if origin and origin.session else {}
+    values = {name: getattr(meta, name) for name in meta.__struct_fields__} | {
+        "type": meta.type.value,
+        "tier": meta.tier.value,
+        "relations": group_relations(meta.relations),
+        "provenance": {"source": origin.source, **session, "trust": origin.trust.value} if origin else {},
+        "quality": {"score": quality.score, "flags": quality.flags} if quality else {},
+    }
+    return render_memory_file(values, body)

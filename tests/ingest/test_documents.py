@@ -5,10 +5,11 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.samples import NewMemory, render_new
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.comparison import hash_normalised_text
-from scrimshaw.ingest.memory_file import NewMemory, build_document, parse_memory_file, render_memory_file
+from scrimshaw.ingest.memory_file import build_document, parse_memory_file
 from scrimshaw.models import (
     Document,
     Edge,
@@ -60,7 +61,7 @@ def document(raw: str | bytes, memory_id: str = "storage/apsw", gate: object = a
 
 def render(meta: NewMemory, body: str) -> str:
     """The text of a new file, whose values must be those that reading it gives."""
-    file = render_memory_file(meta, body)
+    file = render_new(meta, body)
     assert parse_memory_file(file.text).values == file.values
     return file.text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.session.recording import Recording
 
-from scrimshaw.ingest.memory_file import NewMemory, render_memory_file
+from scrimshaw.ingest.memory_file import render_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw.session.draft import render_body
 
@@ -26,7 +26,7 @@ def test_no_decision_is_a_count_of_zero() -> None:
 
 def test_the_gate_finds_no_fallback_sentence() -> None:
     made = undecided().draft()
-    meta = NewMemory(title=made.title, trigger_phrases=made.trigger_phrases, topics=made.topics)
+    meta = {"title": made.title, "trigger_phrases": made.trigger_phrases, "topics": made.topics}
     verdict = judge(render_memory_file(meta, f"\n{render_body(made)}"), tool_calls=made.tool_calls)
     assert "has_fallback_decision" not in verdict.flags
     assert verdict.is_accepted

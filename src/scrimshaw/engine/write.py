@@ -27,8 +27,8 @@ from scrimshaw.ingest.chatter import default_phrases
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.memory_file import (
     MemoryFile,
-    NewMemory,
     edit_memory_file,
+    group_relations,
     parse_memory_file,
     render_memory_file,
 )
@@ -42,7 +42,6 @@ from scrimshaw.models import (
     Filters,
     Memory,
     MemoryType,
-    Provenance,
     Quality,
     Redacted,
     Relation,
@@ -217,20 +216,23 @@ def compose_memory(
 ) -> tuple[MemoryFile, Redacted, QualityVerdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
     moment = new.created or now()
-    meta = NewMemory(
-        title=title,
-        type=new.type,
-        tier=new.tier,
-        trigger_phrases=tuple(redact(phrase).text for phrase in new.triggers),
-        topics=tuple(redact(topic).text for topic in new.topics),
-        provenance=Provenance(source=new.origin, trust=new.trust, session=new.session),
-        created=moment,
-        updated=moment,
-        relations=new.relations,
-        facts=new.facts,
-    )
-    verdict = judge_file(engine.settings, render_memory_file(meta, content.text), tool_calls=new.tool_calls)
-    file = render_memory_file(replace(meta, quality=quality_of(verdict)), content.text)
+    values: dict[str, object] = {
+        "title": title,
+        "type": new.type.value,
+        "tier": new.tier.value,
+        "trigger_phrases": [redact(phrase).text for phrase in new.triggers],
+        "topics": [redact(topic).text for topic in new.topics],
+        "relations": group_relations(new.relations),
+        "provenance": {"source": new.origin, "trust": new.trust.value},
+        "created": moment,
+        "updated": moment,
+    }
+    if new.session:
+        values["provenance"] = {"source": new.origin, "session": new.session, "trust": new.trust.value}
+    file = render_memory_file({**values, **new.facts}, content.text)
+    verdict = judge_file(engine.settings, file, tool_calls=new.tool_calls)
+    quality = {"score": verdict.score, "flags": verdict.flags}
+    file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
     return *_redact_file(content.text, file), verdict
 
 

@@ -7,13 +7,12 @@ planned on the YAML that was parsed first, so editing a file, even several times
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import NamedTuple
 
-from msgspec import Struct
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
@@ -51,14 +50,10 @@ from scrimshaw.ingest.markdown import (
 from scrimshaw.models import (
     Document,
     Edge,
-    MemoryType,
     Phrase,
-    Provenance,
-    Quality,
     Redacted,
     Relation,
     SourceFile,
-    Tier,
     content_hash,
 )
 
@@ -116,22 +111,6 @@ class MemoryFile:
             raise self.problem
 
 
-class NewMemory(Struct, frozen=True, kw_only=True):
-    """The front matter of a memory to be written; `facts` are further keys, written last."""
-
-    title: str
-    type: MemoryType = MemoryType.GENERAL
-    tier: Tier = Tier.NORMAL
-    trigger_phrases: tuple[str, ...] = ()
-    topics: tuple[str, ...] = ()
-    relations: tuple[Edge, ...] = ()
-    provenance: Provenance | None = None
-    created: str = ""
-    updated: str = ""
-    quality: Quality | None = None
-    facts: Mapping[str, object] = {}
-
-
 def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFile:
     """A file of any shape; broken front matter is reported in `problem`, which names `name` and the line.
 
@@ -170,33 +149,21 @@ def decode_text(raw: bytes, name: str) -> str:
     raise UnreadableFile(f"{name}, line {line}: the file holds {found}.", "Save it as UTF-8 text.", line=line)
 
 
-def render_memory_file(meta: NewMemory, body: str) -> MemoryFile:
-    """A new file: front matter with the keys that have values, then `body` exactly as given."""
+def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
+    """A new file: front matter with those of the keys that have values, then `body` exactly as given."""
+    keys = {key: value for key, value in values.items() if value or isinstance(value, int)}
+    yaml = "".join(format_entry(key, value) + "\n" for key, value in keys.items())
+    file = MemoryFile("---\n", yaml, "---\n", body, {key: convert_value(value) for key, value in keys.items()})
+    return file if len(yaml) <= LONGEST else parse_memory_file(file.text)
+
+
+def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
+    """Relations as front matter states them; they say target, strength and evidence, not the source."""
     relations: dict[str, list[object]] = {}
-    for edge in meta.relations:
+    for edge in edges:
         item = format_relation(edge.target, edge.strength, edge.evidence)
         relations.setdefault(str(edge.relation), []).append(item)
-    origin = meta.provenance and {
-        "source": meta.provenance.source,
-        **({"session": meta.provenance.session} if meta.provenance.session else {}),
-        "trust": meta.provenance.trust.value,
-    }
-    keys = {
-        "title": meta.title,
-        "type": meta.type.value,
-        "tier": meta.tier.value,
-        "trigger_phrases": meta.trigger_phrases,
-        "topics": meta.topics,
-        "relations": relations,
-        "provenance": origin,
-        "created": meta.created,
-        "updated": meta.updated,
-        "quality": {} if meta.quality is None else {"score": meta.quality.score, "flags": meta.quality.flags},
-    }
-    values = {key: value for key, value in keys.items() if value} | dict(meta.facts)
-    yaml = "".join(format_entry(key, value) + "\n" for key, value in values.items())
-    file = MemoryFile("---\n", yaml, "---\n", body, {key: convert_value(value) for key, value in values.items()})
-    return file if len(yaml) <= LONGEST else parse_memory_file(file.text)
+    return relations
 
 
 # Edit
