@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -25,16 +24,14 @@ from scrimshaw.storage.paths import locate
 LARGEST_PAGE = 100
 
 # spec-kit tier values.
-TIER_WEIGHTS: Mapping[Tier, float] = MappingProxyType(
-    {
-        Tier.CONSTITUTIONAL: 1.0,
-        Tier.CRITICAL: 1.0,
-        Tier.IMPORTANT: 0.8,
-        Tier.NORMAL: 0.5,
-        Tier.TEMPORARY: 0.3,
-        Tier.DEPRECATED: 0.1,
-    }
-)
+TIER_WEIGHTS: Mapping[Tier, float] = {
+    Tier.CONSTITUTIONAL: 1.0,
+    Tier.CRITICAL: 1.0,
+    Tier.IMPORTANT: 0.8,
+    Tier.NORMAL: 0.5,
+    Tier.TEMPORARY: 0.3,
+    Tier.DEPRECATED: 0.1,
+}
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):

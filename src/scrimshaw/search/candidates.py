@@ -169,11 +169,7 @@ def vectors_pending(done: int, total: int) -> Degradation:
 
 
 def presence(memory: Memory, review: Review | None, now: float, settings: ForgettingSettings) -> Presence:
-    """How present a memory still is at `now` (seconds since 1970).
-
-    Constitutional and critical memories never fade, nor does what has neither date nor review; what was never
-    reviewed is as old as its last change.
-    """
+    """How present a memory is at `now` (seconds since 1970) since its last review or, without one, its last change."""
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
     if math.isinf(half_life):
         return Presence()

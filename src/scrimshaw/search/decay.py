@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -20,34 +19,28 @@ FACTOR, POWER = 19 / 81, -0.5  # FSRS v4: R(S) = 0.9
 INITIAL_DIFFICULTY, EASIEST, HARDEST = 5.0, 1.0, 10.0
 LOWEST_STABILITY = 0.1
 LAPSE = 0.2
-GROWTH: Mapping[Grade, float] = MappingProxyType({Grade.HARD: 0.8, Grade.GOOD: 1.0, Grade.EASY: 1.3})
-DIFFICULTY_STEPS: Mapping[Grade, float] = MappingProxyType(
-    {Grade.AGAIN: 1.0, Grade.HARD: 0.5, Grade.GOOD: 0.0, Grade.EASY: -0.5}
-)
+GROWTH: Mapping[Grade, float] = {Grade.HARD: 0.8, Grade.GOOD: 1.0, Grade.EASY: 1.3}
+DIFFICULTY_STEPS: Mapping[Grade, float] = {Grade.AGAIN: 1.0, Grade.HARD: 0.5, Grade.GOOD: 0.0, Grade.EASY: -0.5}
 
 # Days until half is gone, by kind of memory: episodic 7, declarative 60, procedural 90, semantic 180,
 # autobiographical 365; decisions never fade. A type that is not listed has the configured half-life.
-HALF_LIVES: Mapping[MemoryType, float] = MappingProxyType(
-    {
-        MemoryType.DECISION: math.inf,
-        MemoryType.SESSION: 7.0,
-        MemoryType.DISCOVERY: 60.0,
-        MemoryType.IMPLEMENTATION: 90.0,
-        MemoryType.RESEARCH: 180.0,
-        MemoryType.REFERENCE: 180.0,
-        MemoryType.PREFERENCE: 365.0,
-    }
-)
-TIER_FACTORS: Mapping[Tier, float] = MappingProxyType(
-    {
-        Tier.CONSTITUTIONAL: math.inf,
-        Tier.CRITICAL: math.inf,
-        Tier.IMPORTANT: 1.5,
-        Tier.NORMAL: 1.0,
-        Tier.TEMPORARY: 0.5,
-        Tier.DEPRECATED: 0.25,
-    }
-)
+HALF_LIVES: Mapping[MemoryType, float] = {
+    MemoryType.DECISION: math.inf,
+    MemoryType.SESSION: 7.0,
+    MemoryType.DISCOVERY: 60.0,
+    MemoryType.IMPLEMENTATION: 90.0,
+    MemoryType.RESEARCH: 180.0,
+    MemoryType.REFERENCE: 180.0,
+    MemoryType.PREFERENCE: 365.0,
+}
+TIER_FACTORS: Mapping[Tier, float] = {
+    Tier.CONSTITUTIONAL: math.inf,
+    Tier.CRITICAL: math.inf,
+    Tier.IMPORTANT: 1.5,
+    Tier.NORMAL: 1.0,
+    Tier.TEMPORARY: 0.5,
+    Tier.DEPRECATED: 0.25,
+}
 
 
 class Fading(Struct, frozen=True, kw_only=True):

@@ -34,10 +34,7 @@ class Degradations:
 
     @contextmanager
     def tolerate(self, part: IndexPart) -> Iterator[None]:
-        """Leave the block and note it where `part` is damaged.
-
-        An index that cannot be used at all (busy, no permission, no disk) still raises, since every part would fail.
-        """
+        """Leave the block and note it where `part` is damaged; an index that is busy or without a disk still raises."""
         try:
             yield
         except DamagedDatabase as error:

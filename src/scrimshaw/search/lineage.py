@@ -44,10 +44,7 @@ def with_inherited_trust(index: Index, memories: Mapping[str, Memory]) -> dict[s
 
 
 def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
-    """Memory id -> the lowest trust among its sources, for those that were derived from anything.
-
-    A source that is gone, never existed, or is too many steps away counts as least trusted.
-    """
+    """Memory id -> the lowest trust among its sources, where it has any; a source that is gone is trusted least."""
     relation = Relation.DERIVED_FROM
     if not ids or not index.edges(*ids, relation=relation):
         return {}

@@ -7,14 +7,13 @@ memory may fall below. None is ever a bonus.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from scrimshaw.models import ArtifactClass, Memory, Retention, Tier
 
 FLOOR = 0.80
 
 # Highest to lowest; deprecated memories are only seen when asked for.
-TIER_FACTORS: Mapping[Tier, float] = MappingProxyType({Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50})
+TIER_FACTORS: Mapping[Tier, float] = {Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50}
 
 # A class other than the one the query names; measured on known-item queries over specifications (docs/evaluation).
 OTHER_ARTIFACT = 0.80
@@ -24,9 +23,7 @@ LONG, LONG_FACTOR = 20_000, 0.97
 # Validated as not useful: confidence falls from 0.5 to 0.
 UNTRUSTED_FACTOR = 0.90
 # Most hits per state where limits are asked for; room that a state does not use passes to the next.
-STATE_LIMITS: Mapping[Retention, int] = MappingProxyType(
-    {Retention.HOT: 5, Retention.WARM: 10, Retention.COLD: 3, Retention.DORMANT: 2, Retention.ARCHIVED: 1}
-)
+STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
 
 
 def score_factors(

@@ -143,10 +143,9 @@ class HitPage(NamedTuple):
 
 
 def fit_budget(hits: Sequence[Hit], budget: int | None) -> HitPage:
-    """The first hits that fit the budget in tokens; None fits all.
+    """The first hits that fit the budget in tokens; the first is cut to it, None fits all.
 
-    The first is cut to the budget rather than left out. One whose name and title alone exceed the whole budget is
-    skipped: no page of that budget can hold it.
+    A hit whose name and title alone exceed the budget is skipped: no page of that budget can hold it.
     """
     page: list[Hit] = []
     used = consumed = 0

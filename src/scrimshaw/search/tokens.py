@@ -53,11 +53,7 @@ CutText = Callable[[str, int], tuple[str, int]]
 
 
 def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
-    """The distinct words of a query in lower case, in order, stop words left out, at most `limit`.
-
-    Words part at everything that is no letter or digit, as the index parts them; a query of nothing but
-    stop words keeps them.
-    """
+    """The distinct words of a query in lower case, at most `limit`; without stop words where it has others."""
     words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(query)))
     return (tuple(word for word in words if word not in STOP_WORDS) or words)[:limit]
 
@@ -96,10 +92,7 @@ def count_tokens(text: str) -> int:
 
 
 def clip(text: str, limit: int) -> str:
-    """The longest start of `text` that ends between tokens and has at most `limit` of them.
-
-    A text that fits comes back as it is; one that was cut loses the white space at its end.
-    """
+    """The longest start of `text` of at most `limit` tokens; one that was cut loses the white space at its end."""
     for size in (max(limit, 0) * HEAD_CHARACTERS, len(text)):
         used = 0
         for cost, place in _costs(text[:size]):
@@ -112,10 +105,7 @@ def clip(text: str, limit: int) -> str:
 
 
 def head(text: str, limit: int) -> tuple[str, int]:
-    """A start of `text` of at most `limit` tokens, and how many it has; one look at the text.
-
-    Unlike `clip` it may stop earlier than it must, where words are long: it reads EXCERPT_CHARACTERS per token.
-    """
+    """A start of `text` of at most `limit` tokens, fewer where words are long, and how many; faster than `clip`."""
     start = text[: max(limit, 0) * EXCERPT_CHARACTERS]
     used = 0
     for cost, place in _costs(start):
@@ -133,10 +123,7 @@ def piece_ids(text: str, limit: int) -> list[int]:
 
 @cache
 def load_tokenizer() -> Tokenizer:
-    """The tokenizer, loaded once (about 20 ms, 13 MB); OSError or ValueError when its file is missing or broken.
-
-    The file asks for padding and truncation to 128 tokens; both are switched off.
-    """
+    """The tokenizer, loaded once (20 ms, 13 MB); OSError or ValueError when its file is missing or broken."""
     from tokenizers import Tokenizer  # noqa: PLC0415 - heavy, only where text is measured
 
     tokenizer = Tokenizer.from_buffer(TOKENIZER_FILE.read_bytes())
@@ -146,10 +133,7 @@ def load_tokenizer() -> Tokenizer:
 
 
 def _encode_parts(text: str) -> Iterator[tuple[int, Encoding]]:
-    """The text in parts that WordPiece does not give up on: where each begins, and its pieces.
-
-    One text at a time: a batch call would start a thread pool.
-    """
+    """Where each part of the text begins that WordPiece does not give up on, and its pieces."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
     words = _LONG_WORD.finditer(text)

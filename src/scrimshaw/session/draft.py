@@ -141,10 +141,7 @@ class _Evidence:
 
 
 def find_task(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
-    """What was asked first, as asked; in a continued conversation what its summary names as the request.
-
-    Greetings, slash commands and plain questions give way to the first prompts that want something.
-    """
+    """The first prompt that wants something, as asked; in a continued conversation what its summary names as such."""
     prompts = _prompts(sentences)
     first = list(prompts.values())[:_FIRST_PROMPTS]
     wanted = next((prompt for prompt in first if _wants_something(prompt) and _is_plain(prompt)), None)
@@ -291,10 +288,7 @@ def _shorten(text: str, most: int = LONGEST_TITLE) -> str:
 
 
 def render_body(draft: Draft) -> str:
-    """The Markdown body: sections that have statements, in order of use, a line per statement with its event.
-
-    The longest lists give way where the body grows too long.
-    """
+    """The Markdown body, a line per statement with its event; where it grows too long the longest sections shrink."""
     files = [each for each in draft.changed if _is_file(each)]
     bodies = {
         "Task": [_line(each) for each in (draft.task,) if each],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import NamedTuple
 
 from scrimshaw.config import ContextSettings
@@ -11,8 +10,8 @@ from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Mode, Pressure
 
 # How much a mode brings, in rising order; auto has not chosen yet, so anything narrows it.
-_WIDTHS: Mapping[Mode, int] = MappingProxyType({Mode.QUICK: 0, Mode.FOCUSED: 1, Mode.DEEP: 2, Mode.AUTO: 3})
-_WIDEST: Mapping[Pressure, Mode] = MappingProxyType({Pressure.ELEVATED: Mode.FOCUSED, Pressure.HIGH: Mode.QUICK})
+_WIDTHS: Mapping[Mode, int] = {Mode.QUICK: 0, Mode.FOCUSED: 1, Mode.DEEP: 2, Mode.AUTO: 3}
+_WIDEST: Mapping[Pressure, Mode] = {Pressure.ELEVATED: Mode.FOCUSED, Pressure.HIGH: Mode.QUICK}
 # Replayed sessions of 128,000 tokens: with a fixed budget 2 of 51 were tipped over by an answer, with this none.
 SMALLEST_ANSWER = 300
 
@@ -55,10 +54,7 @@ def narrow_mode(mode: Mode, pressure: Pressure) -> Mode:
 
 
 def token_budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
-    """The tokens that an answer in a chosen mode (not auto) may have under pressure; `share` of the context is in use.
-
-    Above the threshold `high` it shrinks with the room that is left, so that an answer never is what fills the context.
-    """
+    """The tokens that an answer may have; above the threshold `high` it shrinks with the room that is left."""
     tokens = {
         Mode.QUICK: settings.quick_tokens,
         Mode.FOCUSED: settings.focused_tokens,

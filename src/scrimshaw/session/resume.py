@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from types import MappingProxyType
 
 from msgspec import Struct
 
@@ -38,25 +37,19 @@ class StateLine(Struct, frozen=True, kw_only=True):
 
 # A new session wants the outcome of the last one, a resumed one its working memory, a compacted one all that the
 # summary may lose; whoever cleared the context wants it clear, and is only told what was going on.
-PARTS: Mapping[Occasion, tuple[str, ...]] = MappingProxyType(
-    {
-        Occasion.START: ("task", "decisions", "failures", "commits"),
-        Occasion.RESUME: ("task", "failures", "decisions", "commits", "files", "attention"),
-        Occasion.COMPACT: ("task", "decisions", "failures", "files", "commits", "attention"),
-        Occasion.CLEAR: ("task",),
-    }
-)
-_KINDS: Mapping[str, ItemKind] = MappingProxyType(
-    {
-        "decisions": ItemKind.DECISION,
-        "failures": ItemKind.ERROR,
-        "commits": ItemKind.COMMIT,
-        "files": ItemKind.FILE,
-    }
-)
-_MOST_PER_PART: Mapping[Occasion, int] = MappingProxyType(
-    {Occasion.START: 3, Occasion.RESUME: 5, Occasion.COMPACT: 8, Occasion.CLEAR: 1}
-)
+PARTS: Mapping[Occasion, tuple[str, ...]] = {
+    Occasion.START: ("task", "decisions", "failures", "commits"),
+    Occasion.RESUME: ("task", "failures", "decisions", "commits", "files", "attention"),
+    Occasion.COMPACT: ("task", "decisions", "failures", "files", "commits", "attention"),
+    Occasion.CLEAR: ("task",),
+}
+_KINDS: Mapping[str, ItemKind] = {
+    "decisions": ItemKind.DECISION,
+    "failures": ItemKind.ERROR,
+    "commits": ItemKind.COMMIT,
+    "files": ItemKind.FILE,
+}
+_MOST_PER_PART: Mapping[Occasion, int] = {Occasion.START: 3, Occasion.RESUME: 5, Occasion.COMPACT: 8, Occasion.CLEAR: 1}
 # Wording that asks for the session itself, whatever its subject.
 RECALL = re.compile(
     r"\b(recent(?:ly)?|last|latest|previous(?:ly)?|earlier|so far|just (?:did|done|now)|"
@@ -78,11 +71,7 @@ _RECALLED = 0.5
 def state_lines(
     session: Session, items: Sequence[Item], attention: Sequence[Item], occasion: Occasion
 ) -> list[StateLine]:
-    """What there is to say about a session, most useful first, each item once.
-
-    `items` are its whole record, ranked here by first attention and newness; `attention` its working memory, best
-    first.
-    """
+    """What to say about a session from its record `items` and its working memory `attention`, most useful first."""
     lines: list[StateLine] = []
     used: set[int] = set()
     for part in PARTS[occasion]:
@@ -128,10 +117,7 @@ class RecalledItem(Struct, frozen=True, kw_only=True):
 
 
 def recall_items(query: str, items: Sequence[Item], limit: int, attention_boost: float) -> list[RecalledItem]:
-    """The items that answer the query, best first; newer ones first among equals.
-
-    A query for nothing but the session itself is answered by all of them, and they are boosted by their attention.
-    """
+    """The items that answer the query, best and newest first; all, boosted, where it asks for the session itself."""
     stems = {term[:_STEM] for term in query_terms(query)}
     asks_for_session = bool(RECALL.search(query))
     has_no_subject = asks_for_session and _SUBJECTLESS.issuperset(query_terms(RECALL.sub(" ", query)))

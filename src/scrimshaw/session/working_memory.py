@@ -15,10 +15,7 @@ from scrimshaw.storage.ports import Admission
 
 
 def score(item: Item, counter: int, now: float, settings: SessionSettings, *, event_decay: bool) -> float:
-    """The attention 0..1 of an item when the session's counter is `counter` and the time `now` (seconds since 1970).
-
-    With `event_decay` it fades by the session's events, so a pause costs nothing; without, by minutes.
-    """
+    """The attention 0..1 of an item, faded by the session's events or, without `event_decay`, by minutes."""
     return decay.attention(*_decay_terms(item, counter, now, settings, event_decay))
 
 
@@ -33,11 +30,7 @@ def rank_items(
 def admit(
     held: Sequence[Item], newcomer: NewItem, counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> Admission:
-    """Who is held once the newcomer has come: the pinned, then the strongest, `settings.capacity` in all.
-
-    What is spent leaves, whether there is room or not. Of equals the older leaves. A newcomer weaker than all that
-    could make room for it is not admitted.
-    """
+    """Who is held once the newcomer has come: the pinned, then the strongest, of equals the newer; the spent leave."""
     # the newcomer as an item, younger than any held
     values = asdict(newcomer) | {"text": newcomer.text.text}
     arriving = Item(**values, session="", number=sys.maxsize, event=counter, at=now)

@@ -74,10 +74,7 @@ def in_batches(
 
 
 def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32]:
-    """`rows` as float32, shape (count, dimension), each scaled to length 1 (a row of zeros stays).
-
-    A `dimension` of 0 accepts any. Raises EmbedderUnavailable for another shape or numbers that are not finite.
-    """
+    """`rows` as float32 of length 1; raises EmbedderUnavailable for another shape (0 is any) or infinite numbers."""
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
     try:

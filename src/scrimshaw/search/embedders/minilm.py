@@ -95,10 +95,7 @@ class MiniLMEmbedder:
 
 
 def batches(lengths: Sequence[int], texts: int, tokens: int) -> list[list[int]]:
-    """Indexes of `lengths` in groups of similar length, longest first.
-
-    A group has at most `texts` members and, padded to its longest, at most `tokens` tokens; a longer text is alone.
-    """
+    """Indexes of `lengths` in groups of at most `texts` members and `tokens` tokens with padding, longest first."""
     groups: list[list[int]] = []
     room = 0
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
