@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import IO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.errors import StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation
@@ -29,6 +30,16 @@ MOST_PLACES = 50
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
+_REPLACE_TEXT = (
+    f"(umask 077; printf 'literal:%s==>{PURGED}\\n' \"$(cat {SECRET_FILE})\" > replacements.txt)",
+    "git filter-repo --force --replace-text replacements.txt --replace-message replacements.txt",
+    "rm replacements.txt",
+)
+_FORGET = (
+    "git reflog expire --expire=now --expire-unreachable=now --all",
+    "git gc --prune=now --aggressive",
+    "git push --force --all && git push --force --tags",
+)
 _LEFTOVERS = (
     "names of files and folders: add `--path-rename OLD:NEW` to `git filter-repo`",
     "the name or address of who made a commit: see `--mailmap` of `git filter-repo`",
@@ -186,28 +197,30 @@ def search_git(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
 
 def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
     objects, found = _search_objects(top, traces)
-    places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]]
     inside = [
-        path.resolve().relative_to(top.resolve()).as_posix()
-        for path in paths
-        if path.resolve().is_relative_to(top.resolve())
+        path.resolve().relative_to(top.resolve()) for path in paths if path.resolve().is_relative_to(top.resolve())
     ]
-    newest = {name: ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}") for name in inside}
-    files = [GitPlace(object="", kind="file", commit=at.strip(), path=name) for name, at in newest.items() if at]
-    refs = [name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if _is_in(name, traces)]
+    log = ("log", "--all", "-1", "--format=%H", "--")
+    newest = {name.as_posix(): ask_git(top, *log, f":(top,literal){name.as_posix()}").strip() for name in inside}
+    refs = [
+        name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if traces.count(name.encode())
+    ]
     own, unsearched = _search_own_files(top, traces)
-    others = [GitPlace(object="", kind="ref", path=name) for name in refs]
-    others += [GitPlace(object="", kind="file of git", path=name) for name in own]
-    places = [*places, *files, *others]
-    names = [shlex.quote(place.path) for place in files]
+    files = [GitPlace(object="", kind="file", commit=commit, path=name) for name, commit in newest.items() if commit]
+    places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]] + files
+    places += [GitPlace(object="", kind="ref", path=name) for name in refs]
+    places += [GitPlace(object="", kind="file of git", path=name) for name in own]
+    gone = " ".join(f"--path {shlex.quote(place.path)}" for place in files)
+    commands = (
+        *((f"git filter-repo --force --invert-paths {gone}",) if files else ()),
+        *(_REPLACE_TEXT if found else ()),
+        *_FORGET,
+    )
     return GitTraces(
         objects=objects,
-        found=len(found) + len(files) + len(others),
-        places=tuple(
-            GitPlace(object=each.object, kind=each.kind, commit=each.commit, path=_mask(each.path, traces))
-            for each in places
-        ),
-        commands=tuple(_list_commands(names, bool(found))) if places else (),
+        found=max(len(found) - MOST_PLACES, 0) + len(places),
+        places=tuple(replace(each, path=_mask(each.path, traces)) for each in places),
+        commands=commands if places else (),
         stays=_LEFTOVERS if places else (),
         unsearched=tuple(_mask(name, traces) for name in unsearched),
     )
@@ -226,8 +239,7 @@ def _search_objects(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str
         try:
             for name, kind, data in _read_objects(process.stdout):
                 objects += 1
-                if traces.count(data):
-                    found.append((name, kind))
+                found += [(name, kind)] if traces.count(data) else []
         finally:
             clock.cancel()
     if process.returncode:
@@ -264,27 +276,10 @@ def _search_own_files(top: Path, traces: Traces) -> tuple[list[str], list[str]]:
                 names = [name for name in names if name not in _SEARCHED]
             for path in sorted(Path(where, name) for name in names):
                 name = path.relative_to(folder).as_posix()
-                if path.is_file() and (_is_in(name, traces) or traces.count(path.read_bytes())):
+                if path.is_file() and (traces.count(os.fsencode(name)) or traces.count(path.read_bytes())):
                     found.append(name)
     return found, unsearched
 
 
-def _list_commands(files: Sequence[str], is_in_objects: bool) -> Iterator[str]:
-    """What the owner of the repository runs, in order; no command shows the text."""
-    if files:
-        yield f"git filter-repo --force --invert-paths {' '.join(f'--path {name}' for name in files)}"
-    if is_in_objects:
-        yield f"(umask 077; printf 'literal:%s==>{PURGED}\\n' \"$(cat {SECRET_FILE})\" > replacements.txt)"
-        yield "git filter-repo --force --replace-text replacements.txt --replace-message replacements.txt"
-        yield "rm replacements.txt"
-    yield "git reflog expire --expire=now --expire-unreachable=now --all"
-    yield "git gc --prune=now --aggressive"
-    yield "git push --force --all && git push --force --tags"
-
-
-def _is_in(name: str, traces: Traces) -> bool:
-    return traces.count(name.encode(errors="replace")) > 0
-
-
 def _mask(name: str, traces: Traces) -> str:
-    return traces.erase(name.encode(errors="replace")).decode(errors="replace")
+    return traces.erase(os.fsencode(name)).decode(errors="replace")
