@@ -28,7 +28,6 @@ class Storage:
         self._busy_timeout_ms = busy_timeout_ms
         self._ram_scan_max = ram_scan_max
         self._replace_lost_journal = replace_lost_journal
-        self._opened: list[Database] = []
 
     # Each port loads its own modules, for a hook has 60 ms in all.
 
@@ -63,13 +62,13 @@ class Storage:
     @cached_property
     def index_database(self) -> Database:
         """The file of the index."""
-        return self._keep(Database(self._folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms))
+        return Database(self._folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
 
     @cached_property
     def journal_database(self) -> Database:
         """The file of journal and sessions."""
         path, is_replaced = self._folder / JOURNAL, self._replace_lost_journal
-        return self._keep(open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced))
+        return open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
 
     def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
         """(rows by table that only a damaged journal holds, tables that could not be read to their end)."""
@@ -79,8 +78,9 @@ class Storage:
 
     def close(self) -> None:
         """Release files and connections."""
-        for database in self._opened:
-            database.close()
+        for name in ("index_database", "journal_database"):
+            if name in self.__dict__:
+                getattr(self, name).close()
 
     def __enter__(self) -> Storage:
         return self
@@ -89,10 +89,6 @@ class Storage:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _keep(self, database: Database) -> Database:
-        self._opened.append(database)
-        return database
 
 
 def open_storage(

@@ -10,13 +10,13 @@ from typing import Any
 import msgspec
 
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import ArtifactClass, Filters, Memory, MemoryType, Provenance, Quality, Tier, Trust
+from scrimshaw.models import Filters, Memory, Tier
 
-MEMORY_COLUMNS = (
-    "m.id, m.source, m.path, m.title, m.type, m.tier, m.artifact, m.triggers, m.topics, m.origin, m.trust, "
-    "m.session, m.quality, m.flags, m.created, m.updated, m.content_hash, m.tokens, m.label_tokens, m.length, "
-    "m.writable"
-)
+_PLAIN = (
+    "id", "source", "path", "title", "type", "tier", "artifact", "created", "updated", "content_hash", "tokens",
+    "label_tokens", "length", "writable",
+)  # fmt: skip
+MEMORY_COLUMNS = f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, m.origin, m.trust, m.session, m.quality, m.flags"
 SORTS = {
     "id": "m.id",
     "title": "m.title, m.id",
@@ -88,27 +88,14 @@ def marks(values: Collection[Any]) -> str:
 
 def memory(row: Sequence[Any]) -> Memory:
     """A row of MEMORY_COLUMNS as a Memory."""
-    quality, flags = row[12], row[13]
-    return Memory(
-        id=row[0],
-        source=row[1],
-        path=row[2],
-        title=row[3],
-        type=MemoryType(row[4]),
-        tier=Tier(row[5]),
-        artifact=ArtifactClass(row[6]),
-        triggers=tuple(msgspec.json.decode(row[7])),
-        topics=tuple(msgspec.json.decode(row[8])),
-        provenance=Provenance(source=row[9], trust=Trust(row[10]), session=row[11]),
-        quality=None if quality is None else Quality(score=quality, flags=tuple(msgspec.json.decode(flags))),
-        created=row[14],
-        updated=row[15],
-        content_hash=row[16],
-        tokens=row[17],
-        label_tokens=row[18],
-        length=row[19],
-        writable=bool(row[20]),
-    )
+    *plain, triggers, topics, origin, trust, session, quality, flags = row
+    values = dict(zip(_PLAIN, plain, strict=True)) | {
+        "triggers": msgspec.json.decode(triggers),
+        "topics": msgspec.json.decode(topics),
+        "provenance": {"source": origin, "trust": trust, "session": session},
+        "quality": None if quality is None else {"score": quality, "flags": msgspec.json.decode(flags)},
+    }
+    return msgspec.convert(values, Memory, strict=False)  # SQLite's booleans are 0 and 1
 
 
 def earliest(date: str) -> str:

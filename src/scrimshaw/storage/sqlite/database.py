@@ -128,7 +128,22 @@ class Database:
 
     def _connect(self) -> apsw.Connection:
         try:
-            return self._connect_to_write()
+            connection = apsw.Connection(str(self.path))
+            connection.set_busy_timeout(self._busy_timeout_ms)
+            # Of two processes that switch a new file to a write-ahead log at once SQLite refuses one without waiting.
+            patience = time.monotonic() + self._busy_timeout_ms / 1000
+            while True:
+                try:
+                    connection.pragma("journal_mode", "wal")
+                    break
+                except apsw.BusyError:
+                    if time.monotonic() > patience:
+                        raise
+                    time.sleep(_RETRY_S)
+            connection.pragma("synchronous", "full" if self._durable else "normal")
+            connection.pragma("foreign_keys", True)
+            connection.pragma("secure_delete", True)
+            return connection
         except _UNUSABLE:
             log = self.path.with_name(self.path.name + "-wal")
             if not self.path.exists() or (log.exists() and log.stat().st_size):
@@ -136,24 +151,6 @@ class Database:
             # On a full or read-only disk the file can be read alone, for everything committed is in it.
             flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
             return apsw.Connection(f"{self.path.absolute().as_uri()}?immutable=1", flags=flags)
-
-    def _connect_to_write(self) -> apsw.Connection:
-        connection = apsw.Connection(str(self.path))
-        connection.set_busy_timeout(self._busy_timeout_ms)
-        # Of two processes that switch a new file to a write-ahead log at once SQLite refuses one without waiting.
-        patience = time.monotonic() + self._busy_timeout_ms / 1000
-        while True:
-            try:
-                connection.pragma("journal_mode", "wal")
-                break
-            except apsw.BusyError:
-                if time.monotonic() > patience:
-                    raise
-                time.sleep(_RETRY_S)
-        connection.pragma("synchronous", "full" if self._durable else "normal")
-        connection.pragma("foreign_keys", True)
-        connection.pragma("secure_delete", True)
-        return connection
 
 
 @contextmanager

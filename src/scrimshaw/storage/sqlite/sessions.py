@@ -92,7 +92,18 @@ class SqliteSessions:
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         with self._database.write() as write:
             _open(write, seen.session, seen.client, seen.process, now)
-            if not _add_event(write, seen, now):
+            event = RecordedEvent(
+                session=seen.session,
+                number=_next_number(write, "events", seen.session),
+                kind=seen.kind,
+                tool=seen.tool,
+                call_id=seen.call_id,
+                text=seen.text.text,
+                at=now,
+                path=seen.path,
+                failed=seen.failed,
+            )
+            if not _insert(write, "INSERT OR IGNORE INTO events", asdict(event)):
                 return False
             if seen.kind in _COUNTED:
                 _tick(write, seen.session, now, modulus)
@@ -105,8 +116,14 @@ class SqliteSessions:
                 )
             if seen.injected:
                 _add_injected(write, seen.injected)
-            if seen.item is not None and not _mention_held(write, seen.session, seen.item):
-                _remember(write, seen.session, seen.item, admit, now, modulus)
+            if item := seen.item:
+                write.execute(
+                    "UPDATE items SET mentions = mentions + 1 WHERE session = ? AND held AND kind = ?"
+                    " AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))",
+                    (seen.session, item.kind, item.text.text, item.path),
+                )
+                if not write.changes():
+                    _remember(write, seen.session, item, admit, now, modulus)
         return True
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
@@ -198,22 +215,6 @@ def _open(write: apsw.Connection, session: str, client: str, process: int, now: 
     return is_new
 
 
-def _add_event(write: apsw.Connection, seen: Observation, now: float) -> bool:
-    """Whether the event is new; then it is stored."""
-    event = RecordedEvent(
-        session=seen.session,
-        number=_next_number(write, "events", seen.session),
-        kind=seen.kind,
-        tool=seen.tool,
-        call_id=seen.call_id,
-        text=seen.text.text,
-        at=now,
-        path=seen.path,
-        failed=seen.failed,
-    )
-    return _insert(write, "INSERT OR IGNORE INTO events", asdict(event))
-
-
 def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int:
     sql = (
         "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ? "
@@ -235,16 +236,6 @@ def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, 
     del columns["source"]
     _insert(write, "INSERT INTO items", columns)
     return item
-
-
-def _mention_held(write: apsw.Connection, session: str, item: NewItem) -> bool:
-    """Whether working memory holds the same text, or the same file; then the item is a mention of it."""
-    write.execute(
-        "UPDATE items SET mentions = mentions + 1 WHERE session = ? AND held AND kind = ?"
-        " AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))",
-        (session, item.kind, item.text.text, item.path),
-    )
-    return write.changes() > 0
 
 
 def _add_injected(write: apsw.Connection, row: Injected) -> None:
@@ -292,6 +283,6 @@ def _items(connection: apsw.Connection, session: str, which: str) -> list[Item]:
     items = []
     for row in connection.execute(sql, (session,)):
         values = dict(zip(_ITEM, row, strict=True))
-        values["source"] = {name: values.pop(name) for name in _SOURCE}
+        values["source"] = dict(zip(_SOURCE, row[-len(_SOURCE) :], strict=True))
         items.append(msgspec.convert(values, Item, strict=False))  # SQLite's booleans are 0 and 1
     return items
