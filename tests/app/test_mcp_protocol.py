@@ -116,7 +116,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     return SearchReply(hits=(hit,) if call.limit > 1 else ())
 
 
-@tool(toolset="core", layer="L3", title="Edit", destructive=True, idempotent=True)
+@tool(toolset="core", layer="L3", destructive=True, idempotent=True)
 def memory_edit(engine: Engine, call: TextCall) -> TextReply:
     """Always refused: somebody else was faster."""
     raise Conflict("The file changed.", "Read it again.", current_hash="abc", path=Path("a.md"))
@@ -153,7 +153,7 @@ class RecallCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit: Annotated[int, msgspec.Meta(ge=1)] = 3
 
 
-@prompt(title="Recall a topic")
+@prompt
 def recall(engine: Engine, call: RecallCall) -> str:
     """Bring back what is known."""
     return f"Recall {call.limit} things about {call.topic} from {engine.name}."
@@ -165,7 +165,7 @@ class Reader:
     def page(self, cursor: str) -> ResourcePage:
         if cursor:
             return ResourcePage(entries=[ResourceEntry(id="z", title="Last")])
-        return ResourcePage(entries=[ResourceEntry(id="a b/ü#%20", title="First", description="d")], next_cursor="2")
+        return ResourcePage(entries=[ResourceEntry(id="a b/ü#%20", title="First")], next_cursor="2")
 
     def read(self, memory_id: str) -> str:
         if memory_id == "none":
@@ -411,7 +411,7 @@ async def test_listed_resources_can_be_read(local: Client) -> None:
         (contents,) = (await local.read_resource(entry.uri)).contents
         (template,) = (await local.list_resource_templates()).resource_templates
     assert entry.uri == "memory://a%20b/%C3%BC%23%2520"
-    assert (entry.name, entry.title, entry.description) == ("a b/ü#%20", "First", "d")
+    assert (entry.name, entry.title) == ("a b/ü#%20", "First")
     assert isinstance(contents, TextResourceContents)
     assert contents.text == "# a b/ü#%20"
     assert ([last.name for last in second.resources], second.next_cursor) == (["z"], None)
@@ -438,7 +438,7 @@ async def test_the_prompt_and_its_arguments(local: Client) -> None:
     async with local:
         (listed,) = (await local.list_prompts()).prompts
         (message,) = (await local.get_prompt("recall", {"topic": "x", "limit": "5"})).messages
-    assert (listed.name, listed.title, listed.description) == ("recall", "Recall a topic", "Bring back what is known.")
+    assert (listed.name, listed.description) == ("recall", "Bring back what is known.")
     assert [(item.name, item.required) for item in listed.arguments or ()] == [("topic", True), ("limit", False)]
     assert isinstance(message.content, TextContent)
     assert message.content.text.startswith("Recall 5 things about x")
@@ -689,7 +689,6 @@ async def test_hints_on_the_wire(local: Client) -> None:
         "idempotent_hint": True,
         "open_world_hint": False,
     }
-    assert (search.title, edit.title) == (None, "Edit")
 
 
 class Loose(msgspec.Struct, frozen=True):
@@ -736,7 +735,7 @@ def test_a_badly_declared_tool_fails_at_import(function: Callable[..., Any], wor
 
 def test_a_prompt_must_return_text() -> None:
     with pytest.raises(TypeError, match="must return str"):
-        prompt()(memory_search.run)
+        prompt(memory_search.run)
 
 
 if __name__ == "__main__":

@@ -97,7 +97,7 @@ class RecallCall(Call, frozen=True):
     topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
 
 
-@prompt()
+@prompt
 def recall(engine: Engine, call: RecallCall) -> str:
     """Bring what is known about a topic into the conversation."""
     found = search_reply(read.search(engine, SearchRequest(query=call.topic, excerpt_tokens=_RECALL_TOKENS)))

@@ -72,7 +72,6 @@ class ResourceEntry(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    description: str = ""
 
 
 class ResourcePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,7 +303,6 @@ class _Handlers:
                 uri=MEMORY_SCHEME + quote(entry.id),
                 name=replace_invisible(entry.id),
                 title=replace_invisible(entry.title),
-                description=entry.description or None,
                 mime_type=_MARKDOWN,
             )
             for entry in page.entries
@@ -395,7 +393,6 @@ def _wire_tool(spec: ToolSpec) -> wire.Tool:
     hints: dict[str, Any] = {"destructive_hint": spec.destructive, "idempotent_hint": spec.idempotent}
     return wire.Tool(
         name=spec.name,
-        title=spec.title or None,
         description=spec.description,
         input_schema=input_schema(spec.call),
         output_schema=output_schema(spec.reply),
@@ -413,4 +410,4 @@ def _wire_prompt(spec: PromptSpec) -> wire.Prompt:
         )
         for name, parameter in schema["properties"].items()
     ]
-    return wire.Prompt(name=spec.name, title=spec.title or None, description=spec.description, arguments=arguments)
+    return wire.Prompt(name=spec.name, description=spec.description, arguments=arguments)

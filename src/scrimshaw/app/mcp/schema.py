@@ -46,15 +46,13 @@ class Reply(msgspec.Struct, frozen=True):
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One tool. `call` and `reply` are the struct types that `run(engine, call)` takes and returns.
 
-    `title` is for people, empty where the name says enough. `toolset` is the group a user switches on or off,
-    `layer` the tool's place in the order from L1 to L7.
-    `read_only`, `destructive` and `idempotent` are the hints of the same names in MCP.
+    `toolset` is the group a user switches on or off, `layer` the tool's place in the order from L1 to L7; `read_only`,
+    `destructive` and `idempotent` are the hints of the same names in MCP.
     """
 
     name: str
     toolset: str
     layer: str
-    title: str
     description: str
     call: type[msgspec.Struct]
     reply: type[msgspec.Struct]
@@ -72,7 +70,6 @@ class PromptSpec(msgspec.Struct, frozen=True, kw_only=True):
     """One prompt: `run(engine, call)` returns the text of a single user message."""
 
     name: str
-    title: str
     description: str
     call: type[msgspec.Struct]
     run: Run
@@ -82,7 +79,6 @@ def tool(
     *,
     toolset: str,
     layer: str,
-    title: str = "",
     read_only: bool = False,
     destructive: bool = False,
     idempotent: bool = False,
@@ -99,7 +95,6 @@ def tool(
             name=run.__name__,
             toolset=toolset,
             layer=layer,
-            title=title,
             description=description,
             call=call,
             reply=_demand_struct(reply, run),
@@ -112,16 +107,12 @@ def tool(
     return build
 
 
-def prompt(*, title: str = "") -> Callable[[Run], PromptSpec]:
+def prompt(run: Run) -> PromptSpec:
     """Make a `PromptSpec` of a function `(engine, call: Struct) -> str`; raises TypeError like `tool`."""
-
-    def build(run: Run) -> PromptSpec:
-        call, reply, description = _read_signature(run)
-        if reply is not str:
-            raise TypeError(f"prompt {run.__name__} must return str")
-        return PromptSpec(name=run.__name__, title=title, description=description, call=call, run=run)
-
-    return build
+    call, reply, description = _read_signature(run)
+    if reply is not str:
+        raise TypeError(f"prompt {run.__name__} must return str")
+    return PromptSpec(name=run.__name__, description=description, call=call, run=run)
 
 
 def input_schema(call: type[msgspec.Struct]) -> Schema:
