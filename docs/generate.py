@@ -12,7 +12,7 @@ import msgspec
 
 from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
-from scrimshaw.app.cli.health import table
+from scrimshaw.app.cli.examine import table
 from scrimshaw.app.mcp.schema import ToolSpec, input_schema, output_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS, TOOLSETS
 

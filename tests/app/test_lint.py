@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from scrimshaw.app.cli.lint import SCHEMA, sarif_log
+from scrimshaw.app.cli.examine import SCHEMA, sarif_log
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine.lint import Linted, LintState, Measure, band
 

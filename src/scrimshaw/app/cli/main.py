@@ -15,8 +15,7 @@ from typer.main import get_command
 
 from scrimshaw import __version__
 from scrimshaw.app.cli import (
-    health,
-    lint,
+    examine,
     operate,
     options,
     read,
@@ -69,7 +68,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, read, write, recover, operate, lint, health):
+for part in (start, read, write, recover, operate, examine):
     app.add_typer(part.app)
 for name, group in (
     ("drafts", write.drafts),
@@ -77,7 +76,7 @@ for name, group in (
     ("rules", operate.rules),
     ("ledger", recover.ledger),
     ("checkpoint", recover.checkpoint),
-    ("golden", health.golden),
+    ("golden", examine.golden),
 ):
     app.add_typer(group, name=name)
 

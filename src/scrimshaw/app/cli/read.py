@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from scrimshaw.app.cli import options
-from scrimshaw.app.cli.lint import show_quality
+from scrimshaw.app.cli.examine import show_quality
 from scrimshaw.app.cli.memory import fill_few, open_memory, settings_of_memory
 from scrimshaw.app.cli.options import command, example, with_filters
 from scrimshaw.app.cli.output import line, note_degradations, plain, show
