@@ -63,7 +63,7 @@ def test_hooks_count_what_the_client_hands_on(engine: Engine, project: Path, han
     rows = {row.occasion: row for row in engine.sessions.injections("S2")}
     assert set(rows) == {"start", "prompt", "memory_search"}
     assert "fix: port" in handed[0]
-    assert rows["start"].tokens == fencing.bound_tokens(handed[0])
+    assert rows["start"].tokens == fencing.max_tokens(handed[0])
     assert (rows["prompt"].times, rows["prompt"].hits, handed[2]) == (1, 1, "")
     assert engine.sessions.injections("S1") == []
 

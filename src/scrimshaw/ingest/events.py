@@ -118,7 +118,7 @@ def make_answers(event: Event, texts: Sequence[str]) -> list[Observation]:
     ]
 
 
-def redacted_classes(observation: Observation) -> tuple[str, ...]:
+def find_redactions(observation: Observation) -> tuple[str, ...]:
     """The classes of what the redaction gate removed from an observation, sorted."""
     item = observation.item.text.text if observation.item else ""
     return tuple(sorted(set(re.findall(r"\[REDACTED:([a-z0-9-]+)\]", f"{observation.text.text} {item}"))))

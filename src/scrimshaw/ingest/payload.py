@@ -47,7 +47,7 @@ def sections(value: object) -> Iterator[Json]:
         yield from (item for item in value if isinstance(item, Mapping))
 
 
-def joined_texts(parts: object) -> str:
+def join_texts(parts: object) -> str:
     """The `text` of each object in a list, a line each."""
     return "\n".join(text(part.get("text")) for part in sections(parts))
 

@@ -27,7 +27,7 @@ from scrimshaw.app.rules import check_rules
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
-from scrimshaw.ingest.events import Event, make_observation, redact_call, redacted_classes
+from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
 from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState, NewItem
@@ -208,7 +208,7 @@ def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> Ma
     """What `rules` make of an event that a hook reports."""
     seen = make_observation(event, rules, process=0, extraction=extraction)
     explanation = {**_EXPLANATION, "event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
-    explanation |= {"redacted": redacted_classes(seen), "item": seen.item}
+    explanation |= {"redacted": find_redactions(seen), "item": seen.item}
     if event.kind == EventKind.TOOL:
         call = redact_call(event)
         activity, rule = describe_call(call), find_rule(call, rules)

@@ -97,7 +97,7 @@ class Claude(Client):
     def parse_transcript(self, source: str) -> Transcript:
         """Without meta records, what hooks and local commands printed, and calls that were refused or did not end."""
         rows, skipped = js.parse_rows(source)
-        reader = _Reader(self.name)
+        reader = _ClaudeReader(self.name)
         for row in rows:
             if not js.text(row.get("agentId")).startswith(_COMPACTOR):
                 reader.read_row(row)
@@ -149,7 +149,7 @@ class Claude(Client):
         return self.group_hooks(programs, answered) | self.group_hooks(programs, unanswered, **{"async": True})
 
 
-class _Reader(TranscriptBuilder):
+class _ClaudeReader(TranscriptBuilder):
     """A transcript on its way into events, row by row."""
 
     def __init__(self, client: str) -> None:

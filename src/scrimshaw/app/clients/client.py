@@ -212,9 +212,9 @@ class Client:
             session = self.session_of_file(file, begun)
             if session and (project is None or self.is_of_project(file, head, begun, project)):
                 groups.setdefault(session, []).append((file, begun.events[0].at if begun.events else 0.0))
-        return [self._stored_session(session, group) for session, group in groups.items()]
+        return [self._make_session(session, group) for session, group in groups.items()]
 
-    def _stored_session(self, session: str, group: list[tuple[Path, float]]) -> StoredSession:
+    def _make_session(self, session: str, group: list[tuple[Path, float]]) -> StoredSession:
         # Every client puts the session's id, or its beginning, into the name of the session's own file or folder.
         files = sorted((file for file, _ in group), key=lambda file: session[:8] not in file.name)
         return StoredSession(
@@ -246,7 +246,7 @@ class Client:
         """The JSON files of a plugin for other machines, by path; `about` is its name, version and description."""
         return {}
 
-    def missing_trust(self, root: Path) -> str:
+    def check_trust(self, root: Path) -> str:
         """What keeps the hooks below a root from running; empty when nothing is known to."""
         return ""
 

@@ -96,7 +96,7 @@ class Codex(Client):
         for row in js.select_rows(lines, '"assistant"'):
             message = js.section(row, "payload")
             if message.get("type") == "message" and message.get("role") == "assistant":
-                yield js.joined_texts(message.get("content"))
+                yield js.join_texts(message.get("content"))
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
         for row in js.select_rows(lines, call_id) if call_id else ():
@@ -112,7 +112,7 @@ class Codex(Client):
         about = next((js.section(row, "payload") for row in rows if row.get("type") == "session_meta"), {})
         own, spawned = js.text(about.get("id")), js.section(about, "source", "subagent")
         parent = js.text(js.section(spawned, "thread_spawn").get("parent_thread_id"))
-        reader = _Reader(self.name, own if spawned else "", _exit_codes(rows))
+        reader = _RolloutReader(self.name, own if spawned else "", _exit_codes(rows))
         for row in rows:
             reader.read_row(row)
         return reader.build(parent or own, cwd=js.text(about.get("cwd")), skipped=skipped)
@@ -133,7 +133,7 @@ class Codex(Client):
             SharedFile(path=root / _HOOKS, hooks=hooks),
         )
 
-    def missing_trust(self, root: Path) -> str:
+    def check_trust(self, root: Path) -> str:
         """Codex notes which hooks it trusts as `FILE:EVENT:GROUP:HANDLER`, with a hash that only Codex can judge."""
         try:
             config = parse_toml((Path.home() / _CONFIG).read_text(encoding="utf-8"))
@@ -145,7 +145,7 @@ class Codex(Client):
         return "its hooks are not trusted, so Codex skips them without a word; open Codex here and trust them in /hooks"
 
 
-class _Reader(TranscriptBuilder):
+class _RolloutReader(TranscriptBuilder):
     """A rollout on its way into events, row by row."""
 
     def __init__(self, client: str, agent: str, codes: Mapping[str, float]) -> None:
@@ -168,7 +168,7 @@ class _Reader(TranscriptBuilder):
             self._read_result(item, at)
 
     def _read_message(self, item: js.Json, at: float) -> None:
-        words = js.joined_texts(item.get("content"))
+        words = js.join_texts(item.get("content"))
         if item.get("role") == "assistant":
             self.add_text(EventKind.ANSWER, words, at, self._agent)
         elif item.get("role") == "user" and not words.lstrip().startswith(_NOT_ASKED):

@@ -97,13 +97,13 @@ class OpenCode(Client):
         return builder.build(parent or own, cwd=js.text(about.get("directory")), skipped=skipped)
 
     def find_sessions(self, project: Path, home: Path) -> list[StoredSession]:
-        return self._stored_in(home.joinpath(*_DATA), project)
+        return self._sessions_in(home.joinpath(*_DATA), project)
 
     def sessions_at(self, place: Path) -> list[StoredSession]:
         is_data_folder = (place / _DATABASE).is_file() or (place / _TREE).is_dir()
-        return self._stored_in(place, None) if is_data_folder else super().sessions_at(place)
+        return self._sessions_in(place, None) if is_data_folder else super().sessions_at(place)
 
-    def _stored_in(self, folder: Path, project: Path | None) -> list[StoredSession]:
+    def _sessions_in(self, folder: Path, project: Path | None) -> list[StoredSession]:
         groups: dict[str, list[_Listed]] = {}
         for session in _list_sessions(folder):
             if project is None or is_within(session.directory, project):

@@ -93,7 +93,7 @@ def neutralise_state_lines(lines: Iterable[StateLine]) -> tuple[StateLine, ...]:
     return tuple(replace(each, text=neutralise(each.text), origin=neutralise(each.origin)) for each in lines)
 
 
-def bound_tokens(text: str) -> int:
+def max_tokens(text: str) -> int:
     """At least as many tokens as the text has."""
     return len(text) // CHARACTERS_PER_TOKEN + 1
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, bound_tokens, fence_list, fence_state, is_withheld
+from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence_list, fence_state, is_withheld, max_tokens
 from scrimshaw.config import Settings
 from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.ingest.events import Event
@@ -48,7 +48,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     if text:
         occasion = _OCCASIONS.get(event.occasion, event.kind)
         hits = text.count("\n- ")
-        cost = Injected(session=event.session, occasion=occasion, tokens=bound_tokens(text), hits=hits, at=now)
+        cost = Injected(session=event.session, occasion=occasion, tokens=max_tokens(text), hits=hits, at=now)
         sessions.record_injected(cost)
     return client.format_reply(event.kind, text)
 
@@ -69,7 +69,7 @@ def _session_state(sessions: Sessions, event: Event, settings: Settings, now: fl
     )
     lines = state_lines(about, sessions.items(about.id), [item for item, _ in ranked], occasion)
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
-    return fence_state(fit_lines(lines, budget, bound_tokens)[0], occasion)
+    return fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
 
 
 def _subject(sessions: Sessions, session: Session, occasion: Occasion) -> Session | None:
@@ -101,7 +101,7 @@ def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: S
     room = RECALL_TOKENS
     for name, memory in traced.items():
         line = _recall_line(memory, pieces[name].text if name in pieces else "", words)
-        room -= bound_tokens(line)
+        room -= max_tokens(line)
         if room < 0:
             break
         lines.append(line)
@@ -132,7 +132,7 @@ def _recall_line(memory: Memory, text: str, words: Sequence[str]) -> str:
 
     def cut_head(text: str, limit: int) -> tuple[str, int]:
         cut = text[: limit * CHARACTERS_PER_TOKEN]
-        return cut, bound_tokens(cut)
+        return cut, max_tokens(cut)
 
     text, _ = excerpt(text, words, _EXCERPT_TOKENS, cut_head)
     trust = memory.provenance.trust

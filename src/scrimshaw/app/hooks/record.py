@@ -16,7 +16,7 @@ from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
 from scrimshaw.app.processes import client_process
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
-from scrimshaw.ingest.events import Event, make_answers, make_observation, redact_names, redacted_classes
+from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, redact_names
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import DRAFT_JOB, EventKind, SessionState
 from scrimshaw.session import working_memory
@@ -85,7 +85,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         drop_ratio=settings.redaction.drop_ratio,
     )
     is_new = observe(observation)
-    if is_new and (classes := redacted_classes(observation)):
+    if is_new and (classes := find_redactions(observation)):
         log(f"WARN Redaction applied: {', '.join(classes)}")
     if answers and features.extraction:
         for answer in make_answers(event, answers):

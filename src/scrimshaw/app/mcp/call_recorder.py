@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, sessions
-from scrimshaw.ingest.events import Event, make_observation, redacted_classes
+from scrimshaw.ingest.events import Event, find_redactions, make_observation
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Injected, Memory, Observation, Session, Trust
@@ -56,7 +56,7 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
     if seen is None:
         sessions.tick(engine, session.id, injected)
         return
-    if removed := redacted_classes(seen):
+    if removed := find_redactions(seen):
         _log.warning("Redaction applied: %s", ", ".join(removed))
     sessions.record_event(engine, replace(seen, injected=injected))
 

@@ -185,7 +185,7 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
         return Connection(client=client.name, scope=scope, fault=error.message, fix=error.hint, is_broken=True)
     if changed:
         return Connection(client=client.name, scope=scope, fault=f"not up to date: {', '.join(changed)}", fix=fix)
-    return Connection(client=client.name, scope=scope, fault=client.missing_trust(root))
+    return Connection(client=client.name, scope=scope, fault=client.check_trust(root))
 
 
 def _is_origin(editor: Editor, original: str, rest: str) -> bool:
