@@ -53,6 +53,8 @@ class RecordedChange(NamedTuple):
     text: Redacted | None
     #: Whether all of the text was redacted, not only what an edit brought.
     is_clean: bool = False
+    #: The hash of the new bytes, where it is known already.
+    new_hash: str = ""
 
 
 def links_path(engine: Engine) -> Path:
@@ -92,10 +94,10 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
     files, entries, texts = list[FileChange](), list[LedgerEntry](), list[StoredText]()
     shared = next((change.file.shared_lock for change in changes if change.file.shared_lock), None)
     with lock(shared, SHARED_TIMEOUT_S) if shared else nullcontext():
-        for entry, file, text, is_clean in changes:
+        for entry, file, text, is_clean, known_hash in changes:
             change = FileChange(file.path, file.root, file.data, text, file.name)
             after = change.after
-            new_hash = hash_of(after)
+            new_hash = known_hash or hash_of(after)
             meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
             files.append(change)
             entries.append((replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta), None))

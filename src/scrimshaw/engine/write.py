@@ -148,8 +148,10 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     """Save a new memory; a text that exists already, or that the quality gate rejects, is not written unless forced."""
     demand_human(new.tier, new.trust)
     content = _redact_content(engine, new.content)
-    lines = (" ".join(line.strip(" #*_-\t").split())[:120] for line in content.text.splitlines())
-    title = redact(new.title or next(filter(None, lines), "")).text
+    title = new.title
+    for line in [] if title else content.text.splitlines():
+        title = title or " ".join(line.strip(" #*_-\t").split())[:120]
+    title = redact(title).text
     with engine.write_lock():
         if not force and (same := _find_same_text(engine, content)):
             return _describe(same.id, "duplicate", same.content_hash, same.path, content)
@@ -383,7 +385,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
             parameter="content",
         )
     document = engine.document(vault_file(place.source, place.name, place.path), file)
-    apply_changes(engine, [change], _SAVE_JOBS)
+    apply_changes(engine, [change._replace(new_hash=document.content_hash)], _SAVE_JOBS)
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it
