@@ -14,6 +14,7 @@ from difflib import unified_diff
 from enum import StrEnum
 from functools import cache, partial
 from pathlib import Path
+from typing import Any
 
 from msgspec import Struct
 
@@ -260,7 +261,13 @@ def propose_renames(engine: Engine) -> list[Rename]:
     for memory in _own_memories(engine):
         path = Path(memory.path)
         for reference in known.find_stale(find_references(read_markdown(path) or ""), path):
-            useful.update(_follow(reference.path, renames, known))
+            place, steps = reference.path, list[Rename]()
+            for rename in renames:
+                if (after := rename_path(place, [rename])) != place:
+                    place = after
+                    steps.append(rename)
+            # Renames that lead nowhere either are of no use.
+            useful.update(steps if known.exists(place) else ())
     return [rename for rename in renames if rename in useful]
 
 
@@ -302,82 +309,31 @@ def _own_memories(engine: Engine) -> list[Memory]:
     return [memory for memory in engine.index.select(own, sort="id", limit=-1, offset=0) if memory.writable]
 
 
-def _follow(path: str, renames: Sequence[Rename], known: ProjectFiles) -> list[Rename]:
-    """The renames that bring a path to a file that is there; none where they lead nowhere either."""
-    steps = []
-    for rename in renames:
-        after = rename_path(path, [rename])
-        if after != path:
-            path = after
-            steps.append(rename)
-    return steps if known.exists(path) else []
-
-
 # Figures of the newest memories
 
 
-class Measure(Struct, frozen=True, kw_only=True):
-    """A share of `of` files, and its target: the share may be at most that, or has to be at least that."""
+def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | None = None) -> dict[str, Any]:
+    """Judge every memory of the project's vault again, and measure those created in the last `days` days.
 
-    name: str
-    count: int
-    of: int
-    target: float
-    at_most: bool
-
-    @property
-    def share(self) -> float | None:
-        """0..1; None without files."""
-        return self.count / self.of if self.of else None
-
-    @property
-    def is_met(self) -> bool:
-        """Whether the target is met; without files nothing is missed."""
-        share = self.share
-        return share is None or (share <= self.target if self.at_most else share >= self.target)
-
-
-class QualityFigures(Struct, frozen=True, kw_only=True):
-    """The figures of the memories created since `since` (ISO date and time)."""
-
-    days: float
-    since: str
-    files: int
-    #: Files that state no time of creation and are left out, and files that are no memories.
-    undated: int
-    unreadable: int
-    bands: Mapping[str, int]
-    measures: tuple[Measure, ...]
-
-
-class JudgedFile(Struct, frozen=True):
-    """A memory file taken apart, and the gate's verdict."""
-
-    contents: FileContents
-    verdict: QualityVerdict
-
-
-def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | None = None) -> QualityFigures:
-    """Judge every memory of the project's vault again, and count those created in the last `days` days."""
+    `undated` files state no time of creation and are left out; `unreadable` ones are no memories.
+    """
     since = (now or datetime.now(UTC)) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
-    found = [
-        JudgedFile(read_contents(file), judge_file(settings, file))
-        for path in paths
-        if (text := read_markdown(path)) is not None and (file := parse_memory_file(text, path.stem))
-    ]
-    dates = [_find_creation_time(file.contents) for file in found]
-    new = [file for file, created in zip(found, dates, strict=True) if created and created >= since]
-    counts = Counter(band(file.verdict.score) for file in new)
-    return QualityFigures(
-        days=days,
-        since=since.strftime("%Y-%m-%dT%H:%M:%SZ"),
-        files=len(new),
-        undated=dates.count(None),
-        unreadable=len(paths) - len(found),
-        bands={name: counts[name] for name in BANDS},
-        measures=tuple(_measure(new)),
-    )
+    files = [parse_memory_file(text) for path in paths if (text := read_markdown(path)) is not None]
+    contents = [read_contents(file) for file in files]
+    dates = [_find_creation_time(each.values) for each in contents]
+    made = zip(files, contents, dates, strict=True)
+    judged = [(each, judge_file(settings, file)) for file, each, created in made if created and created >= since]
+    counts = Counter(band(verdict.score) for _, verdict in judged)
+    return {
+        "days": days,
+        "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "files": len(judged),
+        "undated": dates.count(None),
+        "unreadable": len(paths) - len(files),
+        "bands": {name: counts[name] for name in BANDS},
+        "measures": list(_measure(judged)),
+    }
 
 
 def band(score: float) -> str:
@@ -385,42 +341,40 @@ def band(score: float) -> str:
     return next(name for name, least in BANDS.items() if score >= least)
 
 
-def _find_creation_time(found: FileContents) -> datetime | None:
+def _find_creation_time(values: Mapping[str, object]) -> datetime | None:
     """When a file says it was made; a time without an offset is taken as UTC."""
-    times = (parse_time(found.values.get(key)) for key in ("created", "created_at"))
-    text = next(filter(None, times), "")
-    if not text:
-        return None
-    moment = datetime.fromisoformat(text)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    if text := parse_time(values.get("created")) or parse_time(values.get("created_at")):
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return None
 
 
-def _measure(files: Sequence[JudgedFile]) -> Iterator[Measure]:
+def _measure(files: Sequence[tuple[FileContents, QualityVerdict]]) -> Iterator[dict[str, Any]]:
+    values = [contents.values for contents, _ in files]
+    flags = [verdict.flags for _, verdict in files]
     # A note that somebody wrote is no record of a session.
-    sessions = [file for file in files if file.contents.is_session]
-
-    def measure(name: str, holds: list[bool], target: float, *, at_most: bool = True) -> Measure:
-        return Measure(name=name, count=sum(holds), of=len(holds), target=target, at_most=at_most)
-
-    def has_flag(flag: str) -> list[bool]:
-        return [flag in file.verdict.flags for file in files]
-
-    def lacks(*keys: str) -> list[bool]:
-        return [not any(parse_phrases(file.contents.values, key) for key in keys) for file in files]
-
-    yield measure("placeholder leakage", has_flag("has_placeholders"), 0.02)
-    yield measure("fallback decisions", has_flag("has_fallback_decision"), 0.10)
-    yield measure("contamination", has_flag("has_contamination"), 0.01)
-    yield measure("empty trigger phrases", lacks("trigger_phrases"), 0.05)
-    yield measure("empty topics", lacks("topics", "key_topics"), 0.05)
-    yield measure("decisions captured", [bool(find_decisions(file.contents)) for file in sessions], 0.70, at_most=False)
-    good = [band(file.verdict.score) in ("A", "B") for file in files]
-    yield measure("bands A and B", good, 0.70, at_most=False)
-    yield measure("score and flags present", [_is_scored(file.contents) for file in files], 1.0, at_most=False)
+    sessions = [contents for contents, _ in files if contents.is_session]
+    yield measure("placeholder leakage", ["has_placeholders" in each for each in flags], 0.02)
+    yield measure("fallback decisions", ["has_fallback_decision" in each for each in flags], 0.10)
+    yield measure("contamination", ["has_contamination" in each for each in flags], 0.01)
+    yield measure("empty trigger phrases", [not parse_phrases(each, "trigger_phrases") for each in values], 0.05)
+    topics = [parse_phrases(each, "topics") or parse_phrases(each, "key_topics") for each in values]
+    yield measure("empty topics", [not each for each in topics], 0.05)
+    yield measure("decisions captured", [bool(find_decisions(each)) for each in sessions], 0.70, at_most=False)
+    yield measure("bands A and B", [band(verdict.score) in "AB" for _, verdict in files], 0.70, at_most=False)
+    yield measure("score and flags present", [_is_scored(each) for each in values], 1.0, at_most=False)
 
 
-def _is_scored(found: FileContents) -> bool:
+def _is_scored(values: Mapping[str, object]) -> bool:
     """Whether the front matter holds a score and a list of flags, empty or not."""
-    quality = found.values.get("quality")
-    has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in found.values
-    return has_flags and parse_quality(found.values) is not None
+    quality = values.get("quality")
+    has_flags = "flags" in quality if isinstance(quality, Mapping) else "quality_flags" in values
+    return has_flags and parse_quality(values) is not None
+
+
+def measure(name: str, holds: Sequence[bool], target: float, *, at_most: bool = True) -> dict[str, Any]:
+    """The share of the files for which something holds, None without files, and whether the target is met."""
+    share = sum(holds) / len(holds) if holds else None
+    is_met = share is None or (share <= target if at_most else share >= target)
+    counts = {"name": name, "count": sum(holds), "of": len(holds)}
+    return counts | {"target": target, "at_most": at_most, "share": share, "met": is_met}

@@ -10,9 +10,8 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 import typer
-from msgspec import Struct, to_builtins
+from msgspec import Struct
 from rich.console import Console
-from rich.text import Text
 
 from scrimshaw import __version__
 from scrimshaw.app import setup
@@ -28,7 +27,7 @@ from scrimshaw.engine import Engine, canary, index, open_engine, trust
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.health import Health, Severity, check_health, write_test_file
-from scrimshaw.engine.lint import Linted, LintState, Measure, QualityFigures
+from scrimshaw.engine.lint import Linted, LintState
 from scrimshaw.errors import ConfigError, StorageFailure
 from scrimshaw.ingest.references import Rename
 from scrimshaw.models import Capability
@@ -210,33 +209,23 @@ def _result(rule: str, level: str, message: str, path: str, number: int) -> dict
 
 def show_quality(settings: Settings, days: float, as_json: bool) -> None:
     """Count and print the figures of the newest memories; reads files alone, no index."""
-    figures = engine_lint.quality_figures(settings, days=days)
-    if as_json:
-        measures = [{**to_builtins(one), "share": one.share, "met": one.is_met} for one in figures.measures]
-        show_json({**to_builtins(figures), "measures": measures})
-    else:
-        show(figures, False, _render_figures)
+    show(engine_lint.quality_figures(settings, days=days), as_json, _render_figures)
 
 
-def _render_figures(console: Console, figures: QualityFigures) -> None:
-    console.print(f"{figures.files} memories created since {figures.since[:10]} ({figures.days:g} days)")
-    for measure in figures.measures:
-        console.print(_render_measure(measure))
-    console.print("bands " + ", ".join(f"{name} {count}" for name, count in figures.bands.items()))
-    if figures.undated:
-        console.print(f"{figures.undated} files say no time of creation and are left out")
-    if figures.unreadable:
-        console.print(f"{figures.unreadable} files cannot be read; `scrimshaw lint` names them")
-
-
-def _render_measure(measure: Measure) -> Text:
-    word, style = ("met", "green") if measure.is_met else ("missed", "bold red")
-    if measure.share is None:
-        word, style = "none", "dim"
-    share = "     -" if measure.share is None else f"{measure.share:6.1%}"
-    bound = "at most" if measure.at_most else "at least"
-    numbers = f"{measure.count} of {measure.of}, {bound} {measure.target:.0%}"
-    return line((f"{word:<7}", style), f"{measure.name:<24}{share}  {numbers}")
+def _render_figures(console: Console, figures: Mapping[str, Any]) -> None:
+    console.print(f"{figures['files']} memories created since {figures['since'][:10]} ({figures['days']:g} days)")
+    for each in figures["measures"]:
+        word, style = ("met", "green") if each["met"] else ("missed", "bold red")
+        word, style = ("none", "dim") if each["share"] is None else (word, style)
+        share = "     -" if each["share"] is None else f"{each['share']:6.1%}"
+        bound = f"{'at most' if each['at_most'] else 'at least'} {each['target']:.0%}"
+        numbers = f"{each['name']:<24}{share}  {each['count']} of {each['of']}, {bound}"
+        console.print(line((f"{word:<7}", style), numbers))
+    console.print("bands " + ", ".join(f"{name} {count}" for name, count in figures["bands"].items()))
+    if figures["undated"]:
+        console.print(f"{figures['undated']} files say no time of creation and are left out")
+    if figures["unreadable"]:
+        console.print(f"{figures['unreadable']} files cannot be read; `scrimshaw lint` names them")
 
 
 # Doctor
