@@ -212,6 +212,9 @@ SECTIONS: Mapping[str, type[Struct]] = {
 
 
 _TABLES = (*SECTIONS, "sources", "rules")
+_ENVIRONMENT = "environment"
+# The values stated for each section and key, with the place that states it.
+_Given = dict[tuple[str, str], tuple[Any, str]]
 
 
 class KeyInfo(Struct, frozen=True, kw_only=True):
@@ -248,8 +251,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     """The settings of `project`; raises ConfigError naming every value that cannot be used."""
     env = os.environ if environment is None else environment
     home, serena_home = (home, None) if home else user_folders(env)
-    values: dict[str, dict[str, Any]] = {}
-    origins: dict[tuple[str, str], str] = {}
+    given: _Given = {}
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
     problems: list[str] = []
@@ -257,16 +259,16 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         table = _read_toml(path)
         sources = _tables(table, "sources", SourceSettings, path, problems) or sources
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
-        _merge(table, str(path), values, origins, problems)
-    _merge(_from_environment(env), "environment", values, origins, problems)
-    sections = {name: _section(name, values.get(name, {}), origins, problems) for name in SECTIONS}
+        _merge(table, str(path), given, problems)
+    if any(name.startswith(_PREFIXES) for name in env):
+        _merge_environment(env, given)
+    sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:
-        raise ConfigError(
-            "The configuration cannot be used:\n  " + "\n  ".join(problems), "Correct it and start again."
-        )
+        text = "The configuration cannot be used:\n  " + "\n  ".join(problems)
+        raise ConfigError(text, "Correct it and start again.")
     if sections["features"].profile == "baseline":
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
-        off = {key: False for key in switches if key not in {"profile", *values.get("features", {})}}
+        off = {key: False for key in switches if key != "profile" and ("features", key) not in given}
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
     return Settings(project=project, home=home, serena_home=serena_home, sources=sources, rules=rules, **sections)
 
@@ -334,46 +336,44 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from error
 
 
-def _merge(
-    table: Mapping[str, Any],
-    origin: str,
-    values: dict[str, dict[str, Any]],
-    origins: dict[tuple[str, str], str],
-    problems: list[str],
-) -> None:
+def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str]) -> None:
     for section, content in table.items():
         if section in _RETIRED:
             continue
-        if section not in SECTIONS or not isinstance(content, dict):
-            places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
-            hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
-            problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
+        if section in SECTIONS and isinstance(content, dict):
+            given.update({(section, key): (value, origin) for key, value in content.items()})
             continue
-        for key, value in content.items():
-            values.setdefault(section, {})[key] = value
-            origins[section, key] = origin
+        places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
+        hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
+        problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
 
 
-def _section(name: str, values: Mapping[str, Any], origins: Mapping[tuple[str, str], str], problems: list[str]) -> Any:
+def _merge_environment(env: Mapping[str, str], given: _Given) -> None:
+    for section, kind in SECTIONS.items():
+        for field in msgspec.structs.fields(kind):
+            for name in reversed(_environment_names(section, field.encode_name)):
+                if name in env:
+                    given[section, field.encode_name] = _environment_value(env[name], field.type), _ENVIRONMENT
+
+
+def _section(name: str, given: _Given, problems: list[str]) -> Any:
     """The checked section; every unusable value is added to `problems`."""
-    if not values:
-        return SECTIONS[name]()
-    fields = {field.encode_name: field for field in msgspec.structs.fields(SECTIONS[name])}
+    stated = {key: each for (section, key), each in given.items() if section == name}
+    kinds = {field.encode_name: field.type for field in msgspec.structs.fields(SECTIONS[name])} if stated else {}
     good: dict[str, Any] = {}
-    for key, value in values.items():
-        if key not in fields:
-            known = ", ".join(fields)
-            problems.append(f"{origins[name, key]}: {name}.{_quote(key, value)} is not known; the keys are {known}")
+    for key, (value, origin) in stated.items():
+        what = f"{origin}: {name}.{_quote(key, value)}"
+        if key not in kinds:
+            problems.append(f"{what} is not known; the keys are {', '.join(kinds)}")
             continue
         try:
-            good[key] = msgspec.convert(value, fields[key].type, strict=origins[name, key] != "environment")
+            good[key] = msgspec.convert(value, kinds[key], strict=origin != _ENVIRONMENT)
         except msgspec.ValidationError:
-            allowed = _allowed(msgspec.inspect.type_info(fields[key].type))
-            problems.append(f"{origins[name, key]}: {name}.{_quote(key, value)} is not allowed; expected {allowed}")
-    for key in [key for key in good if (name, key) in _FALLING]:
-        if list(good[key]) != sorted(good[key], reverse=_FALLING[name, key]):
-            way = "falling" if _FALLING[name, key] else "rising"
-            problems.append(f"{origins[name, key]}: {name}.{key} = {values[key]!r} is not in {way} order")
+            problems.append(f"{what} is not allowed; expected {_allowed(msgspec.inspect.type_info(kinds[key]))}")
+            continue
+        falling = _FALLING.get((name, key))
+        if falling is not None and list(good[key]) != sorted(good[key], reverse=falling):
+            problems.append(f"{what} is not in {'falling' if falling else 'rising'} order")
     return SECTIONS[name](**good)
 
 
@@ -390,18 +390,6 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
     except msgspec.ValidationError as error:
         problems.append(f"{path}: {name} is not allowed; {error}")
         return ()
-
-
-def _from_environment(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = {}
-    if not any(name.startswith(_PREFIXES) for name in env):
-        return found
-    for section, kind in SECTIONS.items():
-        for field in msgspec.structs.fields(kind):
-            for name in reversed(_environment_names(section, field.encode_name)):
-                if name in env:
-                    found.setdefault(section, {})[field.encode_name] = _environment_value(env[name], field.type)
-    return found
 
 
 def _environment_names(section: str, key: str) -> tuple[str, ...]:
