@@ -19,7 +19,7 @@ from tests.engine.breaking import locked_by_another, tamper
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
 from scrimshaw.app.cli.main import COMMAND
-from scrimshaw.app.mcp.tools.health import HealthCall, memory_health
+from scrimshaw.app.mcp.tools.browse import HealthCall, memory_health
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.errors import ConfigError

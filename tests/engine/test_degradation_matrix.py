@@ -24,8 +24,8 @@ from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.app.checks import PROCESS
 from scrimshaw.app.cli.main import main
+from scrimshaw.app.mcp.tools.browse import HealthCall, memory_health
 from scrimshaw.app.mcp.tools.core import GetCall, SaveCall, SearchCall, memory_get, memory_save, memory_search
-from scrimshaw.app.mcp.tools.health import HealthCall, memory_health
 from scrimshaw.config import EmbeddingSettings, load
 from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.degradations import INDEX

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from scrimshaw.app.mcp.schema import ToolSpec
-from scrimshaw.app.mcp.tools import browse, change, core, health, maintain
+from scrimshaw.app.mcp.tools import browse, change, core, maintain
 from scrimshaw.errors import InvalidRequest
 
 DEFAULT_TOOLSETS = "core"
 TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
 ALL_TOOLS: tuple[ToolSpec, ...] = tuple(
     sorted(
-        (*core.TOOLS, *health.TOOLS, *change.TOOLS, *browse.TOOLS, *maintain.TOOLS),
+        (*core.TOOLS, *change.TOOLS, *browse.TOOLS, *maintain.TOOLS),
         key=lambda spec: TOOLSETS.index(spec.toolset),
     )
 )

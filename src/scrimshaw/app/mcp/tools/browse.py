@@ -1,19 +1,24 @@
-"""Tools that read exactly, never by search: lists, counts, edges, history, relations and what tasks taught."""
+"""Tools that read exactly, never by search: health, lists, counts, edges, history, relations, what tasks taught."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import public, public_edge, public_memory, public_skips, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
 from scrimshaw.engine import Engine, counts, learning, links, read
-from scrimshaw.models import Degradation, MemoryType, Relation, Tier, Trust
+from scrimshaw.engine.health import check_health
+from scrimshaw.engine.index import skipped_files
+from scrimshaw.errors import StorageFailure
+from scrimshaw.models import Capability, Degradation, MemoryType, Relation, Skip, Tier, Trust
 from scrimshaw.storage.ports import Neighbor
 
 # Dangling references beyond these are counted, not listed.
@@ -24,6 +29,22 @@ _ENTRY = (
 )  # fmt: skip
 
 Direction = Literal["outgoing", "incoming", "both"]
+
+
+class HealthCall(Call, frozen=True):
+    thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
+
+
+class HealthReply(Reply, frozen=True, omit_defaults=True):
+    """`status`: healthy, degraded or broken. A capability is on, degraded or off, and `was` so until `since`."""
+
+    status: str
+    memories: int
+    vectors: Mapping[str, int]
+    capabilities: Sequence[Capability]
+    degraded: Sequence[Degradation] = ()
+    problems: Sequence[str] = ()
+    skipped: Sequence[Mapping[str, str]] = ()
 
 
 class ListCall(Call, frozen=True):
@@ -154,6 +175,17 @@ class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
     summary: Mapping[str, Any] = {}
 
 
+@tool(toolset="core", layer="L3", read_only=True, idempotent=True)
+def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
+    """What works, what does not, and what to do about it."""
+    found = check_health(engine, thorough=call.thorough, more=process_checks(engine.settings.project))
+    skips: Sequence[Skip] = ()
+    with suppress(StorageFailure):  # `problems` says so
+        skips = skipped_files(engine)
+    vectors = dict(zip(("done", "total"), found.vectors, strict=True))
+    return public(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=public_skips(skips))
+
+
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
@@ -233,8 +265,8 @@ def memory_get_learning_history(engine: Engine, call: LearningHistoryCall) -> Le
 
 
 TOOLS = (
-    memory_list, memory_stats, memory_dependencies, memory_history, memory_causal_stats, memory_drift_why,
-    memory_get_learning_history
+    memory_health, memory_list, memory_stats, memory_dependencies, memory_history, memory_causal_stats,
+    memory_drift_why, memory_get_learning_history,
 )  # fmt: skip
 
 
