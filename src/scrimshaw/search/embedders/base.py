@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
-from scrimshaw.config import silence_runtime
+from scrimshaw.config import EmbeddingSettings, silence_runtime
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 from scrimshaw.search.degradation import WITHOUT, IndexPart
+from scrimshaw.search.tokens import clip
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,14 +64,26 @@ def require_package(name: str, requirement: str) -> ModuleSpec:
     return spec
 
 
-def in_batches(
-    texts: Sequence[str], size: int, embed: Callable[[Sequence[str]], NDArray[np.float32]], dimension: int
-) -> NDArray[np.float32]:
-    """The rows that `embed` makes of the texts, `size` of them at a time; shape (0, dimension) without texts."""
-    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+class BatchEmbedder:
+    """Embeds `batch` texts at a time, each cut to `max_tokens`; a subclass makes the rows of a batch."""
 
-    parts = [embed(texts[start : start + size]) for start in range(0, len(texts), size)]
-    return np.concatenate(parts) if parts else np.empty((0, dimension), np.float32)
+    def __init__(self, settings: EmbeddingSettings, model: str) -> None:
+        self.settings, self.model, self.dimension = settings, model, settings.dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+        parts = []
+        for start in range(0, len(texts), self.settings.batch):
+            batch = [clip(text, self.settings.max_tokens) for text in texts[start : start + self.settings.batch]]
+            parts.append(unit_rows(self.embed_batch(batch), len(batch), self.dimension))
+            self.dimension = parts[-1].shape[1]
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+
+    def embed_batch(self, texts: Sequence[str]) -> ArrayLike:
+        """The vectors of a few texts, of any length; raises EmbedderUnavailable."""
+        raise NotImplementedError
 
 
 def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32]:

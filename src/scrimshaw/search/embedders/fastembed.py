@@ -4,54 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from scrimshaw.config import EmbeddingSettings, silence_runtime
-from scrimshaw.search.embedders.base import EmbedderUnavailable, in_batches, model_errors, require_package, unit_rows
-from scrimshaw.search.tokens import clip
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from scrimshaw.search.embedders.base import BatchEmbedder, EmbedderUnavailable, model_errors, require_package
 
 DEFAULT_MODEL = "BAAI/bge-small-en-v1.5"
 
 
-class FastembedEmbedder:
-    """Embeds with a fastembed model on one thread, `batch` texts at a time, each cut to `max_tokens`.
-
-    The first `embed` loads the model. Threads take turns per batch.
-    """
+class FastembedEmbedder(BatchEmbedder):
+    """Embeds with a fastembed model on one thread; the first batch loads it, and threads take turns per batch."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         require_package("fastembed", "'scrimshaw[fastembed]'")
-        self._settings = settings
         self._name = settings.model or DEFAULT_MODEL
+        super().__init__(settings, f"fastembed/{self._name}")
         self._model: Any = None
         self._lock = Lock()
-        self.model = f"fastembed/{self._name}"
-        self.dimension = settings.dimension
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
-        return in_batches(texts, self._settings.batch, self._embed_batch, self.dimension)
-
-    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        clipped = [clip(text, self._settings.max_tokens) for text in texts]
-        with self._lock:
-            rows = self._infer(clipped)
-        vectors = unit_rows(rows, len(texts), self.dimension)
-        self.dimension = vectors.shape[1]
-        return vectors
-
-    def _infer(self, texts: list[str]) -> list[Any]:
+    def embed_batch(self, texts: Sequence[str]) -> list[Any]:
+        """The model's vectors."""
         try:
-            if self._model is None:
-                silence_runtime()
-                import fastembed  # noqa: PLC0415 - optional
+            with self._lock:
+                if self._model is None:
+                    silence_runtime()
+                    import fastembed  # noqa: PLC0415 - optional
 
-                self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
-            return list(self._model.embed(texts, batch_size=len(texts)))
+                    self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
+                return list(self._model.embed(list(texts), batch_size=len(texts)))
         except model_errors() as error:
             hint = "Download it once while online: python -c"
             raise EmbedderUnavailable(

@@ -7,18 +7,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Sequence
 from http.client import HTTPException
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
 import msgspec
 
 from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedders.base import EmbedderUnavailable, in_batches, unit_rows
-from scrimshaw.search.tokens import clip
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from scrimshaw.search.embedders.base import BatchEmbedder, EmbedderUnavailable
 
 # Bytes; 256 vectors of 8,192 numbers take about 45 MB as JSON.
 LARGEST_ANSWER = 64 * 1024 * 1024
@@ -47,25 +42,17 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
-class HttpEmbedder:
-    """Embeds over HTTP, `batch` texts a request, each cut to `max_tokens`. No retries.
-
-    After a server could not be reached, calls fail at once for 30 seconds.
-    """
+class HttpEmbedder(BatchEmbedder):
+    """Embeds over HTTP without retries; after a server could not be reached, calls fail at once for COOL_DOWN."""
 
     def __init__(self, settings: EmbeddingSettings) -> None:
         self._host = _check_settings(settings)
-        self._settings = settings
+        super().__init__(settings, f"http/{settings.model}")
         self._opener = urllib.request.build_opener(_NoRedirect)
         self._unreachable_until = 0.0
-        self.model = f"http/{settings.model}"
-        self.dimension = settings.dimension
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
-        return in_batches(texts, self._settings.batch, self._embed_batch, self.dimension)
-
-    def _embed_batch(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
+        """The server's vectors, in the order of the texts."""
         try:
             rows = msgspec.json.decode(self._post(texts), type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -73,9 +60,7 @@ class HttpEmbedder:
         by_index = {row.index: row.embedding for row in rows}
         if sorted(by_index) != list(range(len(texts))):
             raise _bad_answer(f"{len(rows)} vectors for {len(texts)} texts")
-        vectors = unit_rows([by_index[index] for index in range(len(texts))], len(texts), self.dimension)
-        self.dimension = vectors.shape[1]
-        return vectors
+        return [by_index[index] for index in range(len(texts))]
 
     def _post(self, texts: Sequence[str]) -> bytes:
         """The body of the answer; a server that drips bytes or never ends is cut off at the timeout."""
@@ -84,12 +69,12 @@ class HttpEmbedder:
             raise self._unreachable("was not reachable a moment ago")
         body = bytearray()
         try:
-            with self._opener.open(self._make_request(texts), timeout=self._settings.timeout_s) as response:
+            with self._opener.open(self._make_request(texts), timeout=self.settings.timeout_s) as response:
                 while block := response.read1(BLOCK):
                     body += block
                     if len(body) > LARGEST_ANSWER:
                         raise OSError("the answer is too large")
-                    if time.monotonic() > now + self._settings.timeout_s:
+                    if time.monotonic() > now + self.settings.timeout_s:
                         raise TimeoutError("timed out")
         except urllib.error.HTTPError as error:
             with error:
@@ -103,9 +88,9 @@ class HttpEmbedder:
         return bytes(body)
 
     def _make_request(self, texts: Sequence[str]) -> urllib.request.Request:
-        settings = self._settings
-        clipped = [_encodable(clip(text, settings.max_tokens)) for text in texts]
-        body: dict[str, object] = {"model": settings.model, "input": clipped, "encoding_format": "float"}
+        settings = self.settings
+        encodable = list(map(_encodable, texts))
+        body: dict[str, object] = {"model": settings.model, "input": encodable, "encoding_format": "float"}
         if settings.dimension:
             body["dimensions"] = settings.dimension
         headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
