@@ -6,16 +6,15 @@ summarised.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
-from scrimshaw.ingest.tables import load_table
+from scrimshaw.ingest.tables import load_pattern, load_table
 from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe_call
 from scrimshaw.models import ItemKind
 
@@ -26,39 +25,7 @@ LONGEST_SUMMARY = 500  # characters; the seeds' firstLast500
 LONGEST_HEAD = 180  # characters of the line that says what was done
 LONGEST_LINE = 160  # characters of one kept line
 
-# Patterns are compiled when first used: a hook that keeps nothing must not pay for them.
-_ESCAPES = r"\x1b\[[0-9;?]*[A-Za-z]"
-_NUMBERING = r"(?m)^[ \t]*\d+(?:→|\t|[ \t]?:|[ \t]*\|)"
-_BLANKS = r"\n\s*\n"
-_HARNESS_NOTE = r"(?s)\A\s*<warning>.*?</warning>\s*(?:<output_head>)?"
-_HEREDOC_MARK = r"<<-?\s*['\"]?\w+['\"]?"
-_LETTERS = r"[^\W\d_]{2}"
-_TALLY = r"^(?:Found \d+|\d+ match)"
-_LOCATED = r"^([^\s:][^:\n]*?\.\w+)(?::\d+|-\d+-|:|$)"
-
-_COUNT = (
-    r"\b\d+ (?:passed|failed|failures?|errors?|passing|failing)\b|\btest result:"
-    r"|^Ran \d+ tests?\b|^(?:FAILED|OK) ?\(|^OK$"
-)
-_FAILED_NAME = r"^(?:FAILED|ERROR|FAIL:|ERROR:|--- FAIL:|not ok|[✗✕×●])\s?\S|^\s{0,4}\d+\) \S|\.\.\. FAILED$"
-_RAISED = r"^(?:E\s+)?[\w.]+(?:Error|Exception|Interrupt|Failure)\b(?::|$)|^\s*\*\* \(\w|^panic: |' panicked at "
-_WRONG = (
-    r"(?i)\b(?:error|fatal|exception)\b(?:\[\w+\])?:|Error: |\bAssertion|\berror TS\d|^CONFLICT "
-    r"|\b(?:broken|cannot|undefined|denied|refused|rejected|missing)\b"
-    r"|\b(?:no such|not found|not defined|failed to|unable to)\b"
-)
-_PLACE = r"^\s*(?:File \"[^\"]+\", line \d+|[\w./-]+\.\w{1,5}:\d+)"
-_DEFINITION = (
-    r"^\s*(?:(?:export|default|pub|pub\([a-z]+\)|public|private|protected|static|abstract|final|async) )*"
-    r"(?:def|defp|defmodule|defmacro|class|func|fn|function|interface|type|struct|enum|trait|impl|module|record)\s"
-    r"|^(?:const|let|var) \w+ = (?:async )?(?:function|\()|^\w[\w-]*\(\) ?\{"
-)
-_HEADING = r"^#{1,4} \S"
-_PROGRESS = (
-    r"^(?:[.\s\dFEsx%\[\]]+|(?:Requirement already|Collecting|Downloading|Using cached|Compiling|Obtaining|Get:\d"
-    r"|Hit:\d|\(?Reading|Unpacking|Preparing)\b.*)$"
-)
-_OUTCOME = r"^(?:Successfully|Installed|[Aa]dded|Removed|Updated|Created|Saved|Generated|✓|✔|\+ )|->|\.\.|done|complete"
+_pattern = partial(load_pattern, __file__, "summaries")
 
 
 # Rules
@@ -193,7 +160,7 @@ def summarize(activity: Activity, summarizer: Summarizer) -> str:
 
 def _summarize_ends(activity: Activity) -> str:
     head = _head(activity)
-    text = re.sub(_BLANKS, "\n", re.sub(_NUMBERING, "", _plain_output(activity))).strip()
+    text = _pattern("blanks").sub("\n", _pattern("numbering").sub("", _plain_output(activity))).strip()
     room = LONGEST_SUMMARY - len(head) - 1
     if len(text) <= room:
         return f"{head}\n{text}"
@@ -202,35 +169,35 @@ def _summarize_ends(activity: Activity) -> str:
 
 
 def _summarize_matches(activity: Activity) -> str:
-    lines = [line for line in _lines(activity) if line.strip() != "--" and not re.search(_TALLY, line)]
-    files = dict.fromkeys(found[1] for line in lines if (found := re.match(_LOCATED, line)))
+    lines = [line for line in _lines(activity) if line.strip() != "--" and not _pattern("tally").search(line)]
+    files = dict.fromkeys(found[1] for line in lines if (found := _pattern("located").match(line)))
     counts = f"{len(lines)} lines" + (f" in {len(files)} files: {', '.join(list(files)[:3])}" if files else "")
     wrong = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
     return _join(_head(activity), [counts, *wrong, *lines])
 
 
 def _summarize_output(activity: Activity) -> str:
-    lines = [line for line in _lines(activity) if not re.match(_PROGRESS, line)]
-    return _whole_or(activity, [*lines[-2:], *lines[:2], *_matching(_OUTCOME, lines), *reversed(lines)])
+    lines = [line for line in _lines(activity) if not _pattern("progress").match(line)]
+    return _whole_or(activity, [*lines[-2:], *lines[:2], *_matching("outcome", lines), *reversed(lines)])
 
 
 def _summarize_errors(activity: Activity) -> str:
     lines = _lines(activity)
-    wrong = [*_matching(_RAISED, lines)[-1:], *_matching(_WRONG, lines)[:4], *_matching(_PLACE, lines)[-2:]]
+    wrong = [*_matching("raised", lines)[-1:], *_matching("wrong", lines)[:4], *_matching("place", lines)[-2:]]
     return _whole_or(activity, [*wrong, *lines[-3:]] if wrong else lines)
 
 
 def _summarize_tests(activity: Activity) -> str:
     lines = [line.strip("= ") for line in _lines(activity)]
-    counts, names = _matching(_COUNT, lines), _matching(_FAILED_NAME, lines)
+    counts, names = _matching("count", lines), _matching("failed_name", lines)
     failed = [line for line in names if line.startswith(("FAILED", "ERROR", "FAIL"))]
-    wrong = _matching(_RAISED, lines) + _matching(_WRONG, lines)
+    wrong = _matching("raised", lines) + _matching("wrong", lines)
     return _whole_or(activity, [*counts[-1:], *wrong[:1], *(failed or names)[:3], *wrong[1:4], *names[3:], *lines[-2:]])
 
 
 def _summarize_edit(activity: Activity) -> str:
     """New lines before old ones, and code before imports and comments."""
-    changes = _matching(_LETTERS, activity.change.splitlines())
+    changes = _matching("letters", activity.change.splitlines())
     changes.sort(key=lambda line: (line.startswith("-"), line[1:].lstrip().startswith(("import ", "from ", "#"))))
     success = ("The file ", "File created", "File updated", "[File:")
     return _join(_head(activity), [*(line for line in _lines(activity)[:1] if not line.startswith(success)), *changes])
@@ -244,9 +211,9 @@ def _summarize_commit(activity: Activity) -> str:
 
 def _summarize_outline(activity: Activity) -> str:
     """Definitions of code, headings of prose, then the first lines."""
-    text = re.sub(_NUMBERING, "", _plain_output(activity))
+    text = _pattern("numbering").sub("", _plain_output(activity))
     lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    outline = _matching(_DEFINITION, lines) or _matching(_HEADING, lines)
+    outline = _matching("definition", lines) or _matching("heading", lines)
     return _join(f"{_head(activity)} ({len(lines)} lines)", [*outline, *lines[:8]])
 
 
@@ -265,7 +232,7 @@ _SUMMARIZERS: Mapping[Summarizer, Callable[[Activity], str]] = {
 def _head(activity: Activity) -> str:
     """What was done, in one line; of a long command the first and the last words, which often say what is run."""
     if activity.name == "Run":
-        steps = (" ".join(step.split()) for step in re.sub(_HEREDOC_MARK, "", activity.command).splitlines())
+        steps = (" ".join(step.split()) for step in _pattern("heredoc_mark").sub("", activity.command).splitlines())
         line = "; ".join(filter(None, steps))
         half = LONGEST_HEAD // 2
         return f"$ {line if len(line) <= LONGEST_HEAD else f'{line[:half]} … {line[-half + 3 :]}'}"
@@ -280,7 +247,7 @@ def _head(activity: Activity) -> str:
 
 
 def _plain_output(activity: Activity) -> str:
-    return re.sub(_HARNESS_NOTE, "", re.sub(_ESCAPES, "", activity.output))
+    return _pattern("harness_note").sub("", _pattern("escapes").sub("", activity.output))
 
 
 def _lines(activity: Activity) -> list[str]:
@@ -288,7 +255,7 @@ def _lines(activity: Activity) -> list[str]:
 
 
 def _matching(pattern: str, lines: Iterable[str]) -> list[str]:
-    return [line for line in lines if re.search(pattern, line)]
+    return [line for line in lines if _pattern(pattern).search(line)]
 
 
 def _clip(line: str, longest: int) -> str:

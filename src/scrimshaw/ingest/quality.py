@@ -26,7 +26,7 @@ from scrimshaw.ingest.front_matter import (
 )
 from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.prose import Line, split_lines
-from scrimshaw.ingest.tables import load_lines, load_words
+from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
 _SLIGHT, _GRAVE = 0.08, 0.16
@@ -58,37 +58,10 @@ _LONGEST_QUOTE = 60
 _SECTION_LEVEL = 2
 _STATEMENT_SPACES = 2
 
-_PLACEHOLDER = re.compile(
-    r"\[(?:TBD|TODO|N/?A|PLACEHOLDER|INSERT [^\]\n]{0,80}|Not (?:assessed|available|provided|recorded|set|specified)"
-    r"[^\]\n]{0,80})\](?!\()|\{\{[^{}\n]{0,80}\}\}",
-    re.IGNORECASE,
-)
-_TO_COME = re.compile(r"(?:TBD|TODO|FIXME|\?{2,}|/\d+|%)[.!]?", re.IGNORECASE)
-_SPEAKS_BEFORE = re.compile(
-    r"\b(?:an?|all|any|contain(?:s|ed|ing)?|each|every|ha[ds]|have|hold(?:s|ing)?|leav(?:es?|ing)|left|literal|no|of|or"
-    r"|re(?:ject|mov|plac)(?:s|e[sd]?|ed|ing)|sa(?:ys|id)|strip(?:s|ped|ping)?|the|unfilled)\s$",
-    re.IGNORECASE,
-)
-_SPEAKS_AFTER = re.compile(
-    r"\s(?:default|entr|field|leak|literal|mark|placeholder|string|tag|text|token|value)|(?:/|,| and| or)\s?\[",
-    re.IGNORECASE,
-)
 _MENTION = re.compile(r'`[^`]*`|"[^"]*"')
-_NO_DECISION = re.compile(r"no (?:\w+ )?decisions?\b")
-_PSEUDO_DECISION = re.compile(r"(?:observation|user|assistant|message) decision(?: \d+)?")
 _DECISION = re.compile(r"Decision (\d+): *(.*)", re.IGNORECASE)
-_SESSION_TITLE = re.compile(r"(?:\S+ ){0,4}session(?: \d\d-\d\d-\d\d)?", re.IGNORECASE)  # a name, not a sentence
 _FOLDER = re.compile(r"[\w@+(-][\w.@+()&,'-]*(?:[/\\ ][\w@+(&-][\w.@+()&,'-]*)*")
 _WORK_ID = re.compile(r"\b\d{3}(?:-[a-z0-9]+){2,}\b")
-_TEMPORARY = re.compile(r"(?:/private)?/tmp/\S|/var/folders/|\\Temp\\", re.IGNORECASE)
-_OBSTACLE = re.compile(
-    r"\b(?:await|block|broken|can'?t|cannot|conflict|crash|denied|depend|down|expired|fail(?:s|ed|ing|ure)|flaky|hang|issue"
-    r"|lack|limit|missing|must|need|no longer|not|outage|pending|problem|red|refus|require|stuck|timeout|unable"
-    r"|unavailable|unclear|until|wait|without)",
-    re.IGNORECASE,
-)
-_REASON = re.compile(r"\b(?:because|since|so that|rather than|instead of|due to|over)\b", re.IGNORECASE)
-_DONE = re.compile(r"Decision:|[A-Z][a-z]+(?:ed|lt|nt) |(?:Made|Wrote|Chose|Ran) ")
 _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
 _ANY = re.compile(r"\w+")
 
@@ -237,7 +210,7 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
 # Rules
 
 
-_words = partial(load_words, __file__, "boilerplate")
+_words, _pattern = partial(load_words, __file__, "boilerplate"), partial(load_pattern, __file__, "boilerplate")
 
 
 @cache
@@ -291,7 +264,7 @@ def _find_fallback_decision(file: FileContents) -> Iterator[Defect]:
     text = " ".join([_plain_words(field.value) for field in fields])
     found = ""
     for title in titles:
-        if not found and _PSEUDO_DECISION.fullmatch(_plain_words(title)):
+        if not found and _pattern("pseudo_decision").fullmatch(_plain_words(title)):
             found = f"'{title}' decides nothing"
     for sentence in reversed(_sentences("fallback_decisions")) if text else ():
         if sentence in text:
@@ -342,7 +315,7 @@ def _find_generic_title(file: FileContents) -> Iterator[Defect]:
     for title in (file.title, *tops[:1]):
         words = [word for word in _plain_words(title).split() if not word.isdigit()]
         is_generic = bool(words) and _words("generic_title_words").issuperset(words)
-        if title and (is_generic or _SESSION_TITLE.fullmatch(title) or find_chatter(title, file.chatter)):
+        if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.chatter)):
             rejects = file.is_session and not find_decisions(file)
             reason = f"generic title \u2014 '{_short(title)}' fits any session; name what the file is about"
             yield Defect("generic_title", reason, rejects)
@@ -355,7 +328,7 @@ def _find_boilerplate(file: FileContents) -> Iterator[Defect]:
     if file.is_session:
         is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
         count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
-    if count < due and not any(map(_REASON.search, find_decisions(file))):
+    if count < due and not any(map(_pattern("reason").search, find_decisions(file))):
         words = f"{count} words" if count else "no word"
         yield Defect("mostly_boilerplate", f"nothing but boilerplate \u2014 the file has {words} of its own")
 
@@ -389,7 +362,7 @@ def _find_stale_references(file: FileContents) -> Iterator[Defect]:
     if not file.is_session:
         return
     paths = [word for field in file.fields for word in field.value.split() if _is_path(word)]
-    temporary = [path for path in paths if _TEMPORARY.match(path.strip("`'\"([{"))]
+    temporary = [path for path in paths if _pattern("temporary").match(path.strip("`'\"([{"))]
     if len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
         yield Defect("stale_references", f"stale references \u2014 '{temporary[0]}' and others are temporary files")
 
@@ -410,10 +383,10 @@ _RULES: tuple[Callable[[FileContents], Iterator[Defect]], ...] = (
 
 
 def _is_decision(text: str) -> bool:
-    if len(text.split()) < _DECISION_WORDS or _NO_DECISION.match(text):
+    if len(text.split()) < _DECISION_WORDS or _pattern("no_decision").match(text):
         return False
     is_stock = text in _sentences("stock") or any(stock in text for stock in _sentences("fallback_decisions"))
-    return not is_stock and not _PSEUDO_DECISION.fullmatch(text)
+    return not is_stock and not _pattern("pseudo_decision").fullmatch(text)
 
 
 def _decision_titles(file: FileContents) -> list[str]:
@@ -432,19 +405,19 @@ def _all_fields(file: FileContents) -> Iterator[Field]:
 def _find_placeholder(field: Field) -> str:
     """What stands in the field until it is filled in; a text may speak of placeholders, and so may a long value."""
     told = _MENTION.sub("", field.value).strip("* _\t")
-    if _TO_COME.fullmatch(told):
+    if _pattern("to_come").fullmatch(told):
         return told
     if _plain_words(told) == _sentences("default_description")[0]:
         return f"the template's '{told}'"
-    meant = (mark[0] for mark in _PLACEHOLDER.finditer(told) if not _is_spoken_of(told, mark))
-    if _required_name(field) or _PLACEHOLDER.sub("", told).count(" ") <= _FILLING_SPACES:
+    meant = (mark[0] for mark in _pattern("placeholder").finditer(told) if not _is_spoken_of(told, mark))
+    if _required_name(field) or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES:
         return next(meant, "")
     return ""
 
 
 def _is_spoken_of(told: str, mark: re.Match[str]) -> bool:
     before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
-    return bool(_SPEAKS_BEFORE.search(before) or _SPEAKS_AFTER.match(after))
+    return bool(_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after))
 
 
 def _required_name(field: Field) -> str:
@@ -496,11 +469,11 @@ def _blocker_defect(file: FileContents) -> str:
     blocker = next((field.value for field in file.fields if field.name in ("blocker", "blockers")), "")
     if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
         return ""
-    if blocker.count("`") % 2 or (blocker[:1].islower() and not _OBSTACLE.search(blocker)):
+    if blocker.count("`") % 2 or (blocker[:1].islower() and not _pattern("obstacle").search(blocker)):
         return f"'blockers' is a fragment: '{_short(blocker)}'"
     others = (field.value for field in file.fields if field.name not in ("blocker", "blockers"))
-    is_copied = not _OBSTACLE.search(blocker) and any(blocker[:_COPIED] in value for value in others)
-    if (_DONE.match(blocker) and not _OBSTACLE.match(blocker)) or is_copied:
+    is_copied = not _pattern("obstacle").search(blocker) and any(blocker[:_COPIED] in value for value in others)
+    if (_pattern("done").match(blocker) and not _pattern("obstacle").match(blocker)) or is_copied:
         return f"'blockers' names nothing that blocks: '{_short(blocker)}'"
     return ""
 

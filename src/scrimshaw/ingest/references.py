@@ -6,25 +6,17 @@ import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
+from functools import partial
 
 from msgspec import Struct
 
 from scrimshaw.ingest.markdown import decode_url
+from scrimshaw.ingest.tables import load_pattern
 
 Exists = Callable[[str], bool]
 Rename = tuple[str, str]
 
-_FILE = re.compile(
-    r".+\.(?:adoc|bash|bat|[ch]|cc|cfg|[cm]?js|conf|cpp|cs|css|csv|dart|db|ejs|env|erb|exs?|fish|gif|go|gql|gradle"
-    r"|graphql|hbs|hpp|html?|ico|ini|ipynb|java|jpe?g|jsx|json[5cl]?|kts?|less|lock|log|lua|m4|md[cx]?|mk|nix|org|patch"
-    r"|pdf|php|pl|png|proto|ps1|pyi?|pyx|r|rb|rs|rst|sass|scala|scss|sh|snap|sol|sql|sqlite|svelte|svg|swift|tex|tf|tmpl"
-    r"|toml|[cm]?tsx?|tsv|txt|vue|wasm|webp|xml|ya?ml|zig|zsh)"
-)
-# Globs, placeholders in brackets, shell, elisions, other machines: none of them names one file of this project.
-_NO_PATH = re.compile(r"[*?{}\[\]<>$|;&=()\"'\\,:\s`!]|\.\.\.|…|//|^[~@-]")
-_PLACEHOLDER = re.compile(r"(?i)(?:^|/)(?:path/to|foo|bar|baz|x{2,}|n{3,}|y{4}|your[-_][^/]*)(?:[-_./]|$)")
-_HOST = re.compile(r"(?!\d{3}-)(?:[a-z0-9-]+\.)+(?:com|org|net|io|dev|ai|app)")
-_NUMBERED = re.compile(r"(?:^|/)\d{3}-[a-z0-9][^/]*")
+_pattern = partial(load_pattern, __file__, "references")
 _POSITION = re.compile(r"(?:#.*|::.*|:\d+(?:[-:,]\d+)*)\Z")
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
@@ -153,20 +145,22 @@ def _find_in_text(line: str, number: int, offset: int) -> Iterator[Reference]:
             yield Reference(path=path, kind=kind, line=number, start=start, certain=not path.startswith("/"))
     for link in _WIKILINK.finditer(plain):
         path = link[1].strip()
-        if line[slice(*link.span())] == link[0] and path and not _NO_PATH.search(path.replace(" ", "_")):
+        if line[slice(*link.span())] == link[0] and path and not _pattern("no_path").search(path.replace(" ", "_")):
             start = offset + link.start(1) + link[1].index(path)
             yield Reference(path=path, kind=ReferenceKind.WIKILINK, line=number, start=start)
 
 
 def _is_possible(path: str, *, rooted: bool = False) -> bool:
-    if not path.strip("./") or _NO_PATH.search(path) or _PLACEHOLDER.search(path):
+    if not path.strip("./") or _pattern("no_path").search(path) or _pattern("placeholder").search(path):
         return False
-    return (rooted or not path.startswith("/")) and not _HOST.fullmatch(path.partition("/")[0])
+    return (rooted or not path.startswith("/")) and not _pattern("host").fullmatch(path.partition("/")[0])
 
 
 def _is_certain(path: str) -> bool:
     """Whether its form alone says that it is a path: a file's extension, a numbered folder, dots at the start."""
-    return path.startswith(("./", "../")) or bool(_FILE.fullmatch(path.rpartition("/")[2]) or _NUMBERED.search(path))
+    return path.startswith(("./", "../")) or bool(
+        _pattern("file").fullmatch(path.rpartition("/")[2]) or _pattern("numbered").search(path)
+    )
 
 
 def _is_stale(reference: Reference, bases: Sequence[str], exists: Exists, names: Collection[str]) -> bool:

@@ -27,9 +27,14 @@ def load_table(module_file: str, name: str, kind: type[_Table]) -> _Table:
 
 
 @cache
+def _load_listings(module_file: str, name: str) -> dict[str, str]:
+    return load_table(module_file, name, dict[str, str])
+
+
+@cache
 def load_lines(module_file: str, name: str, listing: str) -> tuple[str, ...]:
     """The lines of a listing in the table `name` beside a module."""
-    return tuple(load_table(module_file, name, dict[str, str])[listing].splitlines())
+    return tuple(_load_listings(module_file, name)[listing].splitlines())
 
 
 @cache
@@ -37,6 +42,12 @@ def load_words(module_file: str, name: str, *listings: str) -> frozenset[str]:
     """The words of listings in the table `name` beside a module."""
     lines = (line for listing in listings for line in load_lines(module_file, name, listing))
     return frozenset(word for line in lines for word in line.split())
+
+
+@cache
+def load_pattern(module_file: str, name: str, listing: str) -> re.Pattern[str]:
+    """The pattern whose lines are a listing in the table `name` beside a module."""
+    return re.compile("".join(load_lines(module_file, name, listing)))
 
 
 def parse_table(text: str) -> dict[str, Any]:
