@@ -24,7 +24,7 @@ _END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
 _NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 _GO = {ord(each): f"\\u{ord(each):04x}" for each in "<>&"}
 _NET = {ord(each): f"\\u{ord(each):04X}" for each in "<>&'+"}
-_FORMS = (
+_FORMS = [
     "as it is",
     "in JSON, once and twice",
     "in YAML and SQL quotes",
@@ -35,7 +35,7 @@ _FORMS = (
     "with the line ends of Windows and Unix",
     "in the Unicode forms NFC and NFD",
     "broken over lines, indented or not",
-)
+]
 
 
 class SecretTraces:
@@ -110,7 +110,7 @@ def traces_of_secret(secret: str) -> SecretTraces:
             "Describe it and what stands around it by an expression, with --pattern.",
             parameter="secret",
         )
-    narrow = {form: PURGED.encode() for text in _spellings(secret) for form in _narrow(text)}
+    narrow = {form: PURGED.encode() for text in _spellings(secret) for form in _encode_narrow(text)}
     wide = {text.encode(code): PURGED.encode(code) for text in _spellings(secret) for code in _WIDE}
     return _literal({**narrow, **wide}, forms=_FORMS, joined=narrow)
 
@@ -144,7 +144,7 @@ def traces_of_passages(passages: Iterable[str], which: str = "lines") -> SecretT
 
 def passage_forms(text: str) -> set[bytes]:
     """The forms of a longer text."""
-    return {text.encode(), *_in_json(text)}
+    return {text.encode(), *_encode_json(text)}
 
 
 def _require_unicode(text: str, parameter: str) -> None:
@@ -160,16 +160,16 @@ def _require_unicode(text: str, parameter: str) -> None:
 
 def _literal(markers: Mapping[bytes, bytes], *, forms: Sequence[str], joined: Collection[bytes] = ()) -> SecretTraces:
     """Traces of texts, and of the `joined` ones also where lines end within them."""
-    expression = _compile(b"|".join(map(_escape, _longest_first(markers)))) if markers else None
+    expression = _compile(b"|".join(map(_escape, sorted(markers, key=_longest_first)))) if markers else None
     ends = _compile(_END)
-    whole = _longest_first({ends.sub(b"", text) for text in joined})
+    whole = sorted({ends.sub(b"", text) for text in joined}, key=_longest_first)
     # Where a line ended, a space may be missing.
     without_ends = _compile(b"|".join(_escape(text).replace(b"\\ ", b" ?") for text in whole)) if joined else None
     return SecretTraces(expression, markers, forms=forms, joined=without_ends)
 
 
-def _longest_first(texts: Iterable[bytes]) -> list[bytes]:
-    return sorted(texts, key=lambda text: (-len(text), text))
+def _longest_first(text: bytes) -> tuple[int, bytes]:
+    return -len(text), text
 
 
 def _escape(text: bytes) -> bytes:
@@ -199,43 +199,30 @@ def _spellings(text: str) -> set[str]:
     return composed | {each.replace("\r\n", "\n").replace("\n", "\r\n") for each in composed}
 
 
-def _narrow(text: str) -> Iterator[bytes]:
+def _encode_narrow(text: str) -> Iterator[bytes]:
     """The forms in which every character takes the bytes of UTF-8 or ASCII."""
     data = text.encode()
     yield from (data, text.replace("'", "''").encode(), data.hex().encode(), data.hex().upper().encode())
-    yield from _in_json(text)
-    yield from _in_safe_json(text)
-    yield from _in_url(data)
-    yield from _in_base64(data)
-
-
-def _in_json(text: str) -> Iterator[bytes]:
-    """Inside a JSON string, and inside one that stands in another."""
-    for ascii_only in (True, False):
-        once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
-        twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
-        yield from (form.encode() for form in (once, twice, once.replace("/", "\\/")))
-
-
-def _in_safe_json(text: str) -> Iterator[bytes]:
-    """As Go, .NET and Java write it, once and twice: characters of HTML as numbers, some with capital letters."""
+    yield from _encode_json(text)
+    # As Go, .NET and Java write JSON, once and twice: characters of HTML as numbers, some with capital letters.
     plain, numbers = json.dumps(text, ensure_ascii=False)[1:-1], json.dumps(text)[1:-1]
     upper = _NUMBER.sub(lambda found: f"\\u{found[1].upper()}" if found[1] else found[0], numbers)
     html = _NUMBER.sub(lambda found: "\\u0022" if found[0] == '\\"' else found[0], upper)
     for once in (plain.translate(_GO), upper, html.translate(_NET)):
         yield from (once.encode(), json.dumps(once, ensure_ascii=False)[1:-1].encode())
-
-
-def _in_url(data: bytes) -> Iterator[bytes]:
-    for safe in (b"", b"/"):
-        quoted = "".join(chr(byte) if byte in _UNRESERVED or byte in safe else f"%{byte:02X}" for byte in data)
-        lower = "".join(chr(byte) if byte in _UNRESERVED or byte in safe else f"%{byte:02x}" for byte in data)
-        yield from (form.encode() for form in (quoted, lower, quoted.replace("%20", "+")))
-
-
-def _in_base64(data: bytes) -> Iterator[bytes]:
-    """The characters that are the text's own, wherever it begins among the groups of three bytes."""
-    for before in range(3):
+    for safe in (_UNRESERVED, _UNRESERVED | set(b"/")):
+        for digits in ("02X", "02x"):
+            quoted = "".join(chr(byte) if byte in safe else f"%{byte:{digits}}" for byte in data)
+            yield from (quoted.encode(), quoted.replace("%20", "+").encode())
+    for before in range(3):  # the characters of base64 that are the text's own, at each place in a group of three bytes
         whole = base64.b64encode(b"\0" * before + data)
         own = whole[-(-before * 8 // 6) : (before + len(data)) * 8 // 6]
         yield from (own, own.translate(bytes.maketrans(b"+/", b"-_")))
+
+
+def _encode_json(text: str) -> Iterator[bytes]:
+    """Inside a JSON string, and inside one that is in another."""
+    for ascii_only in (True, False):
+        once = json.dumps(text, ensure_ascii=ascii_only)[1:-1]
+        twice = json.dumps(once, ensure_ascii=ascii_only)[1:-1]
+        yield from (form.encode() for form in (once, twice, once.replace("/", "\\/")))
