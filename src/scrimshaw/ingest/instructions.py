@@ -42,21 +42,16 @@ _FEW_WORDS = rf"(?:{_BETWEEN}\w{{1,40}}){{0,5}}?{_BETWEEN}"
 
 
 class _Cue(Struct, frozen=True):
-    """One wording: what it is a sign of, how much it says (0..1), the words it begins with, and what follows."""
+    """A wording or a mark: what it is a sign of and how much it says (0..1)."""
 
     kind: str
     weight: float
-    heads: str
-    rest: str
-
-
-class _Mark(Struct, frozen=True):
-    """A sign that is no wording: looked for only where one of the needles is in the text."""
-
-    kind: str
-    weight: float
-    needles: str
-    pattern: str
+    #: Of a wording the words it begins with, and what follows.
+    heads: str = ""
+    rest: str = ""
+    #: Of a mark its pattern, and the texts where it is looked for.
+    needles: str = ""
+    pattern: str = ""
 
 
 class _CueTable(Struct, frozen=True):
@@ -64,7 +59,7 @@ class _CueTable(Struct, frozen=True):
 
     fragments: dict[str, str]
     cues: list[_Cue]
-    marks: list[_Mark]
+    marks: list[_Cue]
 
 
 class Suspicion(NamedTuple):
