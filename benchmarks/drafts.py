@@ -99,7 +99,8 @@ def _result(source: str, transcript: Transcript) -> Result:
 
 def _file(made: Draft) -> str:
     """The draft as a file; the product's own front matter is written by the engine."""
-    meta = {"title": made.title, "trigger_phrases": made.trigger_phrases, "topics": made.topics}
+    meta: dict[str, object] = {"title": made.title, "type": "general", "tier": "normal"}
+    meta |= {"trigger_phrases": made.trigger_phrases, "topics": made.topics}
     return render_memory_file(meta, "\n" + render_body(made)).text
 
 
