@@ -146,7 +146,15 @@ def _matches(rule: Rule, activity: Activity) -> bool:
 
 
 def _finds(pattern: str, text: str) -> bool:
-    return not pattern or bool(compile_pattern(pattern).search(text))
+    if not pattern:
+        return True
+    # Most patterns name tools, as `^(?:Edit|Write)$`: those words are compared, which spares a hook to compile them.
+    if pattern[0] == "^":
+        body = pattern[1:].removesuffix("$")
+        words = body[3:-1].split("|") if body.startswith("(?:") and body.endswith(")") else [body]
+        if all(map(str.isalnum, words)):
+            return text in words if pattern.endswith("$") else text.startswith(tuple(words))
+    return bool(compile_pattern(pattern).search(text))
 
 
 # Summaries
