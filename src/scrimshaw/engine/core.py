@@ -70,7 +70,7 @@ class Engine:
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
-        with lock(self.lock_path(), LOCK_TIMEOUT_S):
+        with lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
             roots = [self.settings.folder, *(source.root for source in self.sources if source.writable)]
             transaction.recover(self.folder, self.journal.transaction_committed, roots)
             yield

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -92,9 +92,12 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
     _record_unseen(engine, changes)
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
     files, entries, texts = list[FileChange](), list[LedgerEntry](), list[StoredText]()
-    shared = next((change.file.shared_lock for change in changes if change.file.shared_lock), None)
-    with lock(shared, SHARED_TIMEOUT_S) if shared else nullcontext():
+    with ExitStack() as locks:
+        is_locked = False
         for entry, file, text, is_clean, known_hash in changes:
+            if file.shared_lock and not is_locked:
+                locks.enter_context(lock(file.shared_lock, SHARED_TIMEOUT_S))
+                is_locked = True
             change = FileChange(file.path, file.root, file.data, text, file.name)
             after = change.after
             new_hash = known_hash or hash_of(after)

@@ -213,7 +213,7 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:
     """The memories, each with the trust of its lineage; the least where that cannot be read."""
-    return lineage.resolve_trust(engine.index, memories, Degradations())
+    return lineage.resolve_trust(engine.index, memories, Degradations()) if memories else {}
 
 
 # Review state

@@ -482,16 +482,14 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
     settings = engine.settings.search
     own_sketch = compute_minhash(text)
     shared = max(1, round(settings.related * _SAMPLE_LUCK * len(own_sketch)))
-    ids = [
-        name
-        for name in engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)
-        if name != exclude
-    ]
+    ids = engine.index.near_duplicates(own_sketch, shared=shared, limit=_CANDIDATES + 1)
     if not ids:
         return ()
     memories, own = engine.index.get(ids), split_runs(text)
     found = []
     for name, body in engine.index.bodies(ids).items():
+        if name == exclude:
+            continue
         similarity = jaccard(own, split_runs(body))
         if similarity >= settings.related and name in memories:  # what is deleted meanwhile has no title any more
             kind = "near_duplicate" if similarity >= settings.near_duplicate else "related"

@@ -57,14 +57,8 @@ def _find_broken_rule(name: str, rules: _Rules) -> str:
     return ""
 
 
-def _refuse(memory_id: str, rule: str) -> None:
-    if rule:
-        raise InvalidMemoryId(
-            f"{memory_id!r} cannot be a memory id: {rule}.",
-            "Use a relative path such as storage/wal-reset, without .md.",
-            parameter="id",
-            rule=rule,
-        )
+def _refusal(memory_id: str, rule: str, hint: str) -> InvalidMemoryId:
+    return InvalidMemoryId(f"{memory_id!r} cannot be a memory id: {rule}.", hint, parameter="id", rule=rule)
 
 
 def check_id(memory_id: str) -> str:
@@ -73,10 +67,11 @@ def check_id(memory_id: str) -> str:
     Files that already exist under other names stay readable: see `locate`.
     """
     name = unicodedata.normalize("NFC", memory_id)
-    _refuse(memory_id, _find_broken_rule(name, _ID_RULES))
-    for segment in name.split("/"):
-        if len(segment.encode()) > MAX_SEGMENT_BYTES:
-            _refuse(memory_id, f"a segment is longer than {MAX_SEGMENT_BYTES} bytes")
+    rule = _find_broken_rule(name, _ID_RULES)
+    if not rule and max(map(len, name.encode().split(b"/"))) > MAX_SEGMENT_BYTES:
+        rule = f"a segment is longer than {MAX_SEGMENT_BYTES} bytes"
+    if rule:
+        raise _refusal(memory_id, rule, "Use a relative path such as storage/wal-reset, without .md.")
     return name
 
 
@@ -93,15 +88,13 @@ def locate(root: Path, memory_id: str) -> Path:
 
     Takes any name that stays inside `root`; InvalidMemoryId otherwise, also when a link leads out.
     """
-    _refuse(memory_id, _find_broken_rule(memory_id, _CONTAINMENT_RULES))
+    rule = _find_broken_rule(memory_id, _CONTAINMENT_RULES)
+    if rule:
+        raise _refusal(memory_id, rule, "Use a relative path such as storage/wal-reset, without .md.")
     path = Path(os.path.realpath(root / f"{memory_id}{SUFFIX}"))
     if not path.is_relative_to(os.path.realpath(root)):
-        raise InvalidMemoryId(
-            f"{memory_id!r} cannot be a memory id: a link leads out of {root}.",
-            "Move the file into the vault, or add its folder as a source of its own.",
-            parameter="id",
-            rule="a link leads out of the vault",
-        )
+        hint = "Move the file into the vault, or add its folder as a source of its own."
+        raise _refusal(memory_id, "a link leads out of the vault", hint)
     return path
 
 

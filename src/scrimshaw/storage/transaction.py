@@ -198,7 +198,8 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
 
     Raises StorageFailure for a marker that cannot be ours, and Conflict where a person wrote meanwhile.
     """
-    _clear(folder / SCRATCH)
+    if os.path.lexists(folder / SCRATCH):
+        _clear(folder / SCRATCH)
     marker = folder / MARKER
     if not os.path.lexists(marker):
         return
