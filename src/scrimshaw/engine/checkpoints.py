@@ -223,12 +223,8 @@ def path_of(engine: Engine, name: str) -> Path:
     if not rule and redact(name).classes:
         rule = "it looks like a secret"
     if rule:
-        raise InvalidRequest(
-            f"{name!r} cannot name a checkpoint: {rule}.",
-            "Use letters, digits and dashes, such as before-cleanup.",
-            parameter="name",
-            rule=rule,
-        )
+        hint = "Use letters, digits and dashes, such as before-cleanup."
+        raise InvalidRequest(f"{name!r} cannot name a checkpoint: {rule}.", hint, parameter="name", rule=rule)
     return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
 
 

@@ -136,11 +136,8 @@ def restore(
         edits = _find_edits(engine, steps, history)
         _demand_restorable(steps, actor, path.stem)
         if edits and not (overwrite_edits or dry_run):
-            raise Conflict(
-                f"Changed by hand, and in no checkpoint: {', '.join(edits)}.",
-                "Make a checkpoint first, or add --overwrite-edits; or restore without --clear-existing.",
-                edits=edits,
-            )
+            hint = "Make a checkpoint first, or add --overwrite-edits; or restore without --clear-existing."
+            raise Conflict(f"Changed by hand, and in no checkpoint: {', '.join(edits)}.", hint, edits=edits)
         planned = Restored(
             name=archive.manifest.name,
             clear_existing=clear_existing,
@@ -237,11 +234,8 @@ def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
     """Refuse to replace what no backup can hold, what is constitutional, and what is no file."""
     unkept = [step.name for step in steps if not is_text(step.now.data or b"")]
     if unkept:
-        raise Conflict(
-            f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.",
-            "Move them out of the vault, then try again; nothing was changed.",
-            unkept=unkept,
-        )
+        hint = "Move them out of the vault, then try again; nothing was changed."
+        raise Conflict(f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.", hint, unkept=unkept)
     texts = (
         (step.name, parse_memory_file(text))
         for step in steps
@@ -384,10 +378,8 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
             if aside is None:
                 raise
     if aside is None:
-        raise NotFound(
-            f"There is no checkpoint that can be used, and {len(unusable)} that cannot.",
-            "Name a backup file; the memories themselves are files and not lost.",
-        )
+        hint = "Name a backup file; the memories themselves are files and not lost."
+        raise NotFound(f"There is no checkpoint that can be used, and {len(unusable)} that cannot.", hint)
     return _restore_without_sound(engine, aside, seen, changed_ledgers), tuple(unusable)
 
 
@@ -418,11 +410,8 @@ def demand_chained(path: Path, schema: int) -> None:
     except StorageFailure as error:
         raise UnusableArchive(error.message, "Use another one.", **error.details) from error
     if broken:
-        raise UnusableArchive(
-            f"{path.name} was made of a ledger that had been changed at entry {broken}.",
-            "An older one may be sound.",
-            path=str(path),
-        )
+        message = f"{path.name} was made of a ledger that had been changed at entry {broken}."
+        raise UnusableArchive(message, "An older one may be sound.", path=str(path))
 
 
 def _count_losses(engine: Engine, aside: Path, seen: int, checkpoint: Path | None) -> Recovery:

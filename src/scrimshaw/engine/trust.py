@@ -34,11 +34,8 @@ def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
     """Refuse the constitutional tier where no person vouches; raises InvalidRequest naming the command."""
     if tier == Tier.CONSTITUTIONAL and trust != Trust.HUMAN:
         command = f"edit {memory_id}" if memory_id else "save"
-        raise InvalidRequest(
-            "Only a person makes a memory constitutional.",
-            f"Ask the user to run `scrimshaw {command} --tier constitutional`, or save it as critical.",
-            parameter="importance_tier",
-        )
+        hint = f"Ask the user to run `scrimshaw {command} --tier constitutional`, or save it as critical."
+        raise InvalidRequest("Only a person makes a memory constitutional.", hint, parameter="importance_tier")
 
 
 def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object], actor: str) -> Mapping[str, object]:
@@ -70,11 +67,9 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
         return
     for name, file in files:
         if limit_tier(parse_tier(file.values), parse_provenance(file.values).trust) == Tier.CONSTITUTIONAL:
-            raise InvalidRequest(
-                f"{name!r} is constitutional: only a person changes, deletes or restores it.",
-                f"Ask the user to run `scrimshaw {command.replace('ID', name)}`.",
-                parameter="id",
-            )
+            message = f"{name!r} is constitutional: only a person changes, deletes or restores it."
+            hint = f"Ask the user to run `scrimshaw {command.replace('ID', name)}`."
+            raise InvalidRequest(message, hint, parameter="id")
 
 
 def find_edited_constitutional(engine: Engine) -> list[Memory]:
@@ -131,11 +126,9 @@ def demand_label_kept(engine: Engine, memory: Memory, relation: Relation, actor:
         return
     trust = _inherited_trust(engine, memory.id)
     if trust_rank(trust) > trust_rank(memory.provenance.trust):
-        raise InvalidRequest(
-            f"Without this source {memory.id!r} would be trusted more than {trust}.",
-            "Ask the user to take the relation out of .scrimshaw/links.toml.",
-            parameter="relation",
-        )
+        message = f"Without this source {memory.id!r} would be trusted more than {trust}."
+        hint = "Ask the user to take the relation out of .scrimshaw/links.toml."
+        raise InvalidRequest(message, hint, parameter="relation")
 
 
 def _limit_trust(file: MemoryFile, trust: Trust) -> MemoryFile:

@@ -195,12 +195,9 @@ def _redact_content(engine: Engine, content: str) -> Redacted:
         )
     redacted = redact(content)
     if is_mostly_removed(redacted, engine.settings.redaction.drop_ratio):
-        raise InvalidRequest(
-            "Nearly all of the content is secrets, which are never stored.",
-            "Describe what matters without the secret itself.",
-            parameter="content",
-            classes=list(redacted.classes),
-        )
+        message = "Nearly all of the content is secrets, which are never stored."
+        hint = "Describe what matters without the secret itself."
+        raise InvalidRequest(message, hint, parameter="content", classes=list(redacted.classes))
     return redacted
 
 
@@ -359,11 +356,8 @@ def _parse_files(files: Iterator[LedgerFile] | Sequence[LedgerFile]) -> Iterator
 def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
     """The writable memories a bulk delete would take; refuses a whole constitutional or critical tier."""
     if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
-        raise InvalidRequest(
-            f"All {tier} memories cannot be deleted at once.",
-            "Name a folder, or delete them one by one.",
-            parameter="tier",
-        )
+        hint = "Name a folder, or delete them one by one."
+        raise InvalidRequest(f"All {tier} memories cannot be deleted at once.", hint, parameter="tier")
     filters = Filters(tiers=(tier,), folder=folder, until=before)
     every = engine.index.select(filters, sort="id", limit=-1, offset=0)
     return [memory for memory in every if memory.writable]
@@ -379,11 +373,8 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
     place = change.file
     size, limit = len(file.raw), engine.settings.index.max_file_bytes
     if size > limit:
-        raise InvalidRequest(
-            f"{place.name!r} would have {size} bytes; of more than {limit} no file is read.",
-            "Split it, or raise index.max_file_bytes.",
-            parameter="content",
-        )
+        message = f"{place.name!r} would have {size} bytes; of more than {limit} no file is read."
+        raise InvalidRequest(message, "Split it, or raise index.max_file_bytes.", parameter="content")
     document = engine.document(vault_file(place.source, place.name, place.path), file)
     apply_changes(engine, [change._replace(new_hash=document.content_hash)], _SAVE_JOBS)
     with suppress(OSError):
@@ -401,22 +392,16 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
 
 def _demand_data(file: LedgerFile) -> bytes:
     if file.data is None:
-        raise NotFound(
-            f"No memory {file.name!r} in the vault {file.source!r}.",
-            "Search for it, or list the vault.",
-            id=file.name,
-        )
+        hint = "Search for it, or list the vault."
+        raise NotFound(f"No memory {file.name!r} in the vault {file.source!r}.", hint, id=file.name)
     return file.data
 
 
 def _demand_writable(engine: Engine, memory_id: str) -> Memory:
     memory = engine.memory(memory_id)
     if not memory.writable:
-        raise ReadOnly(
-            f"{memory_id!r} is read from {memory.path}, which Scrimshaw never writes.",
-            "Edit the file yourself, or save a memory of your own that supersedes it.",
-            id=memory_id,
-        )
+        hint = "Edit the file yourself, or save a memory of your own that supersedes it."
+        raise ReadOnly(f"{memory_id!r} is read from {memory.path}, which Scrimshaw never writes.", hint, id=memory_id)
     return memory
 
 

@@ -324,11 +324,8 @@ def _take_back(move: _Move) -> None:
         move.path.unlink()
     _clean_up(move.new, move)
     if aside:
-        raise Conflict(
-            f"{move.path} was written meanwhile and stays; what was there before is kept as {aside.name}.",
-            "Compare the two. Everything else is as it was before.",
-            path=str(aside),
-        )
+        message = f"{move.path} was written meanwhile and stays; what was there before is kept as {aside.name}."
+        raise Conflict(message, "Compare the two. Everything else is as it was before.", path=str(aside))
 
 
 def _tidy(move: _Move) -> None:
