@@ -32,7 +32,7 @@ EVERY = (*CHECKS, *app_checks.PROCESS)
 def index_tables() -> list[str]:
     """The tables that the schema makes, without those that FTS5 keeps for itself."""
     base = apsw.Connection(":memory:")
-    for file in sorted(Path(storage.__file__).with_name("schema").glob("index/*.sql")):
+    for file in sorted(Path(storage.__file__).with_name("sqlite").glob("schema/index/*.sql")):
         base.execute(file.read_text(encoding="utf-8"))
     names = [str(row[0]) for row in base.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
     return sorted(name for name in names if not name.startswith(("memory_text_", "sqlite_")))

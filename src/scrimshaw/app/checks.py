@@ -69,7 +69,7 @@ def _check_client(found: Sequence[Connection], _engine: Engine) -> Result:
     if any(each.is_broken or each.scope is None for each in found):
         return off("; ".join(texts))
     status = Status.DEGRADED if any(each.fault for each in found) else Status.ON
-    return Result(status=status, detail="; ".join(texts))
+    return Result(status, "; ".join(texts))
 
 
 PROCESS = make_checks({"watcher": _check_watcher, "hook": _check_hook})

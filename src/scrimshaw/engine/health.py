@@ -8,13 +8,13 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -56,7 +56,7 @@ class Severity(StrEnum):
     PROBLEM = "problem"
 
 
-class Result(Struct, frozen=True, kw_only=True):
+class Result(NamedTuple):
     """What a check found."""
 
     status: Status
@@ -145,7 +145,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
     own = engine.degradations.of()
     told = (*(lost[each.name] for each in checks if each.name in lost and each.when_off != "healthy"), *own)
     problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Severity.PROBLEM]
-    capabilities = _with_history(engine, results)
+    capabilities = tuple(_with_history(engine, results))
     memories, vectors = 0, (0, 0)
     try:
         problems += _find_damage(engine) if thorough else []
@@ -169,12 +169,12 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
 
 def on(detail: str) -> Result:
     """The part works."""
-    return Result(status=Status.ON, detail=detail)
+    return Result(Status.ON, detail)
 
 
 def off(detail: str) -> Result:
     """The part does not work."""
-    return Result(status=Status.OFF, detail=detail)
+    return Result(Status.OFF, detail)
 
 
 def _run(check: Check, engine: Engine) -> Result:
@@ -188,23 +188,20 @@ def _run(check: Check, engine: Engine) -> Result:
         _log.error("The check %s failed with %s\n%s", check.name, type(error).__name__, frames)
         detail = f"a bug in Scrimshaw stopped the probe: {type(error).__name__}; the log on standard error says where"
         advice = "Report the bug with what the log says."
-    return Result(status=Status.OFF, detail=detail, degradation=check.degradation(Status.OFF, detail, advice))
+    return Result(Status.OFF, detail, check.degradation(Status.OFF, detail, advice))
 
 
-def _with_history(engine: Engine, results: Mapping[str, Result]) -> tuple[Capability, ...]:
+def _with_history(engine: Engine, results: Mapping[str, Result]) -> Iterator[Capability]:
     """The results with their last change; a journal that cannot be used has a check of its own to say so."""
-    try:
+    changes: Mapping[str, Any] = {}
+    with suppress(StorageFailure):
         seen = {name: result.status for name, result in results.items()}
         changes = engine.maintenance.record_statuses(seen, now=engine.clock())
-    except StorageFailure:
-        changes = {}
-    rows = []
     for name, result in results.items():
-        change = changes.get(name)
-        since = datetime.fromtimestamp(change.at, UTC).isoformat(timespec="seconds") if change and change.was else ""
-        was = change.was if change else ""
-        rows.append(Capability(name=name, status=result.status, detail=result.detail, was=was, since=since))
-    return tuple(rows)
+        last = changes.get(name)
+        was = last.was if last else ""
+        since = datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds") if last and was else ""
+        yield Capability(name=name, status=result.status, detail=result.detail, was=was, since=since)
 
 
 def _find_damage(engine: Engine) -> list[str]:
@@ -240,11 +237,11 @@ def _check_vectors(engine: Engine) -> Result:
     embedder = engine.embedder
     if isinstance(embedder, Degradation):
         is_choice = engine.settings.embedding.provider == "none"
-        return Result(status=Status.OFF, detail=embedder.failure_mode, degradation=embedder, expected=is_choice)
+        return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
     try:
         vector = embedder.embed([PROBE_TEXT])[0]
     except EmbedderUnavailable as error:
-        return Result(status=Status.OFF, detail=error.message, degradation=error.degradation)
+        return Result(Status.OFF, error.message, error.degradation)
     done, total = vectors_ready(engine)
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
@@ -257,7 +254,7 @@ def _check_vectors(engine: Engine) -> Result:
         jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
     is_under_way = any(job.kind == EMBED for job in jobs)
     pending = vectors_pending(done, total)
-    return Result(status=Status.DEGRADED, detail=detail, degradation=pending, expected=is_under_way)
+    return Result(Status.DEGRADED, detail, pending, expected=is_under_way)
 
 
 def _check_triggers(engine: Engine) -> Result:
@@ -280,7 +277,7 @@ def _check_graph(engine: Engine) -> Result:
             confidence_impact="links from documents are missing or old",
             retry_recommendation=error.hint,
         )
-        return Result(status=Status.DEGRADED, detail=error.message, degradation=unreadable)
+        return Result(Status.DEGRADED, error.message, unreadable)
     edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
     if not edges:
         engine.index.neighbors(["memory"], hops=1, direction="both")
@@ -296,7 +293,7 @@ def _check_recall(engine: Engine) -> Result:
     found = canary.check(engine)
     if found.lost:
         sentences = " ".join(lost.sentence for lost in found.lost[:3])
-        return Result(status=Status.OFF, detail=sentences, degradation=canary.degradation(found))
+        return Result(Status.OFF, sentences, canary.degradation(found))
     return on(canary.summary(found))
 
 
@@ -328,13 +325,13 @@ def _check_jobs(engine: Engine) -> Result:
         confidence_impact="a draft, an import or vectors are not there",
         retry_recommendation=f"Run `scrimshaw jobs retry {newest.id}`, or `scrimshaw jobs cancel` to put one aside.",
     )
-    return Result(status=Status.DEGRADED, detail=detail, degradation=given_up)
+    return Result(Status.DEGRADED, detail, given_up)
 
 
 def _check_vault(engine: Engine) -> Result:
     vault = engine.sources[0]
     if not vault.writable:
-        return Result(status=Status.OFF, detail=f"{vault.root} was opened for reading only", expected=True)
+        return Result(Status.OFF, f"{vault.root} was opened for reading only", expected=True)
     return on(write_test_file(vault.root))
 
 
@@ -353,7 +350,7 @@ def _check_lock(engine: Engine) -> Result:
         with lock(engine.lock_path(), LOCK_PATIENCE_S):
             return on("taken and given back")
     except VaultBusy as error:
-        return Result(status=Status.DEGRADED, detail=error.message)
+        return Result(Status.DEGRADED, error.message)
 
 
 def _check_git(engine: Engine) -> Result:

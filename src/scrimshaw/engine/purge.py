@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -155,17 +154,6 @@ class _PurgePlace(NamedTuple):
     doubt: str
 
 
-@dataclass
-class _Found:
-    """Lists of traces, each trace once: work trees share the user's own vault."""
-
-    places: dict[Trace, None] = field(default_factory=dict)
-    unreadable: dict[Trace, None] = field(default_factory=dict)
-    foreign: dict[Trace, None] = field(default_factory=dict)
-    files: int = 0
-    bytes: int = 0
-
-
 # Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
 Scope = Sequence[tuple[Engine, PurgeTarget]]
 
@@ -211,7 +199,6 @@ def memory_target(
 
 def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Where it is now; nothing is changed. Raises StorageFailure."""
-    found = _search_all(scope, options)
     documents = [
         Trace(place=_mask(path, target), count=count)
         for engine, target in scope
@@ -220,17 +207,9 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
         and (count := target.traces.count(read_bytes(path)))
     ]
     engine, target = scope[0]
-    return Purged(
-        dry_run=True,
-        places=tuple(found.places),
-        forms=target.traces.forms,
-        unreadable=tuple(found.unreadable),
-        foreign=tuple(found.foreign),
-        searched_files=found.files,
-        searched_bytes=found.bytes,
-        documents=tuple(documents),
-        git=search_git(engine.settings.project, target.traces, target.files),
-    )
+    git = search_git(engine.settings.project, target.traces, target.files)
+    found = _search_all(scope, options)
+    return replace(found, dry_run=True, forms=target.traces.forms, documents=tuple(documents), git=git)
 
 
 def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> Purged:
@@ -240,15 +219,15 @@ def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> 
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
     return replace(
-        planned,
-        dry_run=False,
-        unreadable=tuple(after.unreadable),
+        after,
+        places=planned.places,
+        left=after.places,
+        foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
         removed=tuple(name for erasure in erasures for name in erasure.removed),
         held=tuple(name for erasure in erasures for name in erasure.held),
-        left=tuple(after.places),
-        foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
-        searched_files=after.files,
-        searched_bytes=after.bytes,
+        forms=planned.forms,
+        documents=planned.documents,
+        git=planned.git,
     )
 
 
@@ -360,31 +339,39 @@ def _has_global(target: PurgeTarget, options: PurgeOptions) -> bool:
     return options.include_global or any(memory_id.startswith(GLOBAL) for memory_id in target.memory_ids)
 
 
-def _search_all(scope: Scope, options: PurgeOptions) -> _Found:
+def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
     """Every byte of the folders, every row of the databases, and the repositories of git within."""
-    found = _Found()
+    places, unreadable, foreign = list[Trace](), list[Trace](), list[Trace]()
+    files = size = 0
     for engine, target in scope:
-        databases: tuple[tuple[Literal["index", "journal"], Wipe], ...] = (
-            ("index", Wipe(target.traces)),
-            ("journal", target.wipe),
+        rows = {"index.db": engine.maintenance.count_traces("index", Wipe(target.traces))}
+        rows["journal.db"] = engine.maintenance.count_traces("journal", target.wipe)
+        found = (
+            (engine.folder / name, table, count) for name, counts in rows.items() for table, count in counts.items()
         )
-        for name, wipe in databases:
-            for table, count in engine.maintenance.count_traces(name, wipe).items():
-                found.places[Trace(place=f"{engine.folder / name}.db: {table}", count=count)] = None
+        places += (Trace(place=f"{path}: {table}", count=count) for path, table, count in found)
         home = None if _has_global(target, options) else engine.settings.home.resolve()
         repositories: dict[Path, None] = {}
         for place in (place for root in _roots(engine) for place in _search_root(engine, target, root)):
-            found.files, found.bytes = found.files + 1, found.bytes + place.file.size
+            files, size = files + 1, size + place.file.size
             if place.file.kind is Kind.GIT:
                 repositories |= {Path(str(place.file.path).partition(f"{os.sep}.git")[0]): None}
-                found.foreign |= {_trace(place, target, _GIT): None} if place.traces else {}
+                foreign += [_trace(place, target, _GIT)] if place.traces else []
             elif place.doubt:
-                found.unreadable |= {_trace(place, target): None}
+                unreadable.append(_trace(place, target))
             elif place.traces:
-                found.places |= {_trace(place, target, _GLOBAL_ONLY if place.file.root == home else ""): None}
-            found.foreign |= dict.fromkeys(_search_link(engine, place.file, target))
-        found.foreign |= dict.fromkeys(_search_repositories(repositories, target))
-    return found
+                places.append(_trace(place, target, _GLOBAL_ONLY if place.file.root == home else ""))
+            foreign += _search_link(engine, place.file, target)
+        foreign += _search_repositories(repositories, target)
+    return Purged(
+        dry_run=False,
+        # Each once: work trees share the user's own vault.
+        places=tuple(dict.fromkeys(places)),
+        unreadable=tuple(dict.fromkeys(unreadable)),
+        foreign=tuple(dict.fromkeys(foreign)),
+        searched_files=files,
+        searched_bytes=size,
+    )
 
 
 def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[_PurgePlace]:
