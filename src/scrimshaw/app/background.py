@@ -7,6 +7,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 
 from scrimshaw.app.worker import Worker
@@ -53,14 +54,8 @@ class Background:
         self._fresh = threading.Event()
         self._asked = threading.Event()
         self._last_question, self._tested_generation = 0.0, -1
-        self._threads = [
-            threading.Thread(target=work, name=name, daemon=True)
-            for name, work in (
-                ("follow-files", self._follow_files),
-                ("run-jobs", self._run_jobs),
-                ("look-again", self._look_again),
-            )
-        ]
+        parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
+        self._threads = [threading.Thread(target=work, name=name, daemon=True) for name, work in parts.items()]
 
     def start(self) -> None:
         """Begin; returns at once."""
@@ -95,7 +90,7 @@ class Background:
         roots = outermost_folders(source.root for source in self._engine.sources)
         for _ in self._watch(roots) if roots else ():
             self._attempt(INDEX, self._scan)
-            self._attempt("checkpoint", self._back_up)
+            self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
             if self._engine.degradations.of(RECALL) or self._tested_generation != self._engine.index.generation():
                 self._attempt("canary", self._test_recall)
 
@@ -143,10 +138,6 @@ class Background:
         drafts.queue_drafts(self._engine)
         drafts.expire_drafts(self._engine)
 
-    def _back_up(self) -> None:
-        """Make the checkpoint of the day, unless there is one."""
-        checkpoints.backup_if_due(self._engine)
-
     def _test_recall(self) -> None:
         """Ask known questions again; every answer says what they lost."""
         self._tested_generation = self._engine.index.generation()
@@ -157,12 +148,11 @@ class Background:
         self._fresh.wait()
         wait = AGAIN_S
         while not self._stop.wait(wait):
-            if time.monotonic() - self._last_question < IDLE_S:
-                wait = IDLE_S
-                continue
-            self._attempt(INDEX, self._scan)
-            self._attempt("canary", self._test_recall)
-            wait = AGAIN_S
+            is_idle = time.monotonic() - self._last_question >= IDLE_S
+            wait = AGAIN_S if is_idle else IDLE_S
+            if is_idle:
+                self._attempt(INDEX, self._scan)
+                self._attempt("canary", self._test_recall)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         """Do a part of the work; while it fails, health says so."""
@@ -181,7 +171,7 @@ class Background:
 
     def _run_jobs(self) -> None:
         self._fresh.wait()
-        self._attempt("checkpoint", self._back_up)
+        self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
         self._worker.run()
 
 
