@@ -11,15 +11,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import (
-    fill_vectors,
-    open_memory,
-    render_coverage,
-    settings_of,
-    settings_of_memory,
-    vectors_of,
-)
+from scrimshaw.app.cli import memory, options
 from scrimshaw.app.cli.options import command, command_group, example
 from scrimshaw.app.cli.output import confirm, line, note, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
@@ -77,7 +69,7 @@ def scan(
     as_json: options.AsJson = False,
 ) -> None:
     """Bring the index up to date with the files."""
-    with open_memory(project, fresh=False, with_rules=True) as engine:
+    with memory.open_memory(project, fresh=False, with_rules=True) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, force=force, progress=advance)
         if report.mended and not force:
@@ -93,7 +85,7 @@ def rebuild(
     as_json: options.AsJson = False,
 ) -> None:
     """Make the index anew from the files; the journal stays."""
-    settings = settings_of_memory(project)
+    settings = memory.settings_of_memory(project)
     confirm("Read every file again and make all vectors anew?", yes)
     try:
         with open_engine(settings) as engine:
@@ -113,7 +105,7 @@ def rebuild(
 
 
 def _show_scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json: bool) -> None:
-    vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+    vectors = memory.vectors_of(engine) if no_vectors else memory.fill_vectors(engine, as_json)
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     show({name: getattr(report, name) for name in names} | {"vectors": vectors}, as_json, _render_scanned)
 
@@ -121,7 +113,7 @@ def _show_scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json:
 def _render_scanned(console: Console, result: Mapping[str, Any]) -> None:
     changes = "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged"
     console.print(changes.format_map(result))
-    render_coverage(console, result["skipped"], result["vectors"])
+    memory.render_coverage(console, result["skipped"], result["vectors"])
 
 
 @command(jobs, "list", "scrimshaw jobs list --state failed", render=_render_jobs, fresh=False)
@@ -174,7 +166,7 @@ command(app, "worker", "scrimshaw worker --once", render=_render_run, hidden=Tru
 @rules.command("list", epilog=example("scrimshaw rules list"))
 def list_rules(project: options.Project = None, as_json: options.AsJson = False) -> None:
     """All extraction rules in the order they are tried, your own among them."""
-    settings = settings_of(project)
+    settings = memory.settings_of(project)
     own = {table.get("id") for table in settings.rules}
     show([{"own": rule.id in own, "rule": rule} for rule in check_rules(settings)[0]], as_json, _render_rules)
 
@@ -191,7 +183,7 @@ def try_rules(
     sender = load_client(client)
     if sender is None:
         raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
-    settings = settings_of(project)
+    settings = memory.settings_of(project)
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:

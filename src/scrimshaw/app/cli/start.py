@@ -16,16 +16,7 @@ from msgspec.structs import replace
 from rich.console import Console
 
 from scrimshaw.app import setup as clients_setup
-from scrimshaw.app.cli import options, project_files
-from scrimshaw.app.cli.memory import (
-    Vectors,
-    fill_vectors,
-    open_memory,
-    render_coverage,
-    settings_of,
-    settings_of_memory,
-    vectors_of,
-)
+from scrimshaw.app.cli import memory, options, project_files
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import confirm, console, is_interactive, line, note, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
@@ -57,7 +48,7 @@ class ImportSummary(Struct, frozen=True, kw_only=True):
     memories: int
     taken: tuple[ImportResult, ...]
     interrupted: bool
-    vectors: Vectors | None = None
+    vectors: memory.Vectors | None = None
 
 
 @app.command(epilog=example("cd my-project && scrimshaw init", "scrimshaw init --import"))
@@ -74,14 +65,14 @@ def init(
     as_json: options.AsJson = False,
 ) -> None:
     """Give a project its memory and index what it has; repeatable."""
-    settings = settings_of(project)
+    settings = memory.settings_of(project)
     made, kept = _create_folder(settings)
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported.interrupted)
-        vectors = vectors_of(engine) if in_haste else fill_vectors(engine, as_json)
+        vectors = memory.vectors_of(engine) if in_haste else memory.fill_vectors(engine, as_json)
         counts = engine.index.count(Filters(include_deprecated=True), by="source")
         # `made` and `kept` are names in the project's Scrimshaw folder.
         result = {
@@ -118,7 +109,7 @@ def serve(
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
     gc.enable()
-    run_server(settings_of_memory(project).project, toolsets)
+    run_server(memory.settings_of_memory(project).project, toolsets)
 
 
 @app.command("import", epilog=example("scrimshaw import transcripts --dry-run", "scrimshaw import memory-json m.jsonl"))
@@ -136,11 +127,11 @@ def import_(
 
     They are redacted, judged, and taken once. Safe to interrupt and to repeat.
     """
-    with open_memory(project) as engine:
+    with memory.open_memory(project) as engine:
         request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
         summary = _run_import(engine, plan_import(engine, request), as_json)
         if not (dry_run or summary.interrupted):
-            vectors = vectors_of(engine) if no_vectors else fill_vectors(engine, as_json)
+            vectors = memory.vectors_of(engine) if no_vectors else memory.fill_vectors(engine, as_json)
             summary = replace(summary, vectors=vectors)
     show(summary, as_json, _render_summary)
     _stop_if_interrupted(summary)
@@ -159,7 +150,7 @@ def export(
     as_json: options.AsJson = False,
 ) -> None:
     """Write the memories somewhere else, redacted once more."""
-    with open_memory(project) as engine:
+    with memory.open_memory(project) as engine:
         if output is None:
             if format_ == "markdown":
                 raise InvalidRequest("Markdown files need a folder.", "Name one with --output.", parameter="output")
@@ -272,7 +263,7 @@ def _render_initialized(console: Console, result: Mapping[str, Any]) -> None:
         if not source["writable"]:
             where = f"{where}: {', '.join(source['include'])}  read only"
         console.print(line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {where}"))
-    render_coverage(console, result["skipped"], result["vectors"])
+    memory.render_coverage(console, result["skipped"], result["vectors"])
     first, *others = CLIENT_NAMES
     console.print(f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})")
     console.print(f"Other clients:        {msgspec.json.encode(result['client_config']).decode()}")
@@ -312,7 +303,7 @@ def setup(
         advice = tuple(each.plugin_advice for each in all_clients().values() if each.plugin_advice)
         _apply_changes((), list(additions), advice, dry_run, yes, as_json)
         return
-    root = settings_of(project).project
+    root = memory.settings_of(project).project
     chosen = _choose_clients(client, scope, remove)
     changes = list(_plan_changes(chosen, scope, remove, root))
     advice = () if remove else tuple(each.advice for each in chosen if each.advice)
