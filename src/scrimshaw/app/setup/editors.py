@@ -66,6 +66,7 @@ class JsonEditor(Editor):
     """Edits a JSON file that others write too: an MCP entry, hooks, or both."""
 
     is_shared = True
+    container = "object"
 
     def __init__(self, shared: SharedFile) -> None:
         self.shared = shared
@@ -108,7 +109,7 @@ class JsonEditor(Editor):
     def _section(self, value: Json, key: str) -> Json:
         found = value.get(key, {})
         if not isinstance(found, dict):
-            raise ConfigError(f"{self.path}: `{key}` is no object.", CORRECT_IT)
+            raise ConfigError(f"{self.path}: `{key}` is no {self.container}.", CORRECT_IT)
         return found
 
     def _parse(self, text: str) -> Json:
@@ -132,17 +133,13 @@ class JsonEditor(Editor):
 class TomlEditor(JsonEditor):
     """Edits a TOML file: an MCP entry as the table `[servers.scrimshaw]`; comments and order stay."""
 
+    container = "table"
+
     def is_same(self, one: str, other: str) -> bool:
         return self._parse(one) == self._parse(other)
 
     def is_bare(self, text: str) -> bool:
         return not text.strip()
-
-    def _section(self, value: Json, key: str) -> Json:
-        found = value.get(key, {})
-        if not isinstance(found, dict):
-            raise ConfigError(f"{self.path}: `{key}` is no table.", CORRECT_IT)
-        return found
 
     def _parse(self, text: str) -> Json:
         try:
