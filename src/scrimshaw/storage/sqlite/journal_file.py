@@ -119,11 +119,11 @@ def _has_bytes(path: Path) -> bool:
 
 def _had_journal(folder: Path) -> bool:
     """Whether the index or a checkpoint proves that a journal was used; a checkpoint nobody can read proves nothing."""
-    from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - only where a journal has no rows
-
     if read_ledger_end(folder) is not None:
         return True
     for checkpoint in folder.glob(CHECKPOINTS):
+        from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - of no use to the hook that begins a journal
+
         with (
             suppress(NotFound, UnusableArchive, StorageFailure),
             open_archive(checkpoint, newest_migration(SCHEMA)) as archive,
