@@ -56,12 +56,13 @@ _FILLING_SPACES = 5
 _NEAR = 20
 _LONGEST_QUOTE = 60
 _SECTION_LEVEL = 2
-_STATEMENT_SPACES = 2
 
 _MENTION = re.compile(r'`[^`]*`|"[^"]*"')
 _DECISION = re.compile(r"Decision (\d+): *(.*)", re.IGNORECASE)
 _FOLDER = re.compile(r"[\w@+(-][\w.@+()&,'-]*(?:[/\\ ][\w@+(&-][\w.@+()&,'-]*)*")
 _WORK_ID = re.compile(r"\b\d{3}(?:-[a-z0-9]+){2,}\b")
+# More than two letters, or one of another script; no number.
+_TELLING = re.compile(r"(?!\d+\Z)(?:\w{3,}|\w*[^\x00-\x7f]\w*)")
 _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
 _ANY = re.compile(r"\w+")
 
@@ -238,7 +239,14 @@ def find_decisions(file: FileContents) -> tuple[str, ...]:
     # A label says something too, where a field has one of its own.
     labels = ((field, "" if field.name == field.section else field.name.replace("_", " ") + " ") for field in fields)
     stated = _decision_titles(file) or [label + field.value for field, label in labels]
-    return tuple(text for text in stated if _is_decision(_plain_words(text)))
+    found = []
+    for text in stated:
+        words = _plain_words(text)
+        is_none = words.count(" ") + 1 < _DECISION_WORDS or _pattern("no_decision").match(words)
+        is_stock = words in _sentences("stock") or any(stock in words for stock in _sentences("fallback_decisions"))
+        if not (is_none or is_stock or _pattern("pseudo_decision").fullmatch(words)):
+            found.append(text)
+    return tuple(found)
 
 
 def _find_placeholders(file: FileContents) -> Iterator[Defect]:
@@ -382,13 +390,6 @@ _RULES: tuple[Callable[[FileContents], Iterator[Defect]], ...] = (
 )
 
 
-def _is_decision(text: str) -> bool:
-    if len(text.split()) < _DECISION_WORDS or _pattern("no_decision").match(text):
-        return False
-    is_stock = text in _sentences("stock") or any(stock in text for stock in _sentences("fallback_decisions"))
-    return not is_stock and not _pattern("pseudo_decision").fullmatch(text)
-
-
 def _decision_titles(file: FileContents) -> list[str]:
     return [match[2] for heading in file.headings if (match := _DECISION.fullmatch(heading.text))]
 
@@ -409,15 +410,12 @@ def _find_placeholder(field: Field) -> str:
         return told
     if _plain_words(told) == _sentences("default_description")[0]:
         return f"the template's '{told}'"
-    meant = (mark[0] for mark in _pattern("placeholder").finditer(told) if not _is_spoken_of(told, mark))
     if _required_name(field) or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES:
-        return next(meant, "")
+        for mark in _pattern("placeholder").finditer(told):
+            before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
+            if not (_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after)):
+                return mark[0]
     return ""
-
-
-def _is_spoken_of(told: str, mark: re.Match[str]) -> bool:
-    before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
-    return bool(_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after))
 
 
 def _required_name(field: Field) -> str:
@@ -445,12 +443,8 @@ def _telling_phrases(file: FileContents) -> list[str]:
         for phrase in parse_phrases(file.values, "trigger_phrases")
         if "/" not in phrase
         and _plain_words(phrase) not in _sentences("default_triggers")
-        and any(_is_telling(word) for word in _plain_words(phrase).split() if word not in noise)
+        and any(map(_TELLING.fullmatch, [word for word in _plain_words(phrase).split() if word not in noise]))
     ]
-
-
-def _is_telling(word: str) -> bool:
-    return not word.isdigit() and (len(word) > 2 or not word.isascii())
 
 
 def _folder_defect(file: FileContents) -> str:
@@ -484,7 +478,10 @@ def _own_words(file: FileContents) -> set[str]:
     texts += [(item.section, item.text) for item in file.headings if item.level > _SECTION_LEVEL]
     words: set[str] = set()
     for section, text in texts:
-        if section not in _words("frame") and _is_statement(_plain_words(text)):
+        plain = _plain_words(text)
+        is_template = plain in _sentences("stock") or plain.startswith(_sentences("stock_starts"))
+        # A word or two is a status or a name.
+        if section not in _words("frame") and not is_template and (plain.count(" ") > 1 or not plain.isascii()):
             for word in text.split():
                 if not _is_path(word):
                     words.update(_LETTERS.findall(word.lower()))
@@ -493,13 +490,6 @@ def _own_words(file: FileContents) -> set[str]:
 
 def _is_path(word: str) -> bool:
     return "/" in word or "\\" in word
-
-
-def _is_statement(text: str) -> bool:
-    """Whether a plain text says something: a word or two is a status or a name, and templates write the rest."""
-    if text in _sentences("stock") or text.startswith(_sentences("stock_starts")):
-        return False
-    return text.count(" ") >= _STATEMENT_SPACES or not text.isascii()
 
 
 def _short(text: str) -> str:
