@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-# 001 success criteria and pressure simulation: payload at least 15 % lower, at most a quarter of the overflows.
+# What pressure must save: payload at least 15 % lower, at most a quarter of the overflows.
 TOKENS_SHARE, OVERFLOWS_SHARE = 0.85, 0.25
 LEAST_TURNS = 21
 

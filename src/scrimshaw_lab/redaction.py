@@ -98,7 +98,7 @@ def _by(judged: Iterable[tuple[Case, bool]], name: Callable[[Case], str]) -> dic
 
 app = typer.Typer()
 
-FEWEST_OUTPUTS = 50  # real shell outputs that a record is made on (001 REQ-017)
+FEWEST_OUTPUTS = 50  # real shell outputs; of fewer a rate of false positives says little
 
 
 class Figures(Struct, frozen=True, kw_only=True):

@@ -19,7 +19,7 @@ from tests.e2e.recorded import texts
 from tests.e2e.workspace import Workspace
 
 LEAST_FOUND = 6
-"""001 SC-003: of what used to be saved by hand, 60 % must come by itself."""
+"""Of what used to be saved by hand, 60 % must come by itself."""
 CAPTURE_OFF = '[features]\nprofile = "baseline"\n'
 
 

@@ -1,4 +1,4 @@
-"""001 scenario 1: a session that comes back after two hours finds what it worked on before anything older."""
+"""Scenario 1: a session that comes back after two hours finds what it worked on before anything older."""
 
 from __future__ import annotations
 

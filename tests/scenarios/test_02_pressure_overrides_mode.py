@@ -1,4 +1,4 @@
-"""001 scenario 2: at 85 % of the context an answer in mode auto becomes a quick one, and says so."""
+"""Scenario 2: at 85 % of the context an answer in mode auto becomes a quick one, and says so."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 3: a thousand searches with and without a session: the order stays, answers stay, replies shrink.
+"""Scenario 3: a thousand searches with and without a session: the order stays, answers stay, replies shrink.
 
 The memories are the documentation of Python's own library as this interpreter carries it, so that the words are real;
 a query is a few words out of one of them, which is what it asks for.

@@ -1,4 +1,4 @@
-"""001 scenario 4: attention fades by what happens in a session, never by how long it rests."""
+"""Scenario 4: attention fades by what happens in a session, never by how long it rests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 5: what caused a match, or came of it, comes with it, lifted a little, and the reply says by what."""
+"""Scenario 5: what caused a match, or came of it, comes with it, lifted a little, and the reply says by what."""
 
 from __future__ import annotations
 

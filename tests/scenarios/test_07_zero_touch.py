@@ -1,4 +1,4 @@
-"""001 scenario 7: forty turns and sixty tool calls, nobody saves anything, and the next session knows what mattered."""
+"""Scenario 7: forty turns and sixty tool calls, nobody saves anything, and the next session knows what mattered."""
 
 from __future__ import annotations
 

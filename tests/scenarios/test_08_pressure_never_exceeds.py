@@ -1,4 +1,4 @@
-"""001 scenario 8: fifty sessions fill their context from 50 to 95 %, and no reply carries one of them over the edge."""
+"""Scenario 8: fifty sessions fill their context from 50 to 95 %, and no reply carries one of them over the edge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 10: every feature has its switch in the environment; with all of them off only base fusion is left."""
+"""Scenario 10: every feature has its switch in the environment; with all of them off only base fusion is left."""
 
 from __future__ import annotations
 

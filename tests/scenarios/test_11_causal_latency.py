@@ -1,4 +1,4 @@
-"""001 scenario 11: what two hops over 500 edges cost, measured on real storage."""
+"""Scenario 11: what two hops over 500 edges cost, measured on real storage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 12: working memory holds seven items; the weakest makes room, and stays in the record."""
+"""Scenario 12: working memory holds seven items; the weakest makes room, and stays in the record."""
 
 from __future__ import annotations
 

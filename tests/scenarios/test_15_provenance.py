@@ -1,4 +1,4 @@
-"""001 scenario 15: an item says which call it came from and which rule kept it, wherever it comes up."""
+"""Scenario 15: an item says which call it came from and which rule kept it, wherever it comes up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 16: a draft that leaves a decision to be filled in is turned away, the field named, and not found."""
+"""Scenario 16: a draft that leaves a decision to be filled in is turned away, the field named, and not found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 17: a session without a decision says so in a number, not in a sentence."""
+"""Scenario 17: a session without a decision says so in a number, not in a sentence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""001 scenario 18: what an agent says about its own steps is in no memory that is made of the session."""
+"""Scenario 18: what an agent says about its own steps is in no memory that is made of the session."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def held(*attentions: float) -> list[Item]:
 FULL = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3)
 
 
-# 001 scenario 4
+# Scenario 4: attention fades by events
 
 
 def test_a_pause_costs_nothing_and_events_do() -> None:
@@ -82,7 +82,7 @@ def test_ranked_is_best_first_and_of_equals_the_newer() -> None:
     assert [(each.number, worth) for each, worth in found] == [(2, 0.9), (4, 0.8), (3, 0.5), (1, 0.5)]
 
 
-# 001 scenario 12 and its neighbourhood
+# Scenario 12 and its neighbourhood
 
 
 def test_the_lowest_leaves_for_a_stronger_newcomer() -> None:

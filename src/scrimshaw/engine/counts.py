@@ -23,7 +23,7 @@ from scrimshaw.storage.paths import locate
 
 LARGEST_PAGE = 100
 
-# spec-kit tier values.
+# How much each tier counts.
 TIER_WEIGHTS: Mapping[Tier, float] = {
     Tier.CONSTITUTIONAL: 1.0,
     Tier.CRITICAL: 1.0,
