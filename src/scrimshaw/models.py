@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import Struct
 
@@ -539,3 +539,21 @@ class Drafted(Struct, frozen=True, kw_only=True):
     events: int
     memory_id: str
     at: float
+
+
+class Traces(Protocol):
+    """A text that has to go, in every form it may have taken."""
+
+    def count(self, data: bytes) -> int:
+        """How often it stands in some bytes."""
+
+    def erase(self, data: bytes) -> bytes:
+        """The bytes with a marker in its place."""
+
+
+class Wipe(Struct, frozen=True):
+    """What a purge erases: traces of a text wherever they stand, and rows about these memories or their files."""
+
+    traces: Traces
+    memory_ids: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()

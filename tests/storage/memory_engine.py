@@ -39,6 +39,7 @@ from scrimshaw.models import (
     SessionState,
     SourceFile,
     Tier,
+    Wipe,
 )
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.graph import Link, walk
@@ -60,7 +61,6 @@ from scrimshaw.storage.ports import (
     StatusChange,
     StoredText,
     VectorCounts,
-    Wipe,
 )
 from scrimshaw.storage.sql import earliest, latest
 
@@ -528,7 +528,7 @@ class MemorySessions:
         with self._guard:
             known = self._existing(session)
             if injected:
-                self.record_injected(injected)
+                self._add_injected(injected)
             counter = (known.counter + 1) % modulus
             self._change(session, counter=counter, last_event=max(known.last_event, now))
             return counter
@@ -583,7 +583,7 @@ class MemorySessions:
             if seen.context_used is not None:
                 self._change(seen.session, context_used=seen.context_used)
             if seen.injected:
-                self.record_injected(seen.injected)
+                self._add_injected(seen.injected)
             if seen.item and not self._mention_held(seen.session, seen.item):
                 self.remember(seen.session, seen.item, admit, now=now, modulus=modulus)
             return True
@@ -618,14 +618,18 @@ class MemorySessions:
                 found.append(session.id)
         return found
 
-    def mark_shown(self, session: str, hashes: Mapping[str, str], *, now: float) -> None:
+    def mark_shown(
+        self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
+    ) -> None:
         self._existing(session)
         self._rows("shown").extend((session, *pair) for pair in hashes.items())
+        if injected:
+            self._add_injected(injected)
 
     def hashes_shown(self, session: str) -> dict[str, str]:
         return {name: content_hash for own, name, content_hash in self._rows("shown") if own == session}
 
-    def record_injected(self, row: Injected) -> None:
+    def _add_injected(self, row: Injected) -> None:
         self._existing(row.session)
         rows = self._rows("injected")
         for place, known in enumerate(rows):

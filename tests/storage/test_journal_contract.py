@@ -23,8 +23,8 @@ from tests.storage.contract import (
     open_storage,
 )
 
-from scrimshaw.models import Action, Entry, JobState, Redacted
-from scrimshaw.storage.ports import Journal, Maintenance, Review, StoredText, Wipe
+from scrimshaw.models import Action, Entry, JobState, Redacted, Wipe
+from scrimshaw.storage.ports import Journal, Maintenance, Review, StoredText
 
 OVER = -1.0  # a lease that is over as soon as it begins
 

@@ -267,8 +267,10 @@ def test_what_was_injected_is_summed_by_session_and_occasion(sessions: Sessions)
     for name in "ab":
         sessions.open(name, now=1.0)
     for occasion, tokens, hits, at in (("start", 90, 0, 1.0), ("prompt", 40, 2, 3.0), ("prompt", 60, 1, 2.0)):
-        sessions.record_injected(Injected(session="a", occasion=occasion, tokens=tokens, hits=hits, at=at))
-    sessions.record_injected(Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0))
+        row = Injected(session="a", occasion=occasion, tokens=tokens, hits=hits, at=at)
+        sessions.mark_shown("a", {}, now=at, injected=row)
+    last = Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0)
+    sessions.mark_shown("b", {}, now=4.0, injected=last)
     first = [
         Injected(session="a", occasion="prompt", tokens=100, hits=3, at=3.0, times=2),
         Injected(session="a", occasion="start", tokens=90, hits=0, at=1.0),
@@ -277,7 +279,7 @@ def test_what_was_injected_is_summed_by_session_and_occasion(sessions: Sessions)
     assert sessions.injections() == [*first, Injected(session="b", occasion="start", tokens=7, hits=1, at=4.0)]
     assert sessions.injections("c") == []
     with pytest.raises(NotFound):
-        sessions.record_injected(Injected(session="c", occasion="start", tokens=1, hits=0, at=1.0))
+        sessions.mark_shown("c", {}, now=1.0, injected=replace(last, session="c"))
     sessions.tick("b", now=1.0, modulus=MODULUS, injected=Injected(session="b", occasion="x", tokens=5, hits=1, at=1.0))
     assert [row.tokens for row in sessions.injections("b")] == [7, 5]
 

@@ -30,7 +30,7 @@ from scrimshaw.ingest.secret_encodings import (
     traces_of_pattern,
     traces_of_secret,
 )
-from scrimshaw.models import Action, Entry, SourceFile
+from scrimshaw.models import Action, Entry, SourceFile, Wipe
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import (
     Kind,
@@ -46,7 +46,6 @@ from scrimshaw.storage.erasing import (
 )
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
-from scrimshaw.storage.ports import Wipe
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
 

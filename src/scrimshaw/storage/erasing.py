@@ -14,10 +14,9 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from scrimshaw.models import PURGED, Redacted
+from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
-from scrimshaw.storage.ports import Traces, Wipe
 from scrimshaw.storage.sqlite import erasing as sqlite_erasing
 from scrimshaw.storage.sqlite import rows as tables
 

@@ -18,9 +18,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.errors import StorageFailure, describe_os_error
-from scrimshaw.models import PURGED, Degradation
+from scrimshaw.models import PURGED, Degradation, Traces
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.ports import Traces
 
 TIMEOUT_S = 30.0
 # For questions that read no history: nothing that waits for an answer may hang on them.

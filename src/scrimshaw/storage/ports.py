@@ -32,6 +32,7 @@ from scrimshaw.models import (
     Session,
     SessionState,
     SourceFile,
+    Wipe,
 )
 
 # An entry of the ledger, and the text that its change replaced.
@@ -160,24 +161,6 @@ class Learning(Struct, frozen=True, kw_only=True):
     context: float
     gaps: tuple[str, ...] = ()
     at: float = 0.0
-
-
-class Traces(Protocol):
-    """A text that has to go, in every form it may have taken."""
-
-    def count(self, data: bytes) -> int:
-        """How often it stands in some bytes."""
-
-    def erase(self, data: bytes) -> bytes:
-        """The bytes with a marker in its place."""
-
-
-class Wipe(Struct, frozen=True):
-    """What a purge erases: traces of a text wherever they stand, and rows about these memories or their files."""
-
-    traces: Traces
-    memory_ids: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
 
 
 class StatusChange(Struct, frozen=True, kw_only=True):
@@ -321,14 +304,13 @@ class Sessions(Protocol):
     def sessions_to_draft(self, *, silent_since: float) -> list[str]:
         """Sessions that ended, or fell silent before then, with tool calls behind their last draft; oldest first."""
 
-    def mark_shown(self, session: str, hashes: Mapping[str, str], *, now: float) -> None:
-        """Remember that the session was shown these memories (id -> content hash)."""
+    def mark_shown(
+        self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
+    ) -> None:
+        """Remember that the session was shown these memories (id -> content hash), and what it was handed with them."""
 
     def hashes_shown(self, session: str) -> dict[str, str]:
         """What the session was shown: id -> content hash."""
-
-    def record_injected(self, row: Injected) -> None:
-        """Add a text to what the session's model was handed on its occasion."""
 
     def injections(self, session: str = "") -> list[Injected]:
         """What the model of a session, or of every session, was handed, summed by session and occasion, in order."""

@@ -40,16 +40,16 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     """What to print. Only what the client hands on is looked for, counted, and held to be known to its model."""
     if event.kind not in client.reply_kinds:
         return ""
-    text, sessions = "", storage.sessions
+    text, recalled, sessions = "", dict[str, str](), storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:
         text = _session_state(sessions, event, settings, now)
     elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
-        text = _recall_memories(storage.index, sessions, event, settings, now)
+        text, recalled = _recall_memories(storage.index, sessions, event, settings)
     if text:
         occasion = _OCCASIONS.get(event.occasion, event.kind)
         hits = text.count("\n- ")
         cost = Injected(session=event.session, occasion=occasion, tokens=max_tokens(text), hits=hits, at=now)
-        sessions.record_injected(cost)
+        sessions.mark_shown(event.session, recalled, now=now, injected=cost)
     return client.format_reply(event.kind, text)
 
 
@@ -85,8 +85,8 @@ def _subject(sessions: Sessions, session: Session, occasion: Occasion) -> Sessio
     return None
 
 
-def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings, now: float) -> str:
-    """The memories that a prompt brings up, that a search would show, and that the session has not seen as they are."""
+def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings) -> tuple[str, dict[str, str]]:
+    """What a prompt brings up that a search shows and the session has not seen as it is; hashes by memory id."""
     prompt, known = event.prompt[:LONGEST_PROMPT], sessions.hashes_shown(event.session)
     words = query_terms(prompt)
     filters = Filters(min_quality_score=settings.search.min_quality_score)
@@ -106,9 +106,7 @@ def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: S
             break
         lines.append(line)
         recalled[name] = memory.content_hash
-    if recalled:
-        sessions.mark_shown(event.session, recalled, now=now)
-    return fence_list(_RECALL_NOTE, lines)
+    return fence_list(_RECALL_NOTE, lines), recalled
 
 
 def _certain_chunks(index: Index, prompt: str, words: Sequence[str], filters: Filters) -> dict[str, int]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import apsw
 
-from scrimshaw.storage.ports import Traces, Wipe
+from scrimshaw.models import Traces, Wipe
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.journal import rewrite_ledger, verify_chain

@@ -12,8 +12,8 @@ import apsw
 from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnusableArchive
-from scrimshaw.models import Entry
-from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange, Wipe
+from scrimshaw.models import Entry, Wipe
+from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange
 from scrimshaw.storage.sqlite import erasing as sqlite_erasing
 from scrimshaw.storage.sqlite import rows as tables
 from scrimshaw.storage.sqlite.database import Database, newest_migration

@@ -163,7 +163,9 @@ class SqliteSessions:
 
     # What was shown, and learned
 
-    def mark_shown(self, session: str, hashes: Mapping[str, str], *, now: float) -> None:
+    def mark_shown(
+        self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
+    ) -> None:
         with self._database.write() as write:
             _counter(write, session)
             write.executemany(
@@ -171,14 +173,11 @@ class SqliteSessions:
                 "ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at",
                 [(session, memory_id, content_hash, now) for memory_id, content_hash in hashes.items()],
             )
+            if injected:
+                _add_injected(write, injected)
 
     def hashes_shown(self, session: str) -> dict[str, str]:
         return dict(self._database.rows("SELECT memory_id, content_hash FROM shown WHERE session = ?", (session,)))
-
-    def record_injected(self, row: Injected) -> None:
-        with self._database.write() as write:
-            _counter(write, row.session)
-            _add_injected(write, row)
 
     def injections(self, session: str = "") -> list[Injected]:
         sql = f"SELECT {', '.join(_INJECTED)} FROM injected WHERE ? IN ('', session) ORDER BY session, occasion"
