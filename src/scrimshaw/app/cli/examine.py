@@ -50,15 +50,11 @@ _LINT_STYLES = {
 
 @app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=docs/specs --dry-run"))
 def lint(
-    paths: Annotated[
-        list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; without, the project's memories.")
-    ] = None,
+    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH", help="Files or folders; else all.")] = None,
     format_: Annotated[Literal["text", "json", "sarif"], typer.Option("--format", help="How to print.")] = "text",
     strict: Annotated[bool, typer.Option("--strict", help="Exit with 1 for warnings and skipped files too.")] = False,
     references: Annotated[bool, typer.Option("--references", help="Name references that lead nowhere.")] = False,
-    fix_paths: Annotated[
-        Texts, typer.Option(metavar="OLD=NEW", help="Rewrite references below OLD to NEW (repeatable, in order).")
-    ] = None,
+    fix_paths: Annotated[Texts, typer.Option(metavar="OLD=NEW", help="Follow a moved folder (repeatable).")] = None,
     propose: Annotated[bool, typer.Option("--propose", help="Print what --fix-paths could take from git.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --fix-paths would change.")] = False,
     yes: options.Yes = False,

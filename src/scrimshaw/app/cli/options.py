@@ -130,9 +130,7 @@ def _common(project: Project = None, as_json: AsJson = False) -> None:
 def _filters(
     tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")] = None,
     type_: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
-    topic: Annotated[
-        Texts, typer.Option("--topic", metavar="TEXT", help="Only with this topic (repeatable: all).")
-    ] = None,
+    topic: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
     folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
     source: Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")] = "",
     since: Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")] = "",

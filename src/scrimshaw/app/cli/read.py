@@ -142,9 +142,7 @@ def stats(
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
     context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
     quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
-    days: Annotated[
-        float | None, typer.Option(min=0.01, help=f"With --quality: of so many days, else {DAYS:g}.")
-    ] = None,
+    days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality; else {DAYS:g}.")] = None,
     no_scan: options.NoScan = False,
     project: options.Project = None,
     as_json: options.AsJson = False,

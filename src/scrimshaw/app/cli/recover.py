@@ -43,12 +43,8 @@ _NOTHING = (
 
 LedgerRow = Mapping[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
-ClearExisting = Annotated[
-    bool, typer.Option("--clear-existing", help="Exactly that state; else only what is missing comes back.")
-]
-OverwriteEdits = Annotated[
-    bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too, after a checkpoint of them.")
-]
+ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state; else what is missing.")]
+OverwriteEdits = Annotated[bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would change, and change nothing.")]
 Global = Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")]
 

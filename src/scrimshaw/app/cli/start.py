@@ -11,8 +11,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
-from msgspec import Struct
-from msgspec.structs import replace
 from rich.console import Console
 
 from scrimshaw.app import setup as clients_setup
@@ -39,27 +37,9 @@ _STYLES = {"taken": "green", "left": "yellow", "found": "cyan"}
 _MEGABYTE = 1_000_000
 
 
-class ImportSummary(Struct, frozen=True, kw_only=True):
-    """What an import came to; one that was interrupted goes on where it was when run again."""
-
-    #: By status.
-    counts: dict[str, int]
-    events: int
-    memories: int
-    taken: tuple[ImportResult, ...]
-    interrupted: bool
-    vectors: memory.Vectors | None = None
-
-
 @app.command(epilog=example("cd my-project && scrimshaw init", "scrimshaw init --import"))
 def init(
-    import_: Annotated[
-        bool | None,
-        typer.Option(
-            "--import/--no-import",
-            help="Read transcripts of earlier sessions and other memories; without it, asked on a terminal.",
-        ),
-    ] = None,
+    import_: Annotated[bool | None, typer.Option("--import/--no-import", help="Earlier sessions; else asked.")] = None,
     no_vectors: options.NoVectors = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
@@ -71,7 +51,7 @@ def init(
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
         imported = _offer_import(engine, import_, as_json)
-        in_haste = no_vectors or bool(imported and imported.interrupted)
+        in_haste = no_vectors or bool(imported and imported["interrupted"])
         vectors = memory.vectors_of(engine) if in_haste else memory.fill_vectors(engine, as_json)
         counts = engine.index.count(Filters(include_deprecated=True), by="source")
         # `made` and `kept` are names in the project's Scrimshaw folder.
@@ -114,9 +94,7 @@ def serve(
 
 @app.command("import", epilog=example("scrimshaw import transcripts --dry-run", "scrimshaw import memory-json m.jsonl"))
 def import_(
-    source: Annotated[
-        str, typer.Argument(help=f"One of {', '.join(source_names())}; or a file or folder of Markdown.")
-    ],
+    source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
     no_vectors: options.NoVectors = False,
@@ -130,21 +108,17 @@ def import_(
     with memory.open_memory(project) as engine:
         request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
         summary = _run_import(engine, plan_import(engine, request), as_json)
-        if not (dry_run or summary.interrupted):
+        if not (dry_run or summary["interrupted"]):
             vectors = memory.vectors_of(engine) if no_vectors else memory.fill_vectors(engine, as_json)
-            summary = replace(summary, vectors=vectors)
+            summary["vectors"] = vectors
     show(summary, as_json, _render_summary)
     _stop_if_interrupted(summary)
 
 
 @app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --format jsonl > memories.jsonl"))
 def export(
-    format_: Annotated[
-        Literal["markdown", "jsonl"], typer.Option("--format", help="Markdown files, or JSON lines with all fields.")
-    ] = "markdown",
-    output: Annotated[
-        Path | None, typer.Option(help="A folder or file; JSON lines go to standard output else.")
-    ] = None,
+    format_: Annotated[Literal["markdown", "jsonl"], typer.Option("--format", help="How to write.")] = "markdown",
+    output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there, without asking.")] = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
@@ -163,7 +137,7 @@ def export(
     show(exported, as_json, _render_export)
 
 
-def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> ImportSummary:
+def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> dict[str, Any]:
     """Do the work of a plan with a progress bar; Ctrl-C ends it with what was done until then."""
     results: list[ImportResult] = []
     interrupted = False
@@ -174,25 +148,26 @@ def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> ImportSummar
                 advance(len(results), max(plan.total, len(results)))
         except KeyboardInterrupt:
             interrupted = True
-    return ImportSummary(
-        counts=dict(Counter(each.status for each in results)),
-        events=sum(each.events for each in results),
-        memories=len({name for each in results if each.status == "taken" for name in each.memories}),
-        taken=tuple(results),
-        interrupted=interrupted,
-    )
+    return {
+        "counts": Counter(each.status for each in results),
+        "events": sum(each.events for each in results),
+        "memories": len({name for each in results if each.status == "taken" for name in each.memories}),
+        "taken": results,
+        "interrupted": interrupted,
+        "vectors": None,
+    }
 
 
-def _stop_if_interrupted(summary: ImportSummary) -> None:
+def _stop_if_interrupted(summary: Mapping[str, Any]) -> None:
     """End the command with a failure where Ctrl-C cut the import short."""
-    if summary.interrupted:
+    if summary["interrupted"]:
         note("Interrupted. Run the same command again to go on.")
         raise typer.Exit(INTERRUPTED)
 
 
-def _render_summary(console: Console, summary: ImportSummary) -> None:
+def _render_summary(console: Console, summary: Mapping[str, Any]) -> None:
     """A line for everything that was not there already, then the sums."""
-    new = [each for each in summary.taken if each.status != "unchanged"]
+    new = [each for each in summary["taken"] if each.status != "unchanged"]
     for each in new[:MOST_LINES]:
         details = [f"{each.events} events"] * bool(each.events) + [*each.memories, *each.reasons]
         status = (f"{each.status:<6}", _STYLES.get(each.status, ""))
@@ -201,8 +176,8 @@ def _render_summary(console: Console, summary: ImportSummary) -> None:
             console.print(line((f"       {'; '.join(details)}", "dim")))
     if len(new) > MOST_LINES:
         console.print(line((f"and {len(new) - MOST_LINES} more; --json tells them all", "dim")))
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary.counts.items())) or "nothing found"
-    console.print(f"{counts}; {summary.events} events, {summary.memories} memories")
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary["counts"].items())) or "nothing found"
+    console.print(f"{counts}; {summary['events']} events, {summary['memories']} memories")
 
 
 def _render_export(console: Console, result: Exported) -> None:
@@ -219,7 +194,7 @@ def _demand_free(output: Path, force: bool) -> None:
     typer.confirm(f"{output} holds something. Replace what has the same name?", abort=True, err=True)
 
 
-def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> ImportSummary | None:
+def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[str, Any] | None:
     """What was taken in, if the user wants it; only a person at a terminal is asked, and only if there is something."""
     if wanted is False or (wanted is None and (as_json or not is_interactive())):
         return None
@@ -279,15 +254,10 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 @app.command(epilog=example(f"scrimshaw setup {CLIENT_NAMES[0]}", "scrimshaw setup all --dry-run"))
 def setup(
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")] = "",
-    scope: Annotated[
-        Scope | None, typer.Option(help="In this project or for all yours; without it, the client's usual place.")
-    ] = None,
+    scope: Annotated[Scope | None, typer.Option(help="This project or all yours; else the usual place.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
-    export_plugin: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", file_okay=False, help="Write the clients' plugins there, for other machines."),
-    ] = None,
+    export_plugin: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="Write plugins.")] = None,
     yes: options.Yes = False,
     project: options.Project = None,
     as_json: options.AsJson = False,
