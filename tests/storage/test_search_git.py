@@ -83,6 +83,8 @@ def test_the_file_of_a_memory_is_told_by_its_path(repository: Path) -> None:
     path = repository / NOTE
     told = search_git(repository, traces_of_passages([]), [path, repository / "never.md"])
     assert [(place.kind, place.path) for place in told.places] == [("file", NOTE)]
+    assert [SECRET_FILE in command for command in told.commands] == [False] * 4
+    assert f"--invert-paths --path {NOTE}" in told.commands[0]
 
 
 def in_message(folder: Path) -> None:

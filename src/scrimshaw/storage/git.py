@@ -212,7 +212,7 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitT
     gone = " ".join(f"--path {shlex.quote(place.path)}" for place in files)
     commands = (
         *((f"git filter-repo --force --invert-paths {gone}",) if files else ()),
-        *(_REPLACE_TEXT if found else ()),
+        *(_REPLACE_TEXT if found and not files else ()),
         *_FORGET,
     )
     return GitTraces(

@@ -483,7 +483,9 @@ def _render_git(console: Console, git: GitTraces) -> None:
     for each in git.commands:
         console.print(line((f"  {each}", "cyan")))
     console.print("git-filter-repo is a program of its own: `pip install git-filter-repo`.")
-    console.print(f"{SECRET_FILE} is a file of yours with the text in one line; remove it afterwards.")
+    console.print(
+        f"{SECRET_FILE}, where it is named, is a file of yours with the text in one line; remove it afterwards."
+    )
     console.print("These commands may leave, or take with them:")
     for text in git.stays:
         console.print(f"  {text}", markup=False)
