@@ -240,7 +240,7 @@ def all_keys() -> Iterator[KeyInfo]:
                 section=section,
                 key=field.encode_name,
                 default=field.default,
-                allowed=_allowed(info),
+                allowed=_describe_range(info),
                 unit=extra.get("unit", ""),
                 description=schema.get("description", ""),
                 environment=_environment_names(section, field.encode_name),
@@ -369,7 +369,7 @@ def _section(name: str, given: _Given, problems: list[str]) -> Any:
         try:
             good[key] = msgspec.convert(value, kinds[key], strict=origin != _ENVIRONMENT)
         except msgspec.ValidationError:
-            problems.append(f"{what} is not allowed; expected {_allowed(msgspec.inspect.type_info(kinds[key]))}")
+            problems.append(f"{what} is not allowed; expected {_describe_range(msgspec.inspect.type_info(kinds[key]))}")
             continue
         falling = _FALLING.get((name, key))
         if falling is not None and list(good[key]) != sorted(good[key], reverse=falling):
@@ -399,7 +399,7 @@ def _environment_names(section: str, key: str) -> tuple[str, ...]:
 
 
 def _environment_value(text: str, kind: Any) -> Any:
-    if _allowed(msgspec.inspect.type_info(kind)) == "text" and not text.startswith(("'", '"')):
+    if _describe_range(msgspec.inspect.type_info(kind)) == "text" and not text.startswith(("'", '"')):
         return text
     if text.strip().lower() in {"on", "yes", "off", "no"}:
         return text.strip().lower() in {"on", "yes"}
@@ -409,7 +409,7 @@ def _environment_value(text: str, kind: Any) -> Any:
         return text
 
 
-def _allowed(info: Any) -> str:
+def _describe_range(info: Any) -> str:
     """The allowed values in words, such as `a number from 0 to 0.2`."""
     inner = info.type if isinstance(info, msgspec.inspect.Metadata) else info
     match inner:
@@ -421,9 +421,9 @@ def _allowed(info: Any) -> str:
             kind = "a whole number" if isinstance(inner, msgspec.inspect.IntType) else "a number"
             return kind if inner.ge is None else f"{kind} from {inner.ge:g} to {inner.le:g}"
         case msgspec.inspect.TupleType():
-            items = [_allowed(item) for item in inner.item_types]
+            items = [_describe_range(item) for item in inner.item_types]
             return f"a list of {len(items)}, each {items[0]}"
         case msgspec.inspect.VarTupleType():
-            return f"a list, each {_allowed(inner.item_type)}"
+            return f"a list, each {_describe_range(inner.item_type)}"
         case _:
             return "text"

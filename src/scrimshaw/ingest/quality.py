@@ -296,7 +296,7 @@ def _find_sparse_semantics(file: FileContents) -> Iterator[Defect]:
     """Nothing to find a session's file by."""
     if not file.is_session:
         return
-    telling = _telling_phrases(file)
+    telling = _find_telling_phrases(file)
     if len(telling) < _FEWEST_TRIGGERS:
         names = f"only {telling[0]!r} tells" if telling else "none tells"
         yield Defect(
@@ -430,7 +430,7 @@ def _blanks(values: Mapping[str, object]) -> int:
     return sum(_blanks(value) if isinstance(value, Mapping) else value is None for value in values.values())
 
 
-def _telling_phrases(file: FileContents) -> list[str]:
+def _find_telling_phrases(file: FileContents) -> list[str]:
     """The trigger phrases with a word that comes neither from the folder, nor from chatter, nor from every session."""
     body = file.body
     chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))

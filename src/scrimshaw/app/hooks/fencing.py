@@ -24,7 +24,7 @@ _MARK = re.compile(rf"(?:[<\[({{&]|lt;|\\u003c){{0,4}}{_NAMED}")
 _TAG = re.compile(rf"(?:<|lt;|\\u003c){{1,4}}{_NAMED}")
 # A tag needs a bracket, plain, as an entity, escaped, or another letter that looks like one; most texts have none.
 _MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
-_NAMES = ("scrimshawmemory", "systemreminder", "hookcontext", "untrustedcontext")
+_ANY_NAME = re.compile("scrimshawmemory|systemreminder|hookcontext|untrustedcontext")
 _NO_LETTER = re.compile(r"[\W_]+")
 _PIECE = re.compile(r"[<>]|[^<>]+")
 # A text is read as it is, and with its entities resolved once and twice.
@@ -119,7 +119,7 @@ def _replace_marks(text: str, mark: re.Pattern[str]) -> str:
 
 def _find_whole(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
     letters = _NO_LETTER.sub("", read)
-    return [found.span() for found in mark.finditer(read)] if any(name in letters for name in _NAMES) else []
+    return [found.span() for found in mark.finditer(read)] if _ANY_NAME.search(letters) else []
 
 
 def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
