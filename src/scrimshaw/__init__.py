@@ -24,24 +24,16 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-# Where the public nouns live. They are looked up when first used: a hook imports this package and needs none of them.
+# Where the public names live. They are looked up when first used: a hook imports this package and needs none of them.
 _PUBLIC = {
-    "Engine": "scrimshaw.engine.core:Engine",
-    "Filters": "scrimshaw.models:Filters",
-    "Hit": "scrimshaw.search.results:Hit",
-    "Memory": "scrimshaw.models:Memory",
-    "NewText": "scrimshaw.engine.write:NewText",
-    "ScrimshawError": "scrimshaw.errors:ScrimshawError",
-    "SearchRequest": "scrimshaw.search.results:SearchRequest",
-    "SearchResult": "scrimshaw.search.results:SearchResult",
-    "Settings": "scrimshaw.config:Settings",
-    "delete": "scrimshaw.engine.write:delete",
-    "get": "scrimshaw.engine.read:get",
-    "open": "scrimshaw.engine.core:open_project",
-    "save": "scrimshaw.engine.write:save",
-    "scan": "scrimshaw.engine.index:scan",
-    "search": "scrimshaw.engine.read:search",
-    "update": "scrimshaw.engine.write:update",
+    "config": ("Settings",),
+    "engine.core": ("Engine", "open"),
+    "engine.index": ("scan",),
+    "engine.read": ("get", "search"),
+    "engine.write": ("NewText", "delete", "save", "update"),
+    "errors": ("ScrimshawError",),
+    "models": ("Filters", "Memory"),
+    "search.results": ("Hit", "SearchRequest", "SearchResult"),
 }
 
 __all__ = [
@@ -51,7 +43,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        raise AttributeError(f"module 'scrimshaw' has no attribute {name!r}")
-    module, _, attribute = _PUBLIC[name].partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    for module, names in _PUBLIC.items():
+        if name in names:
+            return getattr(importlib.import_module(f"scrimshaw.{module}"), "open_project" if name == "open" else name)
+    raise AttributeError(f"module 'scrimshaw' has no attribute {name!r}")

@@ -1,20 +1,4 @@
-"""The error tree. Every error says what happened, where, and what to do.
-
-ScrimshawError
-├── ConfigError          a setting cannot be used            (exit 2)
-├── InvalidRequest       an argument cannot be used          (exit 1)
-│   ├── InvalidMemoryId  a name that is no memory id
-│   └── UnusableArchive  a checkpoint that cannot be trusted
-├── NotFound             no such memory, job, checkpoint     (exit 1)
-├── Conflict             the file changed since it was read  (exit 1)
-│   └── AlreadyExists    a new memory would replace another
-├── ReadOnly             the source may not be written       (exit 1)
-├── UnreadableFile       a file that cannot be a memory      (exit 1)
-├── VaultBusy            another writer holds the lock       (exit 3)
-└── StorageFailure       disk or database refused            (exit 3)
-    ├── DamagedDatabase  a database that is not sound        (exit 3)
-    └── NewerDatabase    a database of a later version       (exit 3)
-"""
+"""The error tree. Every error says what happened, where, and what to do."""
 
 from __future__ import annotations
 

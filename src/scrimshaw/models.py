@@ -16,28 +16,42 @@ def content_hash(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-class Tier(StrEnum):
-    """How much a memory matters, in falling order."""
+# The words of files, databases and tools: each member's value is its name in lower case.
 
-    CONSTITUTIONAL = "constitutional"
-    CRITICAL = "critical"
-    IMPORTANT = "important"
-    NORMAL = "normal"
-    TEMPORARY = "temporary"
-    DEPRECATED = "deprecated"
-
-
-class MemoryType(StrEnum):
-    """What kind of knowledge a memory holds."""
-
-    DECISION = "decision"
-    IMPLEMENTATION = "implementation"
-    RESEARCH = "research"
-    DISCOVERY = "discovery"
-    SESSION = "session"
-    PREFERENCE = "preference"
-    REFERENCE = "reference"
-    GENERAL = "general"
+# How much a memory matters, in falling order.
+Tier = StrEnum("Tier", "CONSTITUTIONAL CRITICAL IMPORTANT NORMAL TEMPORARY DEPRECATED")
+# What kind of knowledge a memory holds.
+MemoryType = StrEnum("MemoryType", "DECISION IMPLEMENTATION RESEARCH DISCOVERY SESSION PREFERENCE REFERENCE GENERAL")
+# What the asker wants to do with the answer.
+Intent = StrEnum("Intent", "ADD_FEATURE FIX_BUG REFACTOR SECURITY_AUDIT UNDERSTAND FIND_SPEC FIND_DECISION")
+# A causal edge between two memories, read from source to target.
+Relation = StrEnum("Relation", "CAUSED ENABLED SUPERSEDES CONTRADICTS DERIVED_FROM SUPPORTS")
+# Where an edge is written: a relation in front matter, a link in the text, or outside a file that is not ours.
+EdgeKind = StrEnum("EdgeKind", "RELATION LINK EXTERNAL")
+# Who vouches for a text; a derived text takes the lowest trust of its sources.
+Trust = StrEnum("Trust", "HUMAN AGENT TOOL WEB")
+# One way of finding candidates.
+Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")
+# What a ledger entry records.
+Action = StrEnum("Action", "CREATE UPDATE RETIRE RESTORE MERGE LINK UNLINK IMPORT PURGE EXTERNAL")
+# The life of a job; the last three are final.
+JobState = StrEnum("JobState", "QUEUED RUNNING DONE FAILED CANCELLED")
+# How well a memory was remembered at a review (FSRS).
+Grade = StrEnum("Grade", "AGAIN HARD GOOD EASY")
+# How present a memory still is, by its retrievability, in falling order.
+Retention = StrEnum("Retention", "HOT WARM COLD DORMANT ARCHIVED")
+# Whether a part does what it should, does it in part, or not at all.
+Status = StrEnum("Status", "ON DEGRADED OFF")
+# How much context an answer may bring.
+Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")
+# The life of a session; an active one that falls silent is interrupted.
+SessionState = StrEnum("SessionState", "ACTIVE COMPLETED INTERRUPTED")
+# What an entry of working memory is about.
+ItemKind = StrEnum("ItemKind", "DECISION ERROR FILE COMMIT RESULT")
+# How full the client's context is; unknown where nobody says.
+Pressure = StrEnum("Pressure", "UNKNOWN NORMAL ELEVATED HIGH")
+# What a client reports.
+EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")
 
 
 class ArtifactClass(StrEnum):
@@ -54,55 +68,6 @@ class ArtifactClass(StrEnum):
     UNKNOWN = "unknown"
 
 
-class Intent(StrEnum):
-    """What the asker wants to do with the answer."""
-
-    ADD_FEATURE = "add_feature"
-    FIX_BUG = "fix_bug"
-    REFACTOR = "refactor"
-    SECURITY_AUDIT = "security_audit"
-    UNDERSTAND = "understand"
-    FIND_SPEC = "find_spec"
-    FIND_DECISION = "find_decision"
-
-
-class Relation(StrEnum):
-    """A causal edge between two memories, read from source to target."""
-
-    CAUSED = "caused"
-    ENABLED = "enabled"
-    SUPERSEDES = "supersedes"
-    CONTRADICTS = "contradicts"
-    DERIVED_FROM = "derived_from"
-    SUPPORTS = "supports"
-
-
-class EdgeKind(StrEnum):
-    """Where an edge is written: a relation in front matter, a link in the text, or outside a file that is not ours."""
-
-    RELATION = "relation"
-    LINK = "link"
-    EXTERNAL = "external"
-
-
-class Trust(StrEnum):
-    """Who vouches for a text; a derived text takes the lowest trust of its sources."""
-
-    HUMAN = "human"
-    AGENT = "agent"
-    TOOL = "tool"
-    WEB = "web"
-
-
-class Channel(StrEnum):
-    """One way of finding candidates."""
-
-    TEXT = "text"
-    VECTOR = "vector"
-    TRIGGER = "trigger"
-    GRAPH = "graph"
-
-
 class Stage(StrEnum):
     """The steps of a search, in order; a trace names all six."""
 
@@ -112,50 +77,6 @@ class Stage(StrEnum):
     RERANK = "rerank"
     FALLBACK = "fallback"
     FINAL_RANK = "final-rank"
-
-
-class Action(StrEnum):
-    """What a ledger entry records."""
-
-    CREATE = "create"
-    UPDATE = "update"
-    RETIRE = "retire"
-    RESTORE = "restore"
-    MERGE = "merge"
-    LINK = "link"
-    UNLINK = "unlink"
-    IMPORT = "import"
-    PURGE = "purge"
-    EXTERNAL = "external"
-
-
-class JobState(StrEnum):
-    """The life of a job; the last three are final."""
-
-    QUEUED = "queued"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    CANCELLED = "cancelled"
-
-
-class Grade(StrEnum):
-    """How well a memory was remembered at a review (FSRS)."""
-
-    AGAIN = "again"
-    HARD = "hard"
-    GOOD = "good"
-    EASY = "easy"
-
-
-class Retention(StrEnum):
-    """How present a memory still is, by its retrievability, in falling order."""
-
-    HOT = "hot"
-    WARM = "warm"
-    COLD = "cold"
-    DORMANT = "dormant"
-    ARCHIVED = "archived"
 
 
 class Degradation(Struct, frozen=True, kw_only=True):
@@ -361,14 +282,6 @@ class Job(Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class Status(StrEnum):
-    """Whether a part does what it should, does it in part, or not at all."""
-
-    ON = "on"
-    DEGRADED = "degraded"
-    OFF = "off"
-
-
 class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One part as it was just measured."""
 
@@ -383,43 +296,6 @@ class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # The kind of job that makes a memory of a session; its key is the session's id.
 DRAFT_JOB = "draft"
-
-
-class Mode(StrEnum):
-    """How much context an answer may bring."""
-
-    AUTO = "auto"
-    QUICK = "quick"
-    FOCUSED = "focused"
-    DEEP = "deep"
-    RESUME = "resume"
-
-
-class SessionState(StrEnum):
-    """The life of a session; an active one that falls silent is interrupted."""
-
-    ACTIVE = "active"
-    COMPLETED = "completed"
-    INTERRUPTED = "interrupted"
-
-
-class ItemKind(StrEnum):
-    """What an entry of working memory is about."""
-
-    DECISION = "decision"
-    ERROR = "error"
-    FILE = "file"
-    COMMIT = "commit"
-    RESULT = "result"
-
-
-class Pressure(StrEnum):
-    """How full the client's context is; unknown where nobody says."""
-
-    UNKNOWN = "unknown"
-    NORMAL = "normal"
-    ELEVATED = "elevated"
-    HIGH = "high"
 
 
 class ItemSource(Struct, frozen=True, kw_only=True):
@@ -475,18 +351,6 @@ class Session(Struct, frozen=True, kw_only=True):
     last_event: float = 0.0
     context_used: float | None = None  #: share of the client's context in use, as it last reported
     continues: str = ""  #: the session this one goes on from
-
-
-class EventKind(StrEnum):
-    """What a client reports."""
-
-    START = "start"
-    PROMPT = "prompt"
-    TOOL = "tool"
-    ANSWER = "answer"
-    COMPACT = "compact"
-    STOP = "stop"
-    END = "end"
 
 
 class Injected(Struct, frozen=True, kw_only=True):
