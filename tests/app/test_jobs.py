@@ -28,8 +28,7 @@ def run(project: Path, *arguments: str) -> int:
 
 
 def state(engine: Engine, job: int) -> JobState:
-    found = engine.journal.job(job)
-    assert found
+    (found,) = engine.journal.jobs(number=job)
     return found.state
 
 
@@ -66,8 +65,7 @@ def test_a_worker_that_is_stopped_gives_its_job_back(engine: Engine, monkeypatch
     monkeypatch.setattr(worker, "HANDLERS", {"test": stopped})
     number = engine.journal.enqueue("test", "", {})
     assert working.run_once()
-    found = engine.journal.job(number)
-    assert found
+    (found,) = engine.journal.jobs(number=number)
     assert (found.state, found.attempts, found.done, found.total) == (JobState.QUEUED, 0, 2, 5)
 
 
@@ -120,8 +118,7 @@ def test_a_job_that_fails_in_a_new_way_is_given_back(engine: Engine, monkeypatch
     monkeypatch.setattr(worker, "HANDLERS", {"test": breaks})
     job = engine.journal.enqueue("test", "", {})
     assert worker.Worker(engine).run_once()
-    found = engine.journal.job(job)
-    assert found
+    (found,) = engine.journal.jobs(number=job)
     assert (found.state, found.error) == (JobState.QUEUED, "OSError: the disk is gone")
 
 
@@ -131,8 +128,7 @@ def test_a_job_whose_workers_keep_dying_is_given_up(engine: Engine, monkeypatch:
     for _ in range(worker.MOST_ATTEMPTS):
         assert engine.journal.claim(("test",), lease_s=-1.0)
     assert worker.Worker(engine).run_once()
-    found = engine.journal.job(job)
-    assert found
+    (found,) = engine.journal.jobs(number=job)
     assert (found.state, found.error) == (JobState.FAILED, f"its worker died {worker.MOST_ATTEMPTS} times")
 
 

@@ -212,8 +212,7 @@ def test_a_job_reports_progress_and_stops_when_cancelled(open_memory: OpenMemory
     again = engine.journal.claim([EMBED], LEASE_S)
     assert again is not None
     assert run_embed_job(engine, again, keeping(engine.journal, again)) == ""
-    told = engine.journal.job(again.id)
-    assert told is not None
+    (told,) = engine.journal.jobs(number=again.id)
     assert (told.done, told.total) == vectors_ready(engine) == (40, 40)
 
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import ItemKind, NewItem, Redacted, SessionState
+from scrimshaw.models import EventKind, ItemKind, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.ports import Admission
 
 pytestmark = pytest.mark.slow
 
@@ -97,9 +98,10 @@ class WorkingMemoryMachine(RuleBasedStateMachine):
         self.sessions.mention("s", number)
         self.model.entries[number - 1].mentions += 1
 
-    @rule(state=st.sampled_from([SessionState.COMPLETED, SessionState.INTERRUPTED]))
-    def end_and_come_back(self, state: SessionState) -> None:
-        self.sessions.end("s", state, now=0.0)
+    @rule()
+    def end_and_come_back(self) -> None:
+        seen = Observation(session="s", kind=EventKind.END, text=Redacted(text=""))
+        self.sessions.observe(seen, lambda *_: Admission(admitted=False), now=0.0, modulus=MODULUS)
         self.storage.close()
         assert not self.sessions.open("s", now=0.0)[1]
 

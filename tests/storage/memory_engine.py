@@ -57,6 +57,7 @@ from scrimshaw.storage.ports import (
     Piece,
     Query,
     Review,
+    ReviewState,
     Row,
     StatusChange,
     StoredText,
@@ -335,16 +336,14 @@ class MemoryJournal:
         ledger.append(row)
         return number
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
         found: list[Row] = [
             dict(row)
             for row in reversed(self._tables["ledger"])
             if memory_id in ("", row["memory_id"]) and session in ("", row["session"])
+            if mark in ("", row["decision_meta"].get("mark"))
         ]
         return found if limit < 0 else found[:limit]
-
-    def transaction_committed(self, mark: str) -> bool:
-        return any(row["decision_meta"].get("mark") == mark for row in self._tables["ledger"])
 
     def last_hashes(self) -> dict[str, str]:
         return {row["decision_meta"].get("file", row["memory_id"]): row["new_hash"] for row in self._tables["ledger"]}
@@ -365,18 +364,14 @@ class MemoryJournal:
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         return {row["memory_id"]: row["state"] for row in self._tables["reviews"] if row["memory_id"] in ids}
 
-    def update_review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
+    def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
         with self._guard:
             state = change(self.reviews([memory_id]).get(memory_id))
-            self._forget_reviews(memory_id, state.memory_id)
-            self._tables["reviews"].append({"memory_id": state.memory_id, "state": state})
+            self._forget_reviews(memory_id)
+            if state:
+                self._forget_reviews(state.memory_id)
+                self._tables["reviews"].append({"memory_id": state.memory_id, "state": state})
             return state
-
-    def move_review(self, old: str, new: str) -> None:
-        state = self.reviews([old]).get(old)
-        if state:
-            self._forget_reviews(old, new)
-            self._tables["reviews"].append({"memory_id": new, "state": replace(state, memory_id=new)})
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
         with self._guard:
@@ -435,12 +430,10 @@ class MemoryJournal:
                 if state == JobState.DONE and other["state"] == JobState.FAILED and is_like:
                     other["state"] = JobState.CANCELLED
 
-    def job(self, number: int) -> Job | None:
-        return next((_job(row) for row in self._tables["jobs"] if row["id"] == number), None)
-
-    def jobs(self, states: Sequence[str] = ()) -> list[Job]:
+    def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
         rows = sorted(self._tables["jobs"], key=lambda row: -int(row["id"]))
-        return [_job(row) for row in rows if not states or row["state"] in states]
+        found = [_job(row) for row in rows if not states or row["state"] in states]
+        return [job for job in found if number in (None, job.id)]
 
     def change_job(self, number: int, state: JobState) -> bool:
         allowed = {
@@ -514,6 +507,11 @@ class MemorySessions:
                 )
             return self._existing(session), before is None
 
+    def _open(self, seen: Observation, now: float) -> None:
+        self.open(seen.session, client=seen.client, process=seen.process, now=now)
+        if seen.kind is EventKind.END:
+            self._change(seen.session, state=SessionState.COMPLETED)
+
     def get(self, session: str) -> Session | None:
         return next((row for row in self._rows("sessions") if row.id == session), None)
 
@@ -533,10 +531,6 @@ class MemorySessions:
             self._change(session, counter=counter, last_event=max(known.last_event, now))
             return counter
 
-    def end(self, session: str, state: SessionState, *, now: float) -> None:
-        with self._guard:
-            self._change(session, state=state, last_event=max(self._existing(session).last_event, now))
-
     def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
         with self._guard:
             newcomer = replace(item, attention=min(1.0, max(0.0, item.attention)))
@@ -554,13 +548,13 @@ class MemorySessions:
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         with self._guard, undone_on_error(self._tables):
             snapshot = copy.copy(self._rows("sessions"))
-            self.open(seen.session, client=seen.client, process=seen.process, now=now)
+            self._open(seen, now)
             known = {
                 row.call_id for row in self._rows("events") if row.session == seen.session and row.kind == seen.kind
             }
             if seen.call_id and seen.call_id in known:
                 self._rows("sessions")[:] = snapshot
-                self.open(seen.session, client=seen.client, process=seen.process, now=now)
+                self._open(seen, now)
                 return False
             self._rows("events").append(
                 RecordedEvent(

@@ -6,6 +6,7 @@ import multiprocessing
 import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -114,7 +115,7 @@ def test_history_is_of_a_memory_a_session_or_all(journal: Journal) -> None:
 
 def test_a_committed_transaction_is_known_by_its_mark(journal: Journal) -> None:
     journal.record([(entry(decision_meta={"mark": "m1"}), None), (entry("b"), None)])
-    assert [journal.transaction_committed(mark) for mark in ("m1", "m2", "")] == [True, False, False]
+    assert [len(journal.history(mark=mark)) for mark in ("m1", "m2", "")] == [1, 0, 2]
 
 
 def test_last_hashes_go_by_the_file_an_entry_names(journal: Journal) -> None:
@@ -298,12 +299,16 @@ def test_review_state_is_stored_and_replaced(journal: Journal) -> None:
     }
 
 
+def rename(before: Review | None, to: str) -> Review | None:
+    return before and replace(before, memory_id=to)
+
+
 def test_a_rename_carries_the_review_state(journal: Journal) -> None:
     journal.update_review("old", lambda _: review("old", stability=9.0))
     journal.update_review("taken", lambda _: review("taken", stability=1.0))
-    journal.move_review("old", "taken")
+    journal.update_review("old", partial(rename, to="taken"))
     assert journal.reviews(["old", "taken"]) == {"taken": review("taken", stability=9.0)}
-    journal.move_review("unreviewed", "taken")
+    assert journal.update_review("unreviewed", partial(rename, to="taken")) is None
     assert journal.reviews(["taken"])["taken"].stability == 9.0
 
 
@@ -312,22 +317,19 @@ def test_a_rename_carries_the_review_state(journal: Journal) -> None:
 
 def test_a_job_lives_from_queued_to_done(journal: Journal) -> None:
     number = journal.enqueue("work", "k", {"paths": ["ü"]}, total=4)
-    job = journal.job(number)
-    assert job is not None
+    (job,) = journal.jobs(number=number)
     assert (job.kind, job.key, job.payload, job.state, job.total) == ("work", "k", {"paths": ["ü"]}, "queued", 4)
     claimed = journal.claim(["other", "work"], LEASE_S)
     assert claimed is not None
     assert (claimed.id, claimed.state, claimed.attempts) == (number, JobState.RUNNING, 1)
     assert journal.renew_lease(claimed, 2, 9, LEASE_S)
-    job = journal.job(number)
-    assert job is not None
+    (job,) = journal.jobs(number=number)
     assert (job.done, job.total) == (2, 9)
     journal.finish(claimed, JobState.DONE, "a note")
-    job = journal.job(number)
-    assert job is not None
+    (job,) = journal.jobs(number=number)
     assert (job.state, job.error) == (JobState.DONE, "a note")
     assert journal.claim(["work"], LEASE_S) is None
-    assert journal.job(999) is None
+    assert journal.jobs(number=999) == []
 
 
 def test_the_same_work_waits_once(journal: Journal) -> None:
@@ -467,8 +469,7 @@ def test_a_failed_job_is_tried_again_when_it_is_due(journal: Journal) -> None:
     assert (again.attempts, again.error) == (2, "no luck")
     journal.finish(again, JobState.QUEUED, "again", retry_in_s=100.0)
     assert journal.claim(["work"], LEASE_S) is None
-    job = journal.job(number)
-    assert job is not None
+    (job,) = journal.jobs(number=number)
     assert job.state == JobState.QUEUED
 
 

@@ -19,7 +19,19 @@ from tests.storage.contract import open_session, open_storage, remember_many, ti
 
 from scrimshaw.engine import Engine
 from scrimshaw.errors import NotFound
-from scrimshaw.models import Injected, Item, ItemKind, ItemSource, NewItem, Redacted, Session, SessionState, Trust
+from scrimshaw.models import (
+    EventKind,
+    Injected,
+    Item,
+    ItemKind,
+    ItemSource,
+    NewItem,
+    Observation,
+    Redacted,
+    Session,
+    SessionState,
+    Trust,
+)
 from scrimshaw.storage.ports import Admission, Learning, Sessions
 
 MODULUS = 2**31
@@ -42,6 +54,11 @@ def tick(sessions: Sessions, session: str = "s", now: float = 1.0, modulus: int 
     return sessions.tick(session, now=now, modulus=modulus)
 
 
+def end(sessions: Sessions, session: str = "s", now: float = 1.0, call_id: str = "") -> bool:
+    seen = Observation(session=session, kind=EventKind.END, text=Redacted(text=""), call_id=call_id)
+    return sessions.observe(seen, welcome, now=now, modulus=MODULUS)
+
+
 def found(sessions: Sessions, session: str = "s") -> Session:
     stored = sessions.get(session)
     assert stored is not None
@@ -59,6 +76,13 @@ def test_a_new_session_starts_at_zero_and_goes_on_from_nobody(sessions: Sessions
     assert sessions.get("unknown") is None
 
 
+def test_an_end_that_is_reported_again_ends_the_session_again(sessions: Sessions) -> None:
+    assert end(sessions, call_id="e1")
+    sessions.open("s", now=2.0)
+    assert not end(sessions, call_id="e1", now=3.0)
+    assert (found(sessions).state, found(sessions).last_event) == (SessionState.COMPLETED, 3.0)
+
+
 def test_a_new_session_goes_on_from_the_latest_before_it(sessions: Sessions) -> None:
     for name, now in (("a", 1.0), ("b", 3.0), ("c", 2.0)):
         sessions.open(name, now=now)
@@ -68,13 +92,12 @@ def test_a_new_session_goes_on_from_the_latest_before_it(sessions: Sessions) -> 
     assert found(sessions, "c").continues == "a"
 
 
-@pytest.mark.parametrize("state", [SessionState.COMPLETED, SessionState.INTERRUPTED])
-def test_an_ended_session_is_active_again_and_counts_on(sessions: Sessions, state: SessionState) -> None:
+def test_an_ended_session_is_active_again_and_counts_on(sessions: Sessions) -> None:
     sessions.open("s", client="codex", process=7, now=1.0)
     assert [tick(sessions) for _ in range(3)] == [1, 2, 3]
     remember(sessions)
-    sessions.end("s", state, now=5.0)
-    assert (found(sessions).state, found(sessions).last_event) == (state, 5.0)
+    end(sessions, now=5.0)
+    assert (found(sessions).state, found(sessions).last_event) == (SessionState.COMPLETED, 5.0)
     session, new = sessions.open("s", now=6.0)
     assert not new
     assert (session.state, session.counter, session.started) == (SessionState.ACTIVE, 3, 1.0)
@@ -100,7 +123,7 @@ def test_latest_sessions_come_newest_first_without_the_one_asked_from(sessions: 
 def test_the_session_of_a_process_is_the_most_recent_active_one(sessions: Sessions) -> None:
     for name, process, now in (("old", 7, 1.0), ("new", 7, 2.0), ("ended", 7, 3.0), ("nobody's", 0, 4.0)):
         sessions.open(name, process=process, now=now)
-    sessions.end("ended", SessionState.COMPLETED, now=5.0)
+    end(sessions, "ended", now=5.0)
 
     def of(*processes: int) -> str:
         return "".join(session.id for session in sessions.latest(processes=processes))
@@ -125,7 +148,7 @@ def test_the_counter_wraps_at_its_modulus(sessions: Sessions) -> None:
 def test_silent_sessions_are_interrupted(sessions: Sessions) -> None:
     for name, now in (("b", 1.0), ("a", 2.0), ("ended", 1.0), ("alive", 3.0)):
         sessions.open(name, now=now)
-    sessions.end("ended", SessionState.COMPLETED, now=1.0)
+    end(sessions, "ended")
     assert sessions.open("new", now=9.0, silent_since=3.0)[0].continues == "alive"
     assert found(sessions, "a").state is found(sessions, "b").state is SessionState.INTERRUPTED
     assert found(sessions, "ended").state is SessionState.COMPLETED
@@ -225,7 +248,6 @@ def test_a_mention_changes_nothing_else(sessions: Sessions) -> None:
 
 UNKNOWN: dict[str, Callable[[Sessions], object]] = {
     "tick": tick,
-    "end": lambda sessions: sessions.end("s", SessionState.COMPLETED, now=1.0),
     "remember": remember,
     "mention": lambda sessions: sessions.mention("s", 1),
     "mark_shown": lambda sessions: sessions.mark_shown("s", {"a": "h"}, now=1.0),

@@ -72,7 +72,7 @@ class Engine:
         """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
         with lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
             roots = [self.settings.folder, *(source.root for source in self.sources if source.writable)]
-            transaction.recover(self.folder, self.journal.transaction_committed, roots)
+            transaction.recover(self.folder, lambda mark: bool(self.journal.history(limit=1, mark=mark)), roots)
             yield
 
     def parse(self, file: SourceFile, raw: bytes) -> Document:

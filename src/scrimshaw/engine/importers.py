@@ -38,7 +38,6 @@ from scrimshaw.models import (
     MemoryType,
     RecordedEvent,
     Relation,
-    SessionState,
     SourceFile,
     Trust,
     content_hash,
@@ -132,7 +131,7 @@ def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
 
 def ingest_status(engine: Engine, job_id: int) -> Job:
     """An import job; raises NotFound."""
-    job = engine.journal.job(job_id)
+    job = next(iter(engine.journal.jobs(number=job_id)), None)
     if job is None or job.kind != INGEST:
         raise NotFound(f"There is no import {job_id}.", "Start one with memory_ingest_start.")
     return job
@@ -453,7 +452,6 @@ def _record_session(
             working_memory.admit, now=event.at, settings=settings.session, event_decay=settings.features.event_decay
         )
         count += engine.sessions.observe(observation, admit, now=event.at, modulus=settings.session.counter_modulus)
-    engine.sessions.end(transcript.session, SessionState.COMPLETED, now=transcript.events[-1].at)
     return count
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -16,6 +17,7 @@ from scrimshaw.models import Degradation, Job, Skip, SourceFile
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.files import Vault
+from scrimshaw.storage.ports import Review
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
@@ -30,7 +32,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     """Bring the index up to date with the files, record what changed outside, and ask for missing vectors."""
     report = sync_index(engine.index, engine.sources, engine.parse, engine.limits(), force=force, progress=progress)
     for old, new in report.renames():
-        engine.journal.move_review(old, new)
+        engine.journal.update_review(old, partial(_rename, new))
     record_external_changes(engine)
     skipped = _follow_links(engine)
     with suppress(DamagedDatabase):  # of which every search tells
@@ -40,6 +42,10 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
     return replace(report, skipped=(*report.skipped, *skipped))
+
+
+def _rename(new: str, review: Review | None) -> Review | None:
+    return review and replace(review, memory_id=new)
 
 
 def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:

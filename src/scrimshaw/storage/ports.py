@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -30,7 +30,6 @@ from scrimshaw.models import (
     RecordedEvent,
     Redacted,
     Session,
-    SessionState,
     SourceFile,
     Wipe,
 )
@@ -135,6 +134,10 @@ class Review(Struct, frozen=True, kw_only=True):
     useful: int = 0
     not_useful: int = 0
     confidence: float = 0.5
+
+
+# A review state, or none where `change` of `update_review` may answer none.
+ReviewState = TypeVar("ReviewState", Review, Review | None)
 
 
 class Admission(Struct, frozen=True, kw_only=True):
@@ -274,16 +277,14 @@ class Sessions(Protocol):
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
 
-    def end(self, session: str, state: SessionState, *, now: float) -> None:
-        """End a session."""
-
     def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
         """Record an item at the counter; `admit` decides in one transaction what working memory holds."""
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         """Open the session, store the event, count calls and prompts, remember its item; False if it is a repetition.
 
-        All or nothing. An item that working memory holds already, or the same file again, is a mention of it.
+        All or nothing. An item that working memory holds already, or the same file again, is a mention of it. The event
+        `end` leaves the session completed.
         """
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
@@ -330,11 +331,8 @@ class Journal(Protocol):
     ) -> list[int]:
         """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the entries' numbers."""
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
-        """The newest ledger rows, newest first: of a memory, of a session, or of all; a negative limit means none."""
-
-    def transaction_committed(self, mark: str) -> bool:
-        """Whether an entry whose decision_meta has this `mark` was committed."""
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
+        """The newest ledger rows, newest first: of a memory, a session, the `mark` of a decision_meta, or all."""
 
     def last_hashes(self) -> dict[str, str]:
         """The newest hash of every file, "" if removed, by memory id or by the `file` of the entry's decision_meta."""
@@ -348,11 +346,11 @@ class Journal(Protocol):
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         """Review states of these memories; an unreviewed one is absent."""
 
-    def update_review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
-        """Store what `change`, which must not call the port, makes of a review state or of None, in one transaction."""
+    def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
+        """Store what `change` makes of a review state, None for none, in its place, in one transaction.
 
-    def move_review(self, old: str, new: str) -> None:
-        """Carry the review state of a memory to its new id."""
+        What it makes may be that of another memory. It must not call the port.
+        """
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
         """Add a job and return its id; while one of the same kind and key waits, that one's id."""
@@ -370,11 +368,8 @@ class Journal(Protocol):
         days, and cancels its like that failed before.
         """
 
-    def job(self, number: int) -> Job | None:
-        """A job by id."""
-
-    def jobs(self, states: Sequence[str] = ()) -> list[Job]:
-        """Jobs, newest first, of these states or of all."""
+    def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
+        """Jobs, newest first, of these states or of all; with `number` only the one of this id."""
 
     def change_job(self, number: int, state: JobState) -> bool:
         """Cancel a job unless it is done, or queue one that ended without being done; False if that cannot be."""

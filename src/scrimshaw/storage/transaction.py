@@ -77,7 +77,7 @@ class _MarkedMove(Struct, frozen=True):
 
 
 class _Marker(Struct, frozen=True):
-    mark: str
+    mark: _PathText
     moves: tuple[_MarkedMove, ...]
 
 

@@ -272,8 +272,7 @@ def _missing_rows(engine: Engine, account: Account) -> Iterator[Finding]:
         if token not in known[session]:
             yield Finding(Kind.LOST, f"event {token} of {session}")
     for number, key in account.jobs.items():
-        job = engine.journal.job(number)
-        if job is None or job.payload.get("token") != key:
+        if all(job.payload.get("token") != key for job in engine.journal.jobs(number=number)):
             yield Finding(Kind.LOST, f"job {number}")
     yield from _missing_checkpoints(engine, account)
 

@@ -126,22 +126,21 @@ def list_jobs(
 
 
 @command(jobs, "cancel", "scrimshaw jobs cancel 12", render=_render_state, fresh=False)
-def cancel_job(engine: Engine, job: JobNumber) -> list[Job | None]:
+def cancel_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Cancel a job that has not ended, or put a failed one aside; one that runs stops at its next report."""
     if not engine.journal.change_job(job, JobState.CANCELLED):
         raise NotFound(f"There is no job {job} to cancel.", "See `scrimshaw jobs list`.", job=job)
-    return [engine.journal.job(job)]
+    return engine.journal.jobs(number=job)
 
 
 @command(jobs, "retry", "scrimshaw jobs retry 12", render=_render_state, fresh=False)
-def retry_job(engine: Engine, job: JobNumber) -> list[Job | None]:
+def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Queue a job again that failed or was cancelled."""
     if not engine.journal.change_job(job, JobState.QUEUED):
-        found = engine.journal.job(job)
-        if found and found.state in (JobState.FAILED, JobState.CANCELLED):
+        if engine.journal.jobs((JobState.FAILED, JobState.CANCELLED), number=job):
             raise Conflict(f"The same work as job {job} waits already.", "`scrimshaw jobs cancel` puts this one aside.")
         raise NotFound(f"There is no failed job {job}.", "See `scrimshaw jobs list`.", job=job)
-    return [engine.journal.job(job)]
+    return engine.journal.jobs(number=job)
 
 
 @command(jobs, "run", "scrimshaw jobs run --once", render=_render_run)

@@ -18,7 +18,7 @@ from scrimshaw.app.processes import client_process
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, redact_names
 from scrimshaw.ingest.extraction import default_rules
-from scrimshaw.models import DRAFT_JOB, EventKind, SessionState
+from scrimshaw.models import DRAFT_JOB, EventKind
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
@@ -90,8 +90,6 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     if answers and features.extraction:
         for answer in make_answers(event, answers):
             observe(answer)
-    if event.kind is EventKind.END:
-        sessions.end(event.session, SessionState.COMPLETED, now=now)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing

@@ -12,10 +12,11 @@ from typing import Any
 
 import apsw
 import msgspec
+from msgspec.structs import astuple
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Job, JobState
-from scrimshaw.storage.ports import LedgerEntry, Review, Row, StoredText
+from scrimshaw.storage.ports import LedgerEntry, Review, ReviewState, Row, StoredText
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 
@@ -68,16 +69,12 @@ class SqliteJournal:
                 _enqueue(write, kind, key, now)
         return numbers
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "") -> list[Row]:
-        # Without one of the conditions the other has an index.
-        where = "memory_id = ?1" if memory_id else "?1 = ''"
-        where += " AND session = ?2" if session else " AND ?2 = ''"
-        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?3"
-        return self._database.read(sql, (memory_id, session, limit), _ledger_row)
-
-    def transaction_committed(self, mark: str) -> bool:
-        found = "SELECT 1 FROM ledger WHERE json_extract(decision_meta, '$.mark') = ?"
-        return self._database.value(found, (mark,)) is not None
+    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
+        wanted = {"memory_id": memory_id, "session": session, "json_extract(decision_meta, '$.mark')": mark}
+        given = {name: value for name, value in wanted.items() if value}
+        where = " AND ".join(f"{name} = ?" for name in given) or "1"
+        sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
+        return self._database.read(sql, (*given.values(), limit), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
         return dict(
@@ -99,18 +96,16 @@ class SqliteJournal:
         sql = f"SELECT {', '.join(_REVIEW)} FROM reviews WHERE memory_id IN ({marks(ids)})"
         return {row[0]: Review(**dict(zip(_REVIEW, row, strict=True))) for row in self._database.rows(sql, ids)}
 
-    def update_review(self, memory_id: str, change: Callable[[Review | None], Review]) -> Review:
+    def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
+        columns = ", ".join(_REVIEW)
         with self._database.write() as write:
-            sql = f"SELECT {', '.join(_REVIEW)} FROM reviews WHERE memory_id = ?"
-            found = write.execute(sql, (memory_id,)).fetchone()
+            found = write.execute(
+                f"DELETE FROM reviews WHERE memory_id = ? RETURNING {columns}", (memory_id,)
+            ).fetchone()
             state = change(Review(**dict(zip(_REVIEW, found, strict=True))) if found else None)
-            values = tuple(getattr(state, name) for name in _REVIEW)
-            write.execute(f"INSERT OR REPLACE INTO reviews ({', '.join(_REVIEW)}) VALUES ({marks(_REVIEW)})", values)
+            if state:
+                write.execute(f"INSERT OR REPLACE INTO reviews ({columns}) VALUES ({marks(_REVIEW)})", astuple(state))
         return state
-
-    def move_review(self, old: str, new: str) -> None:
-        with self._database.write() as write:
-            write.execute("UPDATE OR REPLACE reviews SET memory_id = ? WHERE memory_id = ?", (new, old))
 
     # Jobs
 
@@ -124,14 +119,12 @@ class SqliteJournal:
         if self._database.value(find, (*kinds, now, now, now)) is None:
             return None
         with self._database.write() as write:
-            number = write.execute(find, (*kinds, now, now, now)).get
-            if number is None:
-                return None
-            write.execute(
-                "UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ? WHERE id = ?",
-                (now + lease_s, number),
-            )
-        return self.job(number)
+            claimed = write.execute(
+                f"UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ? WHERE id = ({find})"
+                f" RETURNING {_JOB}",
+                (now + lease_s, *kinds, now, now, now),
+            ).fetchone()
+        return _job(claimed) if claimed else None
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         with self._database.write() as write:
@@ -159,13 +152,10 @@ class SqliteJournal:
                     (job.kind, job.key, job.id),
                 )
 
-    def job(self, number: int) -> Job | None:
-        found = self._database.read(f"SELECT {_JOB} FROM jobs WHERE id = ?", (number,), _job)
-        return found[0] if found else None
-
-    def jobs(self, states: Sequence[str] = ()) -> list[Job]:
+    def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
         where = f"state IN ({marks(states)})" if states else "1"
-        return self._database.read(f"SELECT {_JOB} FROM jobs WHERE {where} ORDER BY id DESC", states, _job)
+        sql = f"SELECT {_JOB} FROM jobs WHERE {where} AND coalesce(?, id) = id ORDER BY id DESC"
+        return self._database.read(sql, (*states, number), _job)
 
     def change_job(self, number: int, state: JobState) -> bool:
         with self._database.write() as write:

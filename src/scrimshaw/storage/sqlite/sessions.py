@@ -76,13 +76,6 @@ class SqliteSessions:
                 _add_injected(write, injected)
             return _tick(write, session, now, modulus)
 
-    def end(self, session: str, state: SessionState, *, now: float) -> None:
-        with self._database.write() as write:
-            _counter(write, session)
-            write.execute(
-                "UPDATE sessions SET state = ?, last_event = max(last_event, ?) WHERE id = ?", (state, now, session)
-            )
-
     # Items
 
     def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
@@ -91,7 +84,9 @@ class SqliteSessions:
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         with self._database.write() as write:
-            _open(write, seen.session, seen.client, seen.process, now)
+            is_over = seen.kind is EventKind.END
+            state = SessionState.COMPLETED if is_over else SessionState.ACTIVE
+            _open(write, seen.session, seen.client, seen.process, now, state)
             event = RecordedEvent(
                 session=seen.session,
                 number=_next_number(write, "events", seen.session),
@@ -200,16 +195,25 @@ class SqliteSessions:
         return found
 
 
-def _open(write: apsw.Connection, session: str, client: str, process: int, now: float) -> bool:
+def _open(
+    write: apsw.Connection,
+    session: str,
+    client: str,
+    process: int,
+    now: float,
+    state: SessionState = SessionState.ACTIVE,
+) -> bool:
     """Open or revive a session; whether it is new. It goes on from the newest before it, not from a later one."""
-    continues = write.execute(f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1", (now,)).get or ""
-    given = Session(id=session, client=client, process=process, started=now, last_event=now, continues=continues)
+    before = write.execute(f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1", (now,)).get or ""
+    given = Session(
+        id=session, client=client, process=process, state=state, started=now, last_event=now, continues=before
+    )
     is_new = _insert(write, "INSERT OR IGNORE INTO sessions", asdict(given))
     if not is_new:
         write.execute(
-            "UPDATE sessions SET state = 'active', last_event = max(last_event, ?), "
+            "UPDATE sessions SET state = ?, last_event = max(last_event, ?), "
             "client = coalesce(nullif(?, ''), client), process = coalesce(nullif(?, 0), process) WHERE id = ?",
-            (now, client, process, session),
+            (state, now, client, process, session),
         )
     return is_new
 
