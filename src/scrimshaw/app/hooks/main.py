@@ -6,10 +6,10 @@ after DEADLINE_S of work, or PATIENCE_S in all where the machine or another writ
 
 from __future__ import annotations
 
+import _thread  # all that is needed of `threading`, whose import takes a millisecond
 import gc
 import os
 import sys
-import threading
 import time
 import typing
 
@@ -26,7 +26,7 @@ def run() -> None:
         sys.stderr.write(f"scrimshaw-hook records nothing: {error}. Install scrimshaw again.\n")
         sys.stderr.flush()
         os._exit(0)
-    threading.Thread(target=_give_up_in_time, daemon=True).start()
+    _thread.start_new_thread(_give_up_in_time, ())
     try:
         text = record.handle_payload(sys.argv[1:], sys.stdin.buffer.read(record.LARGEST_INPUT + 1))
         sys.stdout.buffer.write(text.encode())

@@ -5,7 +5,6 @@ apsw bundles a current SQLite, so neither the interpreter's own version nor its 
 
 from __future__ import annotations
 
-import queue
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -44,7 +43,7 @@ class Database:
         self._schema = schema
         self._durable = durable
         self._busy_timeout_ms = busy_timeout_ms
-        self._idle: queue.LifoQueue[apsw.Connection] = queue.LifoQueue()
+        self._idle: list[apsw.Connection] = []
         path.parent.mkdir(parents=True, exist_ok=True)
         with database_errors(path):
             make_private(path)
@@ -55,8 +54,8 @@ class Database:
         """A connection for one piece of work; what SQLite refuses is raised as StorageFailure."""
         with database_errors(self.path):
             try:
-                connection = self._idle.get_nowait()
-            except queue.Empty:
+                connection = self._idle.pop()
+            except IndexError:
                 connection = self._connect()
             try:
                 yield connection
@@ -65,7 +64,7 @@ class Database:
                 if connection.readonly("main"):
                     connection.close()
                 else:
-                    self._idle.put(connection)
+                    self._idle.append(connection)
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -123,8 +122,8 @@ class Database:
 
     def close(self) -> None:
         """Close the connections that nobody is using."""
-        while not self._idle.empty():
-            self._idle.get_nowait().close()
+        while self._idle:
+            self._idle.pop().close()
 
     def _connect(self) -> apsw.Connection:
         try:
@@ -228,7 +227,8 @@ def _tables(schema: str) -> list[str]:
         scratch.close()
 
 
+@cache
 def _migrations(schema: str) -> list[tuple[int, str, str]]:
     """(number, name, SQL) of the numbered files of a schema, in order."""
-    files = sorted((_SCHEMAS / schema).glob("*.sql"))
+    files = sorted((_SCHEMAS / schema).iterdir())
     return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]
