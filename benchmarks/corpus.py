@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, open_engine
 from scrimshaw.models import Degradation
-from scrimshaw.search.embedders.base import Embedder
+from scrimshaw.search.embedders import Embedder
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SECTIONS = re.compile(r"^(?=#{1,3} )", re.MULTILINE)

@@ -16,8 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # so that `tests.samples` is
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine
-from scrimshaw.search.embedders.base import Embedder
-from scrimshaw.search.embedders.minilm import MiniLMEmbedder
+from scrimshaw.search.embedders import Embedder, MiniLMEmbedder
 from scrimshaw.search.pipeline import Searcher
 
 # A busy machine may take any time for an example.

@@ -167,6 +167,34 @@ class Edge(Struct, frozen=True, kw_only=True):
     evidence: str = ""
 
 
+class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """An edge on a walk from a start."""
+
+    start: str  #: the memory that the walk began at
+    hop: int  #: counts from 1
+    source: str
+    target: str
+    relation: str
+    strength: float
+    evidence: str
+    path_strength: float = 1.0  #: product of the strengths of the edges before this one, on the strongest shortest way
+    outward: bool = True  #: the walk went from source to target
+    unresolved: bool = False  #: the target is no memory
+
+    @property
+    def place(self) -> str:
+        """The memory that the walk reached over this edge."""
+        return self.target if self.outward else self.source
+
+
+class Match(Struct, frozen=True, kw_only=True):
+    """A candidate of one channel."""
+
+    id: str
+    score: float  #: higher is better, on the channel's own scale
+    chunk: int = -1  #: the ordinal of the best chunk where the channel knows it
+
+
 class SourceFile(Struct, frozen=True, kw_only=True):
     """A file of a source as the scan found it."""
 

@@ -19,8 +19,7 @@ from scrimshaw.engine.degradations import RECALL
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.models import Filters, Status
-from scrimshaw.search.embedders.base import Embedder
-from scrimshaw.search.embedders.minilm import MiniLMEmbedder
+from scrimshaw.search.embedders import Embedder, MiniLMEmbedder
 
 OTHER_WORDS = "UPDATE memory_text SET name = 'x', title = 'x', triggers = 'x', body = 'x'"
 SUBJECTS = ("tides", "beef", "ropes", "sails", "biscuits", "anchors", "charts", "lamps", "whales", "pumps")

@@ -177,7 +177,7 @@ def test_a_lineage_that_cannot_be_read_vouches_for_nothing(engine: Engine) -> No
 
 
 def test_the_package_of_the_model_is_gone(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scrimshaw.search.embedders.minilm.PACKAGE", "no_package_of_this_name")
+    monkeypatch.setattr("scrimshaw.search.embedders.PACKAGE", "no_package_of_this_name")
     gone = open_embedder(EmbeddingSettings())
     without = replace(engine, embedder=gone, searcher=Searcher(engine.index, engine.settings, gone))
     result = ask(without)

@@ -17,7 +17,7 @@ from scrimshaw.engine.index import EMBED, embed_pending, rebuild, run_embed_job,
 from scrimshaw.engine.read import search, validate
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.models import Action, Filters, JobState
-from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest
 
 LEASE_S = 60.0

@@ -16,7 +16,7 @@ from scrimshaw.engine.read import dependencies, get, match_triggers, search, val
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import NotFound, UnreadableFile
 from scrimshaw.models import Channel, Filters, Intent, MemoryType, Mode, Stage, Tier
-from scrimshaw.search.embedders.minilm import MiniLMEmbedder
+from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.results import SearchRequest, SearchResult
 
 BODIES = {

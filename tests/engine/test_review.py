@@ -201,8 +201,7 @@ def test_constitutional_and_critical_stay_hot(
     tier: Tier, type_: MemoryType, years: float, review: Review | None
 ) -> None:
     memory = _memory(tier=tier, type_=type_)
-    found = presence(memory, review, years * 365 * 86_400, ForgettingSettings())
-    assert (found.retrievability, found.state) == (1.0, Retention.HOT)
+    assert presence(memory, review, years * 365 * 86_400, ForgettingSettings()) == (1.0, Retention.HOT)
 
 
 def test_nothing_is_deleted_by_forgetting(agent: Agent, vault: Path, clock: Clock) -> None:

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.models import Relation
+from scrimshaw.models import Neighbor, Relation
 from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.storage.graph import Link, walk
-from scrimshaw.storage.ports import Neighbor
 
 CAP = 0.20
 NAMES = "abcdef"

@@ -19,12 +19,16 @@ from hypothesis import strategies as st
 
 from scrimshaw.config import EmbeddingSettings
 from scrimshaw.models import Degradation
-from scrimshaw.search import tokens
-from scrimshaw.search.embedders import Embedder, EmbedderUnavailable, minilm, open_embedder
-from scrimshaw.search.embedders import base as shared
-from scrimshaw.search.embedders import http as http_embedder
-from scrimshaw.search.embedders.base import unit_rows
-from scrimshaw.search.embedders.minilm import DIMENSION, MiniLMEmbedder, batches
+from scrimshaw.search import embedders, tokens
+from scrimshaw.search.embedders import (
+    DIMENSION,
+    Embedder,
+    EmbedderUnavailable,
+    MiniLMEmbedder,
+    batches,
+    open_embedder,
+    unit_rows,
+)
 
 LOCKED = "The database is locked by another writer."
 PARAPHRASE = "SQLite reports that someone else holds the write lock."
@@ -57,10 +61,10 @@ def test_provider_none_is_a_degradation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("provider", "package"), [("minilm", "onnxruntime"), ("minilm", minilm.PACKAGE), ("fastembed", "fastembed")]
+    ("provider", "package"), [("minilm", "onnxruntime"), ("minilm", embedders.PACKAGE), ("fastembed", "fastembed")]
 )
 def test_a_missing_package_is_a_degradation(monkeypatch: pytest.MonkeyPatch, provider: Any, package: str) -> None:
-    monkeypatch.setattr(shared, "find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr(embedders, "find_spec", lambda name: None if name == package else object())
     result = open_embedder(EmbeddingSettings(provider=provider))
     assert isinstance(result, Degradation)
     assert result.failure_mode.startswith("embedder_missing")
@@ -114,7 +118,7 @@ def test_opening_imports_nothing_heavy() -> None:
 def test_memory_stays_small() -> None:
     """The whole process after loading, 50 queries and a long batch: 165-176 MB measured."""
     resident = in_a_fresh_process(
-        "from scrimshaw.search.embedders.minilm import MiniLMEmbedder\n"
+        "from scrimshaw.search.embedders import MiniLMEmbedder\n"
         "embedder = MiniLMEmbedder(batch=8, max_tokens=256)\n"
         "for n in range(50):\n"
         "    embedder.embed([f'query number {n}'])\n"
@@ -128,8 +132,8 @@ def test_memory_stays_small() -> None:
 def test_the_runtime_reports_to_nobody(tmp_path: Path) -> None:
     """onnxruntime would write a device id and a log of events below the user's cache, and send them."""
     in_a_fresh_process(
-        "from scrimshaw.search.embedders.base import runtime_errors\n"
-        "from scrimshaw.search.embedders.minilm import MiniLMEmbedder\n"
+        "from scrimshaw.search.embedders import runtime_errors\n"
+        "from scrimshaw.search.embedders import MiniLMEmbedder\n"
         "MiniLMEmbedder(batch=8, max_tokens=256).embed(['a query'])\n"
         "runtime_errors()\n",
         HOME=str(tmp_path),
@@ -211,7 +215,7 @@ class SlowSession:
 @pytest.mark.slow
 def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SlowSession()
-    monkeypatch.setattr(minilm, "_load_session", lambda _: session)
+    monkeypatch.setattr(embedders, "_load_session", lambda _: session)
     embedder = MiniLMEmbedder(batch=4, max_tokens=256)
     background = threading.Thread(target=embedder.embed, args=(["a document chunk"] * 800,))
     background.start()
@@ -249,7 +253,7 @@ def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_the_runtime_cannot_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"not the model")
-    monkeypatch.setattr(minilm, "SHA256", hashlib.sha256(b"not the model").hexdigest())
+    monkeypatch.setattr(embedders, "SHA256", hashlib.sha256(b"not the model").hexdigest())
     assert refusal(MiniLMEmbedder(batch=8, max_tokens=256, path=path)).failure_mode.startswith("embedder_corrupt")
 
 
@@ -275,7 +279,7 @@ def test_a_failing_inference_is_an_embedder_error(monkeypatch: pytest.MonkeyPatc
         def run(self, *_: Any) -> None:
             raise RuntimeException("out of memory")
 
-    monkeypatch.setattr(minilm, "_load_session", lambda _: Broken())
+    monkeypatch.setattr(embedders, "_load_session", lambda _: Broken())
     assert "out of memory" in refusal(MiniLMEmbedder(batch=8, max_tokens=256)).failure_mode
 
 
@@ -453,7 +457,7 @@ def test_http_refused_connection_names_the_server_but_no_password() -> None:
 
 
 def test_http_an_endless_answer_is_cut_off(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_embedder, "LARGEST_ANSWER", 1000)
+    monkeypatch.setattr(embedders, "LARGEST_ANSWER", 1000)
     server.reply = always(200, b" " * 2000)
     assert "too large" in refusal(remote(server, timeout_s=60.0)).failure_mode
 
@@ -464,7 +468,7 @@ def test_http_a_dead_server_is_asked_again_only_after_a_while(server: Server, mo
     refusal(embedder)
     refusal(embedder)
     assert len(server.requests) == 1
-    later = time.monotonic() + http_embedder.COOL_DOWN
+    later = time.monotonic() + embedders.COOL_DOWN
     monkeypatch.setattr(time, "monotonic", lambda: later)
     server.reply = vectors_of(3)
     assert embedder.embed(["back"]).shape == (1, 3)

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from scrimshaw.config import EmbeddingSettings
-from scrimshaw.search.embedders.base import EmbedderUnavailable
-from scrimshaw.search.embedders.fastembed import DEFAULT_MODEL, FastembedEmbedder
+from scrimshaw.search.embedders import DEFAULT_FASTEMBED, EmbedderUnavailable, FastembedEmbedder
 
 PACKAGE = """
 class TextEmbedding:
@@ -44,7 +43,7 @@ def test_rows_have_length_one_and_come_in_the_order_of_the_texts() -> None:
     rows = embedder.embed(["a", "bb", "ccc"])
     assert rows.dtype == np.float32
     assert rows.tolist() == [[pytest.approx(0.6), pytest.approx(0.8)]] * 3
-    assert (embedder.model, embedder.dimension) == (f"fastembed/{DEFAULT_MODEL}", 2)
+    assert (embedder.model, embedder.dimension) == (f"fastembed/{DEFAULT_FASTEMBED}", 2)
 
 
 def test_the_model_is_loaded_once_and_only_when_it_is_needed() -> None:

@@ -26,7 +26,7 @@ from scrimshaw.models import (
     Tier,
     Trust,
 )
-from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import HitPage, SearchRequest, SearchResult, SessionContext, fit_budget
 from scrimshaw.search.tokens import count_tokens

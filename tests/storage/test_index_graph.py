@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from tests.samples import document, edge
 
-from scrimshaw.models import EdgeKind
-from scrimshaw.storage.ports import Index, Neighbor
+from scrimshaw.models import EdgeKind, Neighbor
+from scrimshaw.storage.ports import Index
 
 
 def put(index: Index, *edges: tuple[str, str], also: tuple[str, ...] = ()) -> None:

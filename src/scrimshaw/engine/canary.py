@@ -25,7 +25,7 @@ from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.ingest.redact import redact_edit
 from scrimshaw.models import Channel, Degradation, Filters, Memory
-from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.toml_files import (

@@ -27,7 +27,7 @@ from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Status
 from scrimshaw.search.candidates import vectors_pending
-from scrimshaw.search.embedders.base import EmbedderUnavailable
+from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock

@@ -18,8 +18,7 @@ from scrimshaw.engine.write import rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.memory_file import MemoryFile, add_relation, remove_relation
 from scrimshaw.ingest.redact import redact, redact_edit
-from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Relation
-from scrimshaw.storage.ports import Neighbor
+from scrimshaw.models import Action, Edge, EdgeKind, Entry, Filters, Memory, Neighbor, Relation
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 
 DEEPEST = 10

@@ -23,6 +23,7 @@ from scrimshaw.models import (
     Filters,
     Grade,
     Memory,
+    Neighbor,
     Retention,
     Session,
     Trust,
@@ -33,7 +34,7 @@ from scrimshaw.search.candidates import presence
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.ports import Neighbor, Review
+from scrimshaw.storage.ports import Review
 
 # Attention fades by this factor per turn; warm memories bring so many characters of their text.
 TURN_DECAY, WARM_CHARACTERS = 0.98, 150
@@ -255,7 +256,7 @@ def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None)
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
     stability = before.stability if before else min(decay.stability_of(half_life), MOST_STABLE_DAYS)
     difficulty = before.difficulty if before else decay.INITIAL_DIFFICULTY
-    present = presence(memory, before, now, settings).retrievability
+    present = presence(memory, before, now, settings)[0]
     stability, difficulty = decay.review(stability, difficulty, present, grade)
     return replace(
         before or Review(memory_id=memory.id, stability=0.0, difficulty=0.0, last_review=0.0),

@@ -3,31 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
-from scrimshaw.models import Relation
+from scrimshaw.models import Neighbor, Relation
 
 # So that rounding cannot carry a scaled sum over the cap.
 _BELOW = 1 - 1e-12
-
-
-class CausalStep(Protocol):
-    """An edge met on a walk: what `Neighbor` of the storage ports tells, without importing storage."""
-
-    @property
-    def start(self) -> str: ...
-    @property
-    def hop(self) -> int: ...
-    @property
-    def relation(self) -> str: ...
-    @property
-    def strength(self) -> float: ...
-    @property
-    def path_strength(self) -> float: ...
-    @property
-    def outward(self) -> bool: ...
-    @property
-    def place(self) -> str: ...
 
 
 def session_boost(attention: float, weight: float) -> float:
@@ -35,7 +15,7 @@ def session_boost(attention: float, weight: float) -> float:
     return weight * min(max(attention, 0.0), 1.0)
 
 
-def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[CausalStep], per_hop: float) -> Mapping[str, float]:
+def causal_boosts(seeds: Mapping[str, float], neighbours: Iterable[Neighbor], per_hop: float) -> Mapping[str, float]:
     """What the causal neighbours of the seeds gain, as shares of their scores.
 
     `seeds` are hits with their scores; a weak hit lifts in proportion to the best. A neighbour gains

@@ -13,53 +13,44 @@ from msgspec.structs import replace
 
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.comparison import find_heads
-from scrimshaw.models import Channel, Degradation, Filters, Memory, Relation, Retention
+from scrimshaw.models import Channel, Degradation, Filters, Match, Memory, Relation, Retention
 from scrimshaw.search import decay
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
-from scrimshaw.search.fusion import ChannelList, Fused
+from scrimshaw.search.fusion import Fused
 from scrimshaw.search.tokens import find_phrases
-from scrimshaw.storage.ports import Index, Match, Query, Review
+from scrimshaw.storage.ports import Index, Query, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
 DAY_S = 86_400.0
 
 
-class Presence(Struct, frozen=True, kw_only=True):
-    """Retrievability 0..1 of a memory, and its state."""
-
-    retrievability: float = 1.0
-    state: Retention = Retention.HOT
-
-
 class Candidate(Struct, kw_only=True):
     """A memory on its way to a hit: what found it, and what lowered and lifted its score."""
 
     memory: Memory
-    presence: Presence
+    #: How present it is: 0..1, and the state that this means.
+    retrievability: float
+    state: Retention
     #: Share of the validations that found it useful; 0.5 without any.
     confidence: float
-    fused: Fused
+    fused: Fused = Fused(id="", score=0.0)
     score: float = 0.0
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
 
 
 class ChannelResults(Struct, frozen=True, kw_only=True):
-    """What the channels found."""
+    """What the channels found; a channel that found nothing is left out."""
 
-    lists: tuple[ChannelList, ...]
+    lists: Mapping[str, Sequence[Match]]
     #: Memory id -> its best chunk: the one found by words, else the one found by meaning.
     chunks: Mapping[str, int]
     #: Memory id -> its phrases that occur in the query.
     phrases: Mapping[str, Sequence[str]]
     #: Share of the chunks that have a vector.
     coverage: float = 1.0
-
-    def ids(self) -> set[str]:
-        """All candidates."""
-        return {name for found in self.lists for name in found.ids}
 
 
 class CandidateFinder:
@@ -98,11 +89,7 @@ class CandidateFinder:
         matches = {Channel.TEXT: text, Channel.VECTOR: vector, Channel.TRIGGER: trigger}
         _, done, total = self._vector_counts
         return ChannelResults(
-            lists=tuple(
-                ChannelList(channel=channel, ids=[each.id for each in found], scores=[each.score for each in found])
-                for channel, found in matches.items()
-                if found
-            ),
+            lists={channel: found for channel, found in matches.items() if found},
             chunks={match.id: match.chunk for match in (*vector, *text) if match.chunk >= 0},
             phrases=phrases,
             coverage=done / total if vector and total else 1.0,
@@ -168,11 +155,13 @@ def vectors_pending(done: int, total: int) -> Degradation:
     )
 
 
-def presence(memory: Memory, review: Review | None, now: float, settings: ForgettingSettings) -> Presence:
-    """How present a memory is at `now` (seconds since 1970) since its last review or, without one, its last change."""
+def presence(
+    memory: Memory, review: Review | None, now: float, settings: ForgettingSettings
+) -> tuple[float, Retention]:
+    """Retrievability and state at `now` (seconds since 1970) since the last review or, without one, the last change."""
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
     if math.isinf(half_life):
-        return Presence()
+        return 1.0, Retention.HOT
     stability = decay.stability_of(half_life)
     if review and review.reviews:
         since, stability = review.last_review, max(stability, review.stability)
@@ -180,7 +169,7 @@ def presence(memory: Memory, review: Review | None, now: float, settings: Forget
         try:
             changed = datetime.fromisoformat(memory.updated or memory.created)
         except ValueError:
-            return Presence()
+            return 1.0, Retention.HOT
         since = (changed if changed.tzinfo else changed.replace(tzinfo=UTC)).timestamp()
     retrievability = decay.retrievability((now - since) / DAY_S, stability)
-    return Presence(retrievability=retrievability, state=decay.retention(retrievability, settings.state_thresholds))
+    return retrievability, decay.retention(retrievability, settings.state_thresholds)

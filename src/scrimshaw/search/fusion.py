@@ -11,81 +11,65 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-TEXT = "text"
-VECTOR = "vector"
+from msgspec import Struct
 
+from scrimshaw.models import Channel, Match
 
-@dataclass(frozen=True, slots=True)
-class ChannelList:
-    """What one channel found: distinct ids, best first, and the scores as its engine gave them (higher is better)."""
-
-    channel: str
-    ids: Sequence[str]
-    scores: Sequence[float]
+# How far below the best cosine a candidate counts nothing; above 0.3 hardly anything changes, 0.2 costs .01.
+SPAN = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class FusionProfile:
-    """The numbers of fusion."""
-
-    #: How many candidates a channel was asked for; 50 costs up to .012 nDCG@10, 200 gains less than 100.
-    depth: int
-    #: How far below the best cosine a candidate counts nothing; above 0.3 hardly anything changes, 0.2 costs .01.
-    span: float = 0.4
-
-
-@dataclass(frozen=True, slots=True)
-class Fused:
-    """A candidate after fusion. `score` lies in [0, 1] and is the sum of `parts`, one share per channel that
-    found it; `ranks` count from 1; `raw` are the engines' scores."""
+class Fused(Struct, frozen=True):
+    """A candidate after fusion: its score in [0, 1], and by channel its rank, from 1, and the engine's own score."""
 
     id: str
     score: float
-    ranks: Mapping[str, int] = field(default_factory=dict)
-    raw: Mapping[str, float] = field(default_factory=dict)
-    parts: Mapping[str, float] = field(default_factory=dict)
+    ranks: Mapping[str, int] = {}
+    raw: Mapping[str, float] = {}
 
 
-def fuse(lists: Sequence[ChannelList], weights: Mapping[str, float], profile: FusionProfile) -> list[Fused]:
-    """One list from many, best first, equal scores by id; the order of `lists` does not matter.
+def fuse(
+    lists: Mapping[str, Sequence[Match]], weights: Mapping[str, float], depth: int, span: float = SPAN
+) -> list[Fused]:
+    """One list from those of many channels, best first, equal scores by id; their order does not matter.
 
-    A channel other than text and vector gives its scores in [0, 1] already (a trigger that matched, the strength
-    of an edge). Weights count relative to each other among the lists that are not empty; a weight of 0 leaves a
-    channel's candidates in, at no share. Raises KeyError for a list without a weight, ValueError for a negative one.
+    Each list has distinct ids, best first; `depth` is how many candidates a channel was asked for (50 costs up to .012
+    nDCG@10, 200 gains less than 100). A channel other than text and vector gives its scores in [0, 1] already (a
+    trigger that matched, the strength of an edge). Weights count relative to each other among the lists that are not
+    empty; a weight of 0 leaves a channel's candidates in, at no share. Raises KeyError for a list without a weight,
+    ValueError for a negative one.
     """
-    found = sorted((each for each in lists if each.ids), key=lambda each: each.channel)
-    given = [weights[each.channel] for each in found]
+    channels = sorted(channel for channel, matches in lists.items() if matches)
+    given = [weights[channel] for channel in channels]
     if any(weight < 0 for weight in given):
         raise ValueError("a channel's weight cannot be negative")
     total = sum(given)
-    shares = [weight / total if total else 0.0 for weight in given]
+    scores: dict[str, float] = defaultdict(float)
     ranks: dict[str, dict[str, int]] = defaultdict(dict)
     raw: dict[str, dict[str, float]] = defaultdict(dict)
-    parts: dict[str, dict[str, float]] = defaultdict(dict)
-    for each, share in zip(found, shares, strict=True):
-        rows = zip(each.ids, each.scores, _evidence(each, profile), strict=True)
-        for rank, (id_, score, evidence) in enumerate(rows, start=1):
-            ranks[id_][each.channel] = rank
-            raw[id_][each.channel] = score
-            parts[id_][each.channel] = share * evidence
-    fused = [Fused(id_, min(1.0, sum(part.values())), ranks[id_], raw[id_], part) for id_, part in parts.items()]
+    for channel, weight in zip(channels, given, strict=True):
+        found = [match.score for match in lists[channel]]
+        rows = zip(lists[channel], _weigh_scores(channel, found, depth, span), strict=True)
+        for rank, (match, evidence) in enumerate(rows, start=1):
+            scores[match.id] += (weight / total if total else 0.0) * evidence
+            ranks[match.id][channel] = rank
+            raw[match.id][channel] = match.score
+    fused = [Fused(name, min(1.0, score), ranks[name], raw[name]) for name, score in scores.items()]
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))
 
 
-def _evidence(found: ChannelList, profile: FusionProfile) -> list[float]:
+def _weigh_scores(channel: str, scores: Sequence[float], depth: int, span: float) -> list[float]:
     """How much each candidate of a list counts, in [0, 1]."""
-    scores = found.scores
     # of a list that was cut off, the last score is what an unlisted memory can reach
-    floor = scores[-1] if len(scores) >= profile.depth else None
-    if found.channel == TEXT:
+    floor = scores[-1] if len(scores) >= depth else None
+    if channel == Channel.TEXT:
         # distance above that, as a share of the best score
         best = scores[0]
         return [(score - (floor or 0.0)) / best if best > 0 else 0.0 for score in scores]
-    if found.channel == VECTOR:
+    if channel == Channel.VECTOR:
         # distance above it in spans, at most one span below the best
-        lowest = scores[0] - profile.span
+        lowest = scores[0] - span
         lowest = lowest if floor is None else max(lowest, floor)
-        return [max(0.0, score - lowest) / profile.span for score in scores]
+        return [max(0.0, score - lowest) / span for score in scores]
     return [min(1.0, max(0.0, score)) for score in scores]

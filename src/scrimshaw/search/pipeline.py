@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Struct
@@ -10,24 +11,24 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Channel, Degradation, Filters, Retention, Stage, Tier, Trust
+from scrimshaw.models import Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
-from scrimshaw.search.candidates import Candidate, CandidateFinder, ChannelResults, Presence, presence
+from scrimshaw.search.candidates import Candidate, CandidateFinder, ChannelResults, presence
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
-from scrimshaw.search.fusion import ChannelList, Fused, FusionProfile, fuse
+from scrimshaw.search.fusion import Fused, fuse
 from scrimshaw.search.results import (
     Explanation,
     Hit,
     SearchRequest,
     SearchResult,
     SessionContext,
-    TraceRecorder,
+    StageTrace,
     fit_budget,
 )
 from scrimshaw.search.routing import Profile, route
 from scrimshaw.search.tokens import excerpt, head, query_terms
-from scrimshaw.storage.ports import Index, Match, Piece, Query, Review
+from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 # Hits whose causal neighbours are looked at; more seeds lift what answers nothing.
 SEEDS = 5
@@ -40,13 +41,12 @@ DIGITS = 6
 NO_CONTEXT = SessionContext()
 ALL_OF_LIMIT = 1000
 
-_NOT_FUSED = Fused(id="", score=0.0)
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
 
 
-class SearchState(Struct, frozen=True, kw_only=True):
+class SearchState(Struct, kw_only=True):
     """One search under way: what was asked, what follows from it, and what is noted on the way."""
 
     request: SearchRequest
@@ -56,8 +56,17 @@ class SearchState(Struct, frozen=True, kw_only=True):
     profile: Profile
     filters: Filters
     always_on: tuple[Hit, ...]
-    trace: TraceRecorder
     degradations: Degradations
+    #: The stages so far, and when the last one ended.
+    trace: list[StageTrace] = []
+    reached: float
+
+    def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
+        """Add a stage that just ended, which so many memories entered and left."""
+        now = time.perf_counter()
+        ms = round((now - self.reached) * 1000, 3)
+        self.trace.append(StageTrace(stage=stage, entered=entered, left=left, ms=ms, notes=notes))
+        self.reached = now
 
 
 class Searcher:
@@ -67,7 +76,6 @@ class Searcher:
         self._index = index
         self._settings = settings.search
         self._forgetting = settings.forgetting
-        self._fusion = FusionProfile(depth=settings.search.candidates)
         self._finder = CandidateFinder(
             index, embedder, depth=settings.search.candidates, hops=settings.session.causal_hops
         )
@@ -77,18 +85,17 @@ class Searcher:
         """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
         state = self._begin(request, context)
         found = self._finder.find(state.request.query, state.terms, state.filters, request.channels, state.degradations)
-        ids = found.ids()
-        state.trace.note(
-            Stage.CANDIDATE, 0, len(ids), channels={str(each.channel): len(each.ids) for each in found.lists}
-        )
+        ids = {match.id for matches in found.lists.values() for match in matches}
+        sizes = {str(channel): len(matches) for channel, matches in found.lists.items()}
+        state.note(Stage.CANDIDATE, 0, len(ids), channels=sizes)
         known = self._look_up(state, ids)
         anything = asdict(Filters())
         conditions = {name: value for name, value in asdict(state.filters).items() if value != anything[name]}
-        state.trace.note(Stage.FILTER, len(ids), len(known), conditions=conditions)
+        state.note(Stage.FILTER, len(ids), len(known), conditions=conditions)
         candidates = self._fuse(state, found, known)
         ranked = self._rank(state, candidates)
         lowered = sum(bool(each.factors) for each in ranked)
-        state.trace.note(Stage.RERANK, len(candidates), len(ranked), lowered=lowered)
+        state.note(Stage.RERANK, len(candidates), len(ranked), lowered=lowered)
         ranked = self._fall_back(state, ranked)
         with state.degradations.tolerate(IndexPart.GRAPH):
             _apply_boosts(ranked, context)
@@ -137,8 +144,8 @@ class Searcher:
         return self._always_on[1]
 
     def _begin(self, request: SearchRequest, context: SessionContext) -> SearchState:
-        degradations, query = Degradations(), self.validate(request.query)
-        trace, filters = TraceRecorder(), request.filters
+        reached, degradations, query = time.perf_counter(), Degradations(), self.validate(request.query)
+        filters = request.filters
         always_on: tuple[Hit, ...] = ()
         if request.constitutional:
             with degradations.tolerate(IndexPart.GRAPH):
@@ -166,8 +173,8 @@ class Searcher:
             profile=route(query, request.intent, request.artifact),
             filters=filters,
             always_on=always_on,
-            trace=trace,
             degradations=degradations,
+            reached=reached,
         )
 
     def _look_up(self, state: SearchState, names: Iterable[str]) -> dict[str, Candidate]:
@@ -183,10 +190,13 @@ class Searcher:
         found = {}
         for name, memory in self._index.get(ids).items():
             review = reviews.get(name)
-            present = presence(memory, review, context.now, self._forgetting) if context.now else Presence()
-            if _STATES.index(present.state) <= faintest:
+            now = context.now
+            present = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
+            if _STATES.index(present[1]) <= faintest:
                 confidence = review.confidence if review else 0.5
-                found[name] = Candidate(memory=memory, presence=present, confidence=confidence, fused=_NOT_FUSED)
+                found[name] = Candidate(
+                    memory=memory, retrievability=present[0], state=present[1], confidence=confidence
+                )
         return found
 
     def _fuse(self, state: SearchState, found: ChannelResults, known: dict[str, Candidate]) -> list[Candidate]:
@@ -194,7 +204,7 @@ class Searcher:
         entered, weights = len(known), dict(state.profile.weights)
         # what has no vector yet cannot be found by meaning, so meaning counts less
         weights[Channel.VECTOR] *= found.coverage
-        fused = [item for item in fuse(found.lists, weights, self._fusion) if item.id in known]
+        fused = [item for item in fuse(found.lists, weights, self._settings.candidates) if item.id in known]
         if Channel.GRAPH in state.request.channels:
             near: list[Match] = []
             with state.degradations.tolerate(IndexPart.GRAPH):
@@ -208,8 +218,8 @@ class Searcher:
             if len(fused) > len(ranked_ids):
                 known |= self._look_up(state, [item.id for item in fused if item.id not in ranked_ids])
         fused = sorted((item for item in fused if item.id in known), key=lambda item: (-item.score, item.id))
-        used = {str(each.channel): weights[each.channel] for each in found.lists}
-        state.trace.note(Stage.FUSION, entered, len(fused), weights=used)
+        used = {str(channel): weights[channel] for channel in found.lists}
+        state.note(Stage.FUSION, entered, len(fused), weights=used)
         return _with_fusion(fused, known)
 
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -224,7 +234,7 @@ class Searcher:
                     each.memory,
                     artifact=state.profile.artifact,
                     confidence=each.confidence,
-                    retrievability=each.presence.retrievability if request.decay else 1.0,
+                    retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
                 )
             each.score = rerank.lower_score(each.fused.score, each.memory, each.factors)
@@ -234,7 +244,7 @@ class Searcher:
         limited: list[Candidate] = []
         spare = 0
         for retention, limit in rerank.STATE_LIMITS.items():
-            members = [each for each in ranked if each.presence.state == retention][: limit + spare]
+            members = [each for each in ranked if each.state == retention][: limit + spare]
             spare = limit + spare - len(members)
             limited += members
         return sorted(limited, key=_sort_key)
@@ -242,22 +252,19 @@ class Searcher:
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Where nothing was found, memories with words that begin like those of the query."""
         if ranked or not state.terms or Channel.TEXT not in state.request.channels:
-            state.trace.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
+            state.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
         matches: list[Match] = []
         with state.degradations.tolerate(IndexPart.TEXT):
             query = Query((state.terms,), is_prefix=True)
-            matches = self._index.match_text(query, state.filters, self._fusion.depth)
-        part = ChannelList(
-            channel=Channel.TEXT, ids=[each.id for each in matches], scores=[each.score for each in matches]
-        )
-        fused = fuse((part,), {Channel.TEXT: 1.0}, self._fusion)
-        known = self._look_up(state, part.ids)
+            matches = self._index.match_text(query, state.filters, self._settings.candidates)
+        fused = fuse({Channel.TEXT: matches}, {Channel.TEXT: 1.0}, self._settings.candidates)
+        known = self._look_up(state, [match.id for match in matches])
         ranked = self._rank(state, _with_fusion([item for item in fused if item.id in known], known))
         for each in ranked:
             each.score *= PREFIX
             each.factors = {**each.factors, "prefix": PREFIX}
-        state.trace.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
+        state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
     def _answer(self, state: SearchState, found: ChannelResults, ranked: Sequence[Candidate]) -> SearchResult:
@@ -276,7 +283,7 @@ class Searcher:
         following = request.offset + sum(hit.memory.id not in entries for hit in hits[: fitting.consumed])
         left = sum(hit.memory.id not in entries for hit in fitting.hits)
         boosted = sum(bool(each.boosts) for each in ranked)
-        state.trace.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(fitting.hits) - left)
+        state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(fitting.hits) - left)
         return SearchResult(
             hits=fitting.hits,
             always_on=always_on,
@@ -286,7 +293,7 @@ class Searcher:
             tokens=fitting.tokens + sum(hit.tokens for hit in always_on),
             omitted=len(hits) - len(fitting.hits),
             next_offset=following if following < len(ranked) else None,
-            trace=tuple(state.trace.stages),
+            trace=tuple(state.trace),
             degradations=state.degradations.as_tuple(),
         )
 
@@ -323,7 +330,7 @@ class Searcher:
                     text=text,
                     tokens=each.memory.label_tokens + tokens,
                     explanation=explanation,
-                    state=each.presence.state,
+                    state=each.state,
                 )
             )
         return hits

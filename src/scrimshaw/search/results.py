@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -99,21 +98,6 @@ class StageTrace(Struct, frozen=True, kw_only=True):
     left: int
     ms: float
     notes: Mapping[str, object] = {}
-
-
-class TraceRecorder:
-    """Collects stages; the time of a stage is what passed since the one before."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self.stages: list[StageTrace] = []
-
-    def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
-        """Add a stage that just ended: so many memories entered it and left it."""
-        now = time.perf_counter()
-        ms = round((now - self._last) * 1000, 3)
-        self.stages.append(StageTrace(stage=stage, entered=entered, left=left, ms=ms, notes=notes))
-        self._last = now
 
 
 class SearchResult(Struct, frozen=True, kw_only=True):

