@@ -16,10 +16,9 @@ from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note, percent, show, show_json
 from scrimshaw.engine.lint import BANDS, band
-from scrimshaw.engine.write import judge_file
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.ingest.quality import QualityVerdict
+from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import share
@@ -157,7 +156,8 @@ def evaluate_quality_gate(
     """Measure which memory files the quality gate lets in, and which defects it finds."""
     settings = settings_of(project)
     report = evaluate_quality(
-        labelled_files(files, labels), lambda text, name: judge_file(settings, parse_memory_file(text, name))
+        labelled_files(files, labels),
+        lambda text, name: judge(parse_memory_file(text, name), phrases=settings.quality.phrases),
     )
     if as_json:
         show_json(figures(report))

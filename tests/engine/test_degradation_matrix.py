@@ -28,6 +28,7 @@ from scrimshaw.app.mcp.tools.browse import HealthCall, memory_health
 from scrimshaw.app.mcp.tools.core import GetCall, SaveCall, SearchCall, memory_get, memory_save, memory_search
 from scrimshaw.config import EmbeddingSettings, load
 from scrimshaw.engine import Engine, open_engine, read
+from scrimshaw.engine.core import LOCK_FILE
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import Health, check_health
 from scrimshaw.engine.index import catch_up, embed_pending, scan
@@ -261,7 +262,7 @@ def test_reviews_that_cannot_be_read_are_left_out_of_the_ranking(engine: Engine)
 
 def test_a_lock_that_another_process_holds(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("scrimshaw.engine.core.LOCK_TIMEOUT_S", 0.1)
-    with locked_by_another(engine.lock_path()):
+    with locked_by_another(engine.folder / LOCK_FILE):
         assert turned(check_health(engine)) == {"lock"}
         assert ids(ask(engine)) >= {"log"}
         with pytest.raises(VaultBusy, match="Another writer") as refused:

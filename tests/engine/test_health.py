@@ -19,7 +19,7 @@ from scrimshaw.app.background import POLL_S
 from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
-from scrimshaw.engine.core import LOCK_TIMEOUT_S
+from scrimshaw.engine.core import LOCK_FILE, LOCK_TIMEOUT_S
 from scrimshaw.engine.health import CHECKS, Result, check_health
 from scrimshaw.engine.index import embed_pending, scan
 from scrimshaw.engine.write import NewText, save
@@ -125,7 +125,7 @@ def test_the_journal_row_goes_off(engine: Engine) -> None:
 
 
 def test_the_lock_row_is_degraded_while_another_writes(engine: Engine) -> None:
-    with locked_by_another(engine.lock_path()):
+    with locked_by_another(engine.folder / LOCK_FILE):
         assert turned(engine) == {"lock": Status.DEGRADED}
 
 
@@ -181,7 +181,7 @@ def test_a_vault_that_is_made_with_the_first_save_is_on(engine: Engine, vault: P
 
 
 def test_what_is_merely_degraded_is_not_called_off(engine: Engine) -> None:
-    with locked_by_another(engine.lock_path()):
+    with locked_by_another(engine.folder / LOCK_FILE):
         truth = check_health(engine, more=app_checks.PROCESS)
     (told,) = truth.degradations
     assert told.failure_mode.startswith("lock_degraded: Another writer held")

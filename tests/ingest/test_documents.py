@@ -53,7 +53,9 @@ def without_pin(text: str) -> Redacted:
 
 def document(raw: str | bytes, memory_id: str = "storage/apsw", gate: object = as_it_is) -> Document:
     data = raw if isinstance(raw, bytes) else raw.encode()
-    file = SourceFile(source="vault", memory_id=memory_id, path=f"{memory_id}.md", size=len(data), mtime_ns=0)
+    file = SourceFile(
+        source="vault", memory_id=memory_id, path=f"{memory_id}.md", size=len(data), mtime_ns=0, writable=True
+    )
     return build_document(
         file, parse_memory_file(data, file.path), without_pin if gate is without_pin else as_it_is, count_tokens=len
     )

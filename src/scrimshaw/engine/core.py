@@ -6,16 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
-
-import msgspec
 
 from scrimshaw.config import Settings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile, Tier
+from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile
 from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
@@ -63,29 +62,18 @@ class Engine:
             return Vault(user.root, user.name, True, shared=shared), memory_id.removeprefix(GLOBAL)
         return Vault(project.root, project.name, True), memory_id
 
-    def lock_path(self) -> Path:
-        """The file that writers of this vault lock."""
-        return self.folder / LOCK_FILE
-
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
         with lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
-            roots = [self.settings.folder, *(source.root for source in self.sources if source.writable)]
+            roots = [self.settings.folder, *map(attrgetter("root"), filter(attrgetter("writable"), self.sources))]
             transaction.recover(self.folder, lambda mark: bool(self.journal.history(limit=1, mark=mark)), roots)
             yield
 
-    def parse(self, file: SourceFile, raw: bytes) -> Document:
-        """The document in a file's bytes, redacted; raises UnreadableFile."""
-        return self.document(file, parse_memory_file(raw, file.path))
-
-    def document(self, source: SourceFile, file: MemoryFile) -> Document:
-        """The document that a parsed file holds, redacted; raises UnreadableFile."""
-        document = build_document(source, file, redact, count_tokens=count_tokens)
-        if document.tier != Tier.CONSTITUTIONAL or source.writable:
-            return document
-        # Only a memory of a person's vault can be constitutional.
-        return msgspec.structs.replace(document, tier=Tier.IMPORTANT)
+    def parse(self, source: SourceFile, file: bytes | MemoryFile) -> Document:
+        """The document that a file holds, redacted; raises UnreadableFile."""
+        parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
+        return build_document(source, parsed, redact, count_tokens=count_tokens)
 
     def limits(self) -> Limits:
         """Which files are too large to be a memory."""
@@ -183,19 +171,16 @@ def open_project(settings: Settings | None = None) -> Engine:
 
 def project_sources(settings: Settings) -> list[Source]:
     """What a project reads, in order: its vault, Serena's, its documents, the user's own vault."""
-    memory, exclude = ArtifactClass.MEMORY, settings.index.exclude
+    memory = ArtifactClass.MEMORY
     vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)
     user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
-    documents = [
-        Source(
-            name=source.name,
-            root=settings.project / source.root,
-            include=source.include,
-            exclude=source.exclude,
-            artifact=source.artifact,
-        )
-        for source in settings.sources
-    ] or discover(settings.project, settings.serena_home)
+    stated = (
+        Source(name=each.name, root=settings.project / each.root, include=each.include, exclude=each.exclude,
+               artifact=each.artifact)
+        for each in settings.sources
+    )  # fmt: skip
+    documents = [*stated] or discover(settings.project, settings.serena_home)
     # What no document source reads; memories that somebody wrote as such are left whole.
+    exclude = settings.index.exclude
     limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]
     return [vault, *limited, user]

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import KeepGoing
-from scrimshaw.engine.write import NewText, Saved, compose_memory, quality_of, retire, rewrite, save, slug
+from scrimshaw.engine.write import NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import parse_memory_file
@@ -141,7 +141,7 @@ def read_rejected(engine: Engine, name: str) -> str:
 def promote_draft(engine: Engine, name: str) -> Saved:
     """Make a memory of a rejected draft as it stands; raises NotFound, UnreadableFile and what `save` raises."""
     file = parse_memory_file(read_rejected(engine, name), name)
-    document = engine.document(_source_file(name), file)
+    document = engine.parse(_source_file(name), file)
     new = NewText(
         content=file.body,
         id=_memory_id(document.created, document.title, document.provenance.session),
@@ -251,13 +251,14 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
         session=new.session,
     )
     saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
-    return replace(unchanged, status="accepted", path=saved.path, quality=quality_of(verdict))
+    quality = Quality(score=verdict.score, flags=verdict.flags)
+    return replace(unchanged, status="accepted", path=saved.path, quality=quality)
 
 
 def _parse_rejected(engine: Engine, path: Path) -> RejectedDraft | None:
     try:
         file = parse_memory_file(path.read_bytes(), path.name)
-        document = engine.document(_source_file(path.stem), file)
+        document = engine.parse(_source_file(path.stem), file)
         changed = path.stat().st_mtime
     except (OSError, ScrimshawError):
         return None

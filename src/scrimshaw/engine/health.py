@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple
 from msgspec import Struct
 
 from scrimshaw.engine import canary
-from scrimshaw.engine.core import Engine
+from scrimshaw.engine.core import LOCK_FILE, Engine
 from scrimshaw.engine.index import EMBED, vectors_ready
 from scrimshaw.engine.ledger import links_path
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
@@ -347,7 +347,7 @@ def write_test_file(folder: Path) -> str:
 
 def _check_lock(engine: Engine) -> Result:
     try:
-        with lock(engine.lock_path(), LOCK_PATIENCE_S):
+        with lock(engine.folder / LOCK_FILE, LOCK_PATIENCE_S):
             return on("taken and given back")
     except VaultBusy as error:
         return Result(Status.DEGRADED, error.message)

@@ -62,21 +62,23 @@ def links_path(engine: Engine) -> Path:
     return engine.settings.folder / LINKS_FILE
 
 
-def ledger_path(engine: Engine, name: str) -> tuple[Path, Path]:
-    """The file that a ledger row is about, and the folder it may empty; raises ReadOnly, InvalidMemoryId."""
+def _locate(engine: Engine, name: str) -> tuple[Path, Path, str, Path | None]:
+    """The file that a ledger row is about, the folder it may empty, and the name and the lock of its vault.
+
+    Raises ReadOnly, InvalidMemoryId.
+    """
     if name == LINKS_FILE:
-        return links_path(engine), engine.settings.folder
+        return links_path(engine), engine.settings.folder, "", None
     vault, inside = engine.vault_of(name)
-    return locate(vault.root, inside), vault.root.resolve()
+    return locate(vault.root, inside), vault.root.resolve(), vault.name, vault.shared
 
 
 def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> LedgerFile:
     """A file of the ledger; raises Conflict unless `expected_hash` is its own: "" for no file, None for any."""
-    path, root = ledger_path(engine, name)
-    vault = None if name == LINKS_FILE else engine.vault_of(name)[0]
+    path, root, source, shared_lock = _locate(engine, name)
     with storage_errors("read", path):
         data = path.read_bytes() if path.is_file() else None
-    file = LedgerFile(name, path, root, data, hash_of(data), *((vault.name, vault.shared) if vault else ()))
+    file = LedgerFile(name, path, root, data, hash_of(data), source, shared_lock)
     if expected_hash not in (None, file.hash):
         demand_hash(name, data, expected_hash)
     return file
@@ -182,7 +184,7 @@ def record_external_changes(engine: Engine) -> None:
 def _read(engine: Engine, name: str) -> bytes | None:
     """A file's bytes, None where there is none; raises OSError where nobody can tell."""
     try:
-        return ledger_path(engine, name)[0].read_bytes()
+        return _locate(engine, name)[0].read_bytes()
     except (FileNotFoundError, NotADirectoryError, InvalidMemoryId):
         return None
 

@@ -20,11 +20,11 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
-from scrimshaw.engine.write import Saved, judge_file, rewrite
+from scrimshaw.engine.write import Saved, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.front_matter import parse_phrases, parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
-from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, read_contents
+from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, judge, read_contents
 from scrimshaw.ingest.references import (
     Reference,
     Rename,
@@ -187,7 +187,7 @@ def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Li
         return _unreadable(name, error.message, int(error.details.get("line", 0)))
     except OSError as error:
         return _unreadable(name, f"{name} cannot be read: {error.strerror}.")
-    verdict = judge_file(settings, file)
+    verdict = judge(file, phrases=settings.quality.phrases)
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
     dead = known.find_stale(found, path) if known else ()
     warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
@@ -323,7 +323,11 @@ def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | N
     contents = [read_contents(file) for file in files]
     dates = [_find_creation_time(each.values) for each in contents]
     made = zip(files, contents, dates, strict=True)
-    judged = [(each, judge_file(settings, file)) for file, each, created in made if created and created >= since]
+    judged = [
+        (each, judge(file, phrases=settings.quality.phrases))
+        for file, each, created in made
+        if created and created >= since
+    ]
     counts = Counter(band(verdict.score) for _, verdict in judged)
     return {
         "days": days,

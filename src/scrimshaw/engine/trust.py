@@ -12,14 +12,7 @@ from pathlib import Path
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.errors import InvalidRequest, UnreadableFile
-from scrimshaw.ingest.front_matter import (
-    limit_tier,
-    parse_line,
-    parse_phrases,
-    parse_provenance,
-    parse_tier,
-    parse_title,
-)
+from scrimshaw.ingest.front_matter import parse_line, parse_member, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.models import Action, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search.lineage import find_inherited_trusts, trust_rank
@@ -66,7 +59,8 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
     if actor in HUMAN_ACTORS:
         return
     for name, file in files:
-        if limit_tier(parse_tier(file.values), parse_provenance(file.values).trust) == Tier.CONSTITUTIONAL:
+        tier = parse_member(file.values, "tier", Tier.NORMAL)
+        if tier == Tier.CONSTITUTIONAL and parse_provenance(file.values).trust == Trust.HUMAN:
             message = f"{name!r} is constitutional: only a person changes, deletes or restores it."
             hint = f"Ask the user to run `scrimshaw {command.replace('ID', name)}`."
             raise InvalidRequest(message, hint, parameter="id")
@@ -99,7 +93,7 @@ def describe_claim(memory: Memory) -> str:
         return ""
     stated = None
     with suppress(OSError, UnreadableFile):
-        stated = parse_tier(parse_memory_file(Path(memory.path).read_bytes()).values)
+        stated = parse_member(parse_memory_file(Path(memory.path).read_bytes()).values, "tier", Tier.NORMAL)
     if stated != Tier.CONSTITUTIONAL:
         return ""
     claim = f"{memory.id!r} claims to be constitutional, and counts as important"
@@ -143,7 +137,7 @@ def _limit_trust(file: MemoryFile, trust: Trust) -> MemoryFile:
 
 def _wording(file: MemoryFile) -> tuple[object, ...]:
     """What a memory is called, what brings it up, and what it says."""
-    return parse_title(file.values), parse_phrases(file.values, "trigger_phrases"), file.body
+    return parse_line(file.values.get("title")), parse_phrases(file.values, "trigger_phrases"), file.body
 
 
 def _inherited_trust(engine: Engine, memory_id: str) -> Trust:

@@ -6,15 +6,16 @@ import itertools
 import re
 import time
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
+from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import replace
 
 from scrimshaw.clock import format_time
-from scrimshaw.config import Settings
 from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine, vault_file
 from scrimshaw.engine.degradations import INDEX, index_behind
@@ -23,7 +24,6 @@ from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, r
 from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, StorageFailure
-from scrimshaw.ingest.chatter import default_phrases
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.memory_file import (
     MemoryFile,
@@ -33,7 +33,7 @@ from scrimshaw.ingest.memory_file import (
     render_memory_file,
 )
 from scrimshaw.ingest.quality import QualityVerdict, judge
-from scrimshaw.ingest.redact import is_mostly_removed, redact, redact_edit
+from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import (
     Action,
     Document,
@@ -148,30 +148,33 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     """Save a new memory; a text that exists already, or that the quality gate rejects, is not written unless forced."""
     demand_human(new.tier, new.trust)
     content = _redact_content(engine, new.content)
+    describe = partial(Saved, redacted=content.classes, spans=content.spans)
     title = new.title
     for line in [] if title else content.text.splitlines():
         title = title or " ".join(line.strip(" #*_-\t").split())[:120]
     title = redact(title).text
     with engine.write_lock():
         if not force and (same := _find_same_text(engine, content)):
-            return _describe(same.id, "duplicate", same.content_hash, same.path, content)
+            return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
         memory_id = check_new_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
         file, text, verdict = compose_memory(engine, new, title, content)
         is_saved = not dry_run and (verdict.is_accepted or force)
-        status = "dry_run" if dry_run else "saved" if is_saved else "rejected"
-        outcome = replace(
-            _describe(memory_id, status, file.content_hash, "", content),
+        outcome = describe(
+            id=memory_id,
+            status="dry_run" if dry_run else "saved" if is_saved else "rejected",
+            content_hash=file.content_hash,
+            path="",
             similar=similar,
-            proposals=propose_supersedes(engine, content.text, similar),
-            quality=quality_of(verdict),
+            proposals=propose_supersedes(engine, content.text, similar) if similar else (),
+            quality=Quality(score=verdict.score, flags=verdict.flags),
             reasons=verdict.reasons,
         )
         if not is_saved:
             return outcome
         if twins := engine.index.find_ids(differing_in_case=memory_id):
             raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
-        linked = [edge.target for edge in new.relations] + [each.id for each in similar]
+        linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
         entry = Entry(
             action=_ACTIONS.get(new.origin, Action.CREATE),
             memory_id=memory_id,
@@ -190,11 +193,10 @@ def _redact_content(engine: Engine, content: str) -> Redacted:
     if not content.strip():
         raise InvalidRequest("There is nothing to save: the content is empty.", "Send text.", parameter="content")
     if _NOT_TEXT.search(content):
-        raise InvalidRequest(
-            "The content holds a NUL character or half a surrogate pair.", "Send plain text.", parameter="content"
-        )
+        message = "The content holds a NUL character or half a surrogate pair."
+        raise InvalidRequest(message, "Send plain text.", parameter="content")
     redacted = redact(content)
-    if is_mostly_removed(redacted, engine.settings.redaction.drop_ratio):
+    if redacted.removed_ratio > engine.settings.redaction.drop_ratio:
         message = "Nearly all of the content is secrets, which are never stored."
         hint = "Describe what matters without the secret itself."
         raise InvalidRequest(message, hint, parameter="content", classes=list(redacted.classes))
@@ -214,7 +216,8 @@ def compose_memory(
     engine: Engine, new: NewText, title: str, content: Redacted
 ) -> tuple[MemoryFile, Redacted, QualityVerdict]:
     """The file of a new memory with the verdict on it written into its front matter."""
-    moment = new.created or now()
+    moment = new.created or format_time(time.time())
+    session = {"session": new.session} if new.session else {}
     values: dict[str, object] = {
         "title": title,
         "type": new.type.value,
@@ -222,14 +225,12 @@ def compose_memory(
         "trigger_phrases": [redact(phrase).text for phrase in new.triggers],
         "topics": [redact(topic).text for topic in new.topics],
         "relations": group_relations(new.relations),
-        "provenance": {"source": new.origin, "trust": new.trust.value},
+        "provenance": {"source": new.origin, **session, "trust": new.trust.value},
         "created": moment,
         "updated": moment,
     }
-    if new.session:
-        values["provenance"] = {"source": new.origin, "session": new.session, "trust": new.trust.value}
     file = render_memory_file({**values, **new.facts}, content.text)
-    verdict = judge_file(engine.settings, file, tool_calls=new.tool_calls)
+    verdict = judge(file, tool_calls=new.tool_calls, phrases=engine.settings.quality.phrases)
     quality = {"score": verdict.score, "flags": verdict.flags}
     file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
     return *_redact_file(content.text, file), verdict
@@ -262,10 +263,10 @@ def update(
         if edit_memory_file(before, changes, content).text == before.text:
             return before
         # A file without front matter gets none for its time alone.
-        timed = {**changes, "updated": now()} if changes or before.closing else changes
+        timed = {**changes, "updated": format_time(time.time())} if changes or before.closing else changes
         after = edit_memory_file(before, timed, content)
         if "quality" in after.values:
-            verdict = judge_file(engine.settings, after)
+            verdict = judge(after, phrases=engine.settings.quality.phrases)
             after = edit_memory_file(after, {"quality": {"score": verdict.score, "flags": list(verdict.flags)}})
         return limit_reworded(before, after, actor)
 
@@ -288,10 +289,11 @@ def rewrite(
         before = parse_memory_file(_demand_data(place), memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
         file, text = _redact_file(before.text, change(before))
+        describe = partial(Saved, id=memory_id, redacted=text.classes, spans=text.spans)
         if text.text == before.text:
-            return _describe(memory_id, "unchanged", place.hash, memory.path, text)
+            return describe(status="unchanged", content_hash=place.hash, path=memory.path)
         document = _write(engine, RecordedChange(entry, place, text), file)
-    return _describe(memory_id, "updated", document.content_hash, document.file.path, text)
+    return describe(status="updated", content_hash=document.content_hash, path=document.file.path)
 
 
 def delete(
@@ -335,9 +337,7 @@ def retire(
         if only_unchanged:
             pairs = zip(files, memories, strict=True)
             files = [file for file, memory in pairs if file.hash == memory.content_hash]
-        for file in files:
-            _demand_data(file)
-        demand_changeable(_parse_files(files), actor, "delete ID")
+        demand_changeable([*_parse_files(files)], actor, "delete ID")
         apply_changes(engine, [RecordedChange(replace(entry, memory_id=file.name), file, None) for file in files])
         ids = {file.name for file in files}
         gone = [memory for memory in memories if memory.id in ids]
@@ -348,7 +348,7 @@ def retire(
     return [memory.id for memory in gone]
 
 
-def _parse_files(files: Iterator[LedgerFile] | Sequence[LedgerFile]) -> Iterator[tuple[str, MemoryFile]]:
+def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]]:
     for file in files:
         yield file.name, parse_memory_file(_demand_data(file).decode(errors="replace"))
 
@@ -363,11 +363,6 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
     return [memory for memory in every if memory.writable]
 
 
-def now() -> str:
-    """The time in UTC to the second, as files write it."""
-    return format_time(time.time())
-
-
 def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document:
     """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
     place = change.file
@@ -375,7 +370,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
     if size > limit:
         message = f"{place.name!r} would have {size} bytes; of more than {limit} no file is read."
         raise InvalidRequest(message, "Split it, or raise index.max_file_bytes.", parameter="content")
-    document = engine.document(vault_file(place.source, place.name, place.path), file)
+    document = engine.parse(vault_file(place.source, place.name, place.path), file)
     apply_changes(engine, [change._replace(new_hash=document.content_hash)], _SAVE_JOBS)
     with suppress(OSError):
         info = place.path.stat()
@@ -403,23 +398,6 @@ def _demand_writable(engine: Engine, memory_id: str) -> Memory:
         hint = "Edit the file yourself, or save a memory of your own that supersedes it."
         raise ReadOnly(f"{memory_id!r} is read from {memory.path}, which Scrimshaw never writes.", hint, id=memory_id)
     return memory
-
-
-def _describe(memory_id: str, status: str, digest: str, path: str, text: Redacted) -> Saved:
-    return Saved(id=memory_id, status=status, content_hash=digest, path=path, redacted=text.classes, spans=text.spans)
-
-
-# The quality gate
-
-
-def judge_file(settings: Settings, file: MemoryFile, *, tool_calls: int | None = None) -> QualityVerdict:
-    """The verdict on a whole Markdown file, by the phrases of the product and those of the project."""
-    return judge(file, tool_calls=tool_calls, phrases=(*default_phrases(), *settings.quality.phrases))
-
-
-def quality_of(verdict: QualityVerdict) -> Quality:
-    """A verdict as front matter keeps it."""
-    return Quality(score=verdict.score, flags=verdict.flags)
 
 
 # Ids
@@ -473,10 +451,9 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
     memories, own = engine.index.get(ids), split_runs(text)
     found = []
     for name, body in engine.index.bodies(ids).items():
-        if name == exclude:
-            continue
         similarity = jaccard(own, split_runs(body))
-        if similarity >= settings.related and name in memories:  # what is deleted meanwhile has no title any more
+        # What is deleted meanwhile has no title any more.
+        if name != exclude and similarity >= settings.related and name in memories:
             kind = "near_duplicate" if similarity >= settings.near_duplicate else "related"
             found.append(Similar(id=name, title=memories[name].title, similarity=round(similarity, 3), kind=kind))
     return tuple(sorted(found, key=lambda item: (-item.similarity, item.id)))
@@ -484,9 +461,8 @@ def similar_memories(engine: Engine, text: str, *, exclude: str = "") -> tuple[S
 
 def propose_supersedes(engine: Engine, text: str, similar: Sequence[Similar]) -> tuple[Proposal, ...]:
     """For each similar memory whose text lacks a cue of change that the new text has, the proposal to supersede it."""
-    cues = find_cues(text) if similar else ()
+    cues, found = find_cues(text), []
     bodies = engine.index.bodies([each.id for each in similar]) if cues else {}
-    found = []
     for each in similar:
         known = find_cues(bodies.get(each.id, ""))
         if new := [cue for cue in cues if cue not in known]:

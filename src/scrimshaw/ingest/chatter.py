@@ -7,13 +7,15 @@ sentence that gives a reason: "I'll use apsw because ..." is a decision, whoever
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache, partial
+from itertools import filterfalse, groupby
+from operator import attrgetter
 from typing import Literal
 
 from msgspec import Struct
 
-from scrimshaw.ingest.prose import Block, is_trace, reads_as_text, split_blocks, split_sentences
+from scrimshaw.ingest.prose import TRACE, Block, reads_as_text, split_blocks, split_sentences
 from scrimshaw.ingest.tables import load_lines, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
@@ -28,11 +30,12 @@ _QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
 
 
 class Chatter(Struct, frozen=True):
-    """One foreign piece of a text: what it is, and where, as offsets into the text."""
+    """One foreign piece of a text: what it is, where, as offsets into the text, and in which block of it."""
 
     kind: ChatterKind
     start: int
     end: int
+    block: Block
 
 
 class Cleaned(Struct, frozen=True):
@@ -58,50 +61,36 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> Cleaned:
     pieces: list[str] = []
     removed: list[str] = []
     at = 0
-    for block, found in _find_blocks(text, phrases):
-        start, end, rest = _plan_removal(text, block, found)
-        pieces += (text[at:start], rest)
-        at = end
-        removed += (text[piece.start : piece.end].strip() for piece in found)
+    for block, group in groupby(find_chatter(text, phrases), attrgetter("block")):
+        starts = {piece.start: text[piece.start : piece.end].strip() for piece in group}
+        sentences = [] if block.is_trace else split_sentences(text, block.start, block.end)
+        rest = "".join(text[start:end] for start, end in sentences if start not in starts)
+        if _WORD.search(rest):
+            pieces += (text[at : block.start], rest.rstrip())
+            at = block.end
+        else:  # a block of which nothing is left goes with its lines
+            pieces += (text[at : block.first], "\n" if block.is_trace and reads_as_text(text, block.last) else "")
+            at = block.last
+        removed += starts.values()
     return Cleaned("".join([*pieces, text[at:]]), tuple(removed))
 
 
 def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatter, ...]:
     """What `remove_chatter` would take out of the text, in order."""
-    pieces: list[Chatter] = []
-    for _, found in _find_blocks(text, phrases):
-        pieces += found
-    return tuple(pieces)
-
-
-def _find_blocks(text: str, phrases: Sequence[str] | None) -> Iterator[tuple[Block, list[Chatter]]]:
-    """The blocks of prose that hold chatter, with what they hold."""
     openings = _kinds_by_opening(default_phrases() if phrases is None else tuple(phrases))
+    pieces: list[Chatter] = []
     for block in split_blocks(text):
         if block.is_trace:
-            yield block, [Chatter("tool trace", block.start, block.end)]
+            pieces.append(Chatter("tool trace", block.start, block.end, block))
             continue
-        found: list[Chatter] = []
-        next_rest = block.end
+        place, next_rest = len(pieces), block.end
         for start, end in reversed([*split_sentences(text, block.start, block.end)]):
-            kind = "tool trace" if is_trace(text, start) else _judge_sentence(text[start:end], openings)
+            kind = "tool trace" if TRACE.match(text, start) else _judge_sentence(text[start:end], openings)
             if kind and (next_rest == block.end or reads_as_text(text, next_rest)):
-                found.insert(0, Chatter(kind, start, end))
+                pieces.insert(place, Chatter(kind, start, end, block))
             else:
                 next_rest = start  # without what stands before it, this may open a list or a heading
-        if found:
-            yield block, found
-
-
-def _plan_removal(text: str, block: Block, found: Sequence[Chatter]) -> tuple[int, int, str]:
-    """What to put in place of which part of the text: a block of which nothing is left goes with its lines."""
-    if block.is_trace:
-        return block.first, block.last, "\n" if reads_as_text(text, block.last) else ""
-    starts = {piece.start for piece in found}
-    rest = "".join(
-        text[start:end] for start, end in split_sentences(text, block.start, block.end) if start not in starts
-    )
-    return (block.start, block.end, rest.rstrip()) if _WORD.search(rest) else (block.first, block.last, "")
+    return tuple(pieces)
 
 
 def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> ChatterKind | None:
@@ -110,8 +99,7 @@ def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> Chatt
     words = _split_words(sentence[:_OPENING_SPAN])
     if "!" in sentence and words and _words("cheers").issuperset(words):
         return "chat reply"
-    bare = [word for word in words if word not in _words("filling", "cheers")]
-    for start in (words, bare):
+    for start in (words, [*filterfalse(_words("filling", "cheers").__contains__, words)]):
         for length in range(1, len(start) + 1):
             if kind := openings.get(" ".join(start[:length])):
                 gives_reason = not _words("reasons").isdisjoint(_split_words(sentence))
@@ -120,10 +108,11 @@ def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> Chatt
 
 
 def _is_torn(sentence: str) -> bool:
+    """Whether half of a pair of marks is outside the sentence."""
     for opening, closing in _PAIRS:
         if sentence.count(opening) != sentence.count(closing):
             return True
-    return 1 in [sentence.count(mark) % 2 for mark in _SELF_PAIRED]
+    return any(sentence.count(mark) % 2 for mark in _SELF_PAIRED)
 
 
 @lru_cache(maxsize=8)
@@ -134,4 +123,4 @@ def _kinds_by_opening(phrases: tuple[str, ...]) -> Mapping[str, ChatterKind]:
 
 
 def _split_words(text: str) -> list[str]:
-    return [word.replace("\u2019", "'").lower() for word in _WORD.findall(text)]
+    return " ".join(_WORD.findall(text)).replace("\u2019", "'").lower().split()

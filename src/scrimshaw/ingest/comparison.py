@@ -71,7 +71,7 @@ def split_runs(text: str) -> set[Run]:
 
 def compute_minhash(text: str) -> tuple[int, ...]:
     """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
-    return tuple(nsmallest(MINHASH_SIZE, {zlib.crc32(" ".join(run).encode()) for run in split_runs(text)}))
+    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, map(str.encode, map(" ".join, split_runs(text)))))))
 
 
 def jaccard(one: set[Run], other: set[Run]) -> float:

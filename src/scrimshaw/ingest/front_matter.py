@@ -20,7 +20,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.models import MemoryType, Provenance, Quality, Tier, Trust
+from scrimshaw.models import Provenance, Quality, Trust
 
 Values = Mapping[str, object]
 Clean = Callable[[str], str]
@@ -40,7 +40,8 @@ _NULL = "tag:yaml.org,2002:null"
 _WIDTH = 110  # a list that would make its line longer is written one item a line
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
-_BLOCK = re.compile(r"[^\W\d_](?:(?!: | #).)*(?<![ :])")
+# What needs no quotes where it fills the rest of its line, and inside brackets.
+WHOLE_LINE = re.compile(r"[^\W\d_](?:(?!: | #).)*(?<![ :])")
 _FLOW = re.compile(r"[^\W\d_](?:[^,\[\]{}:#\"']*[^,\[\]{}:#\"' ])?")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
@@ -54,11 +55,8 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
     Raises UnreadableFile, naming `name` and the line, where it is not valid YAML, too deep or too long.
     """
     if len(yaml) > LONGEST:
-        raise UnreadableFile(
-            f"{name}, line 1: the front matter has {len(yaml)} characters; at most {LONGEST} are read.",
-            "Shorten it, or move what is not metadata into the text.",
-            line=1,
-        )
+        message = f"{name}, line 1: the front matter has {len(yaml)} characters; at most {LONGEST} are read."
+        raise UnreadableFile(message, "Shorten it, or move what is not metadata into the text.", line=1)
     if _DEEP.search(yaml):
         raise _invalid(name, 1, "it is nested too deeply")
     reader = YAML(typ="base", pure=True)
@@ -100,12 +98,10 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
 def convert_value(value: object) -> object:
     """A value as it is read back after it was written as YAML."""
     match value:
-        case str():
-            return _join_surrogates(str(value))
         case Mapping():
             return {_join_surrogates(str(key)): convert_value(item) for key, item in value.items()}
         case list() | tuple():
-            return [convert_value(item) for item in value]
+            return list(map(convert_value, value))
         case None:
             return None
         case bool() | int() | float():
@@ -149,10 +145,10 @@ class Verbatim(str):
 
 def format_entry(key: str, value: object, indent: str = "") -> str:
     """`key: value` as one or more lines, without the last line's end."""
-    head = f"{indent}{format_flow(key)}:"
+    head = f"{indent}{format_value(key)}:"
     if isinstance(value, Mapping) and value and all(isinstance(item, list | tuple) for item in value.values()):
         return "\n".join([head, *(format_entry(name, item, indent + "  ") for name, item in value.items())])
-    line = f"{head} {format_inline(value)}"
+    line = f"{head} {format_value(value, WHOLE_LINE)}"
     if isinstance(value, list | tuple) and len(line) > _WIDTH:
         return "\n".join([head, *format_items(value, indent + "  ")])
     return line
@@ -160,34 +156,24 @@ def format_entry(key: str, value: object, indent: str = "") -> str:
 
 def format_items(values: list[object] | tuple[object, ...], indent: str) -> list[str]:
     """A block list, one line an item."""
-    return [f"{indent}- {format_flow(value)}" for value in values]
+    return [f"{indent}- {format_value(value)}" for value in values]
 
 
-def format_inline(value: object) -> str:
-    """A value that fills the rest of its line."""
-    return value if isinstance(value, str) and _is_plain(value, _BLOCK) else format_flow(value)
-
-
-def format_flow(value: object) -> str:
-    """A value that may be inside brackets."""
+def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
+    """A value that may be inside brackets, or as WHOLE_LINE one that fills the rest of its line."""
     match value:
         case Verbatim():
             return value
         case str():
-            return str(value) if _is_plain(value, _FLOW) else _quote(value)
+            is_plain = value.isprintable() and value.lower() not in _WORDS and plain.fullmatch(value)
+            return str(value) if is_plain or _MOMENT.fullmatch(value) else _quote(value)
         case Mapping():
-            return "{" + ", ".join(f"{format_flow(k)}: {format_flow(v)}" for k, v in value.items()) + "}"
+            return "{" + ", ".join(f"{format_value(k)}: {format_value(v)}" for k, v in value.items()) + "}"
         case list() | tuple():
-            return "[" + ", ".join(map(format_flow, value)) + "]"
+            return "[" + ", ".join(map(format_value, value)) + "]"
         case None | bool() | int() | float():
             return json.dumps(value)
     return _quote(str(value))
-
-
-def _is_plain(text: str, shape: re.Pattern[str]) -> bool:
-    if _MOMENT.fullmatch(text):
-        return True
-    return text.isprintable() and text.lower() not in _WORDS and shape.fullmatch(text) is not None
 
 
 def _quote(text: str) -> str:
@@ -199,7 +185,10 @@ def _quote(text: str) -> str:
 
 def find_spelling(values: Values, key: str) -> str:
     """The name under which the file knows a key: its own name first, then the older ones."""
-    return next((name for name in (key, *SPELLINGS.get(key, ())) if name in values), key)
+    for name in (key, *SPELLINGS.get(key, ())):
+        if name in values:
+            return name
+    return key
 
 
 def parse_line(value: object) -> str:
@@ -207,31 +196,19 @@ def parse_line(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def parse_title(values: Values, clean: Clean = str) -> str:
-    """The title on one line, empty where there is none."""
-    return clean(parse_line(values.get("title"))).strip()
-
-
-def parse_type(values: Values) -> MemoryType:
-    """The type, general where none is known."""
-    return _parse_member(MemoryType, values.get(find_spelling(values, "type")), MemoryType.GENERAL)
-
-
-def parse_tier(values: Values) -> Tier:
-    """The tier that the file claims."""
-    return _parse_member(Tier, values.get(find_spelling(values, "tier")), Tier.NORMAL)
-
-
-def limit_tier(tier: Tier, trust: Trust) -> Tier:
-    """The tier as claimed; only what a person vouches for can be constitutional, else it is important."""
-    return Tier.IMPORTANT if tier == Tier.CONSTITUTIONAL and trust != Trust.HUMAN else tier
+def parse_member(values: Values, key: str, default: _Member) -> _Member:
+    """The member of an enum that a key names, such as a type or the tier that the file claims."""
+    try:
+        return type(default)(parse_line(values.get(find_spelling(values, key))).lower())
+    except ValueError:
+        return default
 
 
 def parse_phrases(values: Values, key: str, clean: Clean = str) -> tuple[str, ...]:
     """A list of texts without blanks and repeats; a single text is split at its commas."""
     value = values.get(find_spelling(values, key))
     items = value if isinstance(value, list) else parse_line(value).split(",")
-    cleaned = (clean(parse_line(item)).strip() for item in items if parse_line(item))
+    cleaned = map(str.strip, map(clean, filter(None, map(parse_line, items))))
     return tuple(dict.fromkeys(filter(None, cleaned)))
 
 
@@ -246,7 +223,7 @@ def parse_provenance(values: Values, clean: Clean = str, default: Trust = Trust.
     fields = stated if isinstance(stated, Mapping) else {"source": stated, "trust": stated}
     return Provenance(
         source=clean(parse_line(fields.get("source"))) or Provenance().source,
-        trust=_parse_member(Trust, fields["trust"], Trust.WEB) if "trust" in fields else default,
+        trust=parse_member(fields, "trust", Trust.WEB) if "trust" in fields else default,
         session=clean(parse_line(fields.get("session"))),
     )
 
@@ -274,10 +251,3 @@ def parse_time(value: object) -> str:
         return when.astimezone(UTC).isoformat().replace("+00:00", "Z")
     except (ValueError, OverflowError):
         return ""
-
-
-def _parse_member(kind: type[_Member], value: object, default: _Member) -> _Member:
-    try:
-        return kind(parse_line(value).lower())
-    except ValueError:
-        return default

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from operator import attrgetter
 from typing import NamedTuple
 
 from markdown_it import MarkdownIt
@@ -67,10 +68,11 @@ def _parse_inline(page: MarkdownPage, content: str) -> list[Token]:
 def parse_headings(body: str, page: MarkdownPage | None = None) -> tuple[Heading, ...]:
     """Headings of a body, but those inside quotes, lists and code; `page` holds its tokens where they are known."""
     page = page or parse_page(body)
-    tops = [pair for pair in pairwise(page.blocks) if pair[0].type == "heading_open" and pair[0].level == 0]
-    starts = [0, *(match.end() for match in _LINE_END.finditer(body))] if tops else []
-    headings, counts = [], dict[str, int]()
-    for token, inline in tops:
+    starts, headings, counts = list[int](), list[Heading](), dict[str, int]()
+    for token, inline in pairwise(page.blocks):
+        if token.type != "heading_open" or token.level:
+            continue
+        starts = starts or [0, *(match.end() for match in _LINE_END.finditer(body))]
         text = inline.content
         if _MARKUP.search(text):
             text = "".join(_visible_text(part) for part in _parse_inline(page, text))
@@ -226,43 +228,36 @@ def split_chunks(
         above = [outer for outer in above if outer.level < heading.level] + [heading]
         paths.append(tuple(outer.text for outer in above))
     chunks = []
-    for ordinal, piece in enumerate(_merge_pieces(body, headings, size) or [_Piece(0, 0, -1)]):
+    for ordinal, (start, end, number) in enumerate(_merge_pieces(body, headings, size)):
         anchor = text = ""
         path: tuple[str, ...] = ()
-        if piece.heading >= 0:
-            heading = headings[piece.heading]
+        if number >= 0:
+            heading = headings[number]
             anchor, text = heading.anchor, heading.text
-            path = paths[piece.heading][: -1 if heading.start >= piece.start else None]
+            path = paths[number][: -1 if heading.start >= start else None]
         names = dict.fromkeys((title, *path))
         names.pop("", None)
         context = " > ".join(names) + "\n" if names else ""
-        chunks.append(
-            Chunk(ordinal=ordinal, anchor=anchor, heading=text, start=piece.start, end=piece.end, context=context)
-        )
+        chunks.append(Chunk(ordinal=ordinal, anchor=anchor, heading=text, start=start, end=end, context=context))
     return tuple(chunks)
 
 
 def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[_Piece]:
+    """Sections cut where they are too long, and joined to the one before where both are small or one is blank."""
     merged: list[_Piece] = []
     last_is_blank = False
-    for piece in _cut_pieces(body, headings, size):
-        is_blank = not body[piece.start : piece.end].strip()
-        if merged and (piece.end - merged[-1].start <= size or is_blank or last_is_blank):
-            last = merged.pop()
-            piece = _Piece(last.start, piece.end, piece.heading if last_is_blank else last.heading)
-            is_blank = is_blank and last_is_blank
-        merged.append(piece)
-        last_is_blank = is_blank
-    return merged
-
-
-def _cut_pieces(body: str, headings: Sequence[Heading], size: int) -> Iterator[_Piece]:
-    starts = [0, *(heading.start for heading in headings)]
-    for number, (start, end) in enumerate(pairwise([*starts, len(body)]), start=-1):
-        while start < end:
-            cut = min(start + size, end)
-            if cut < end:  # at the coarsest break in the last two thirds of the room
-                breaks = ((body.rfind(mark, start + size // 3, cut), mark) for mark in _BREAKS)
-                cut = next((at + len(mark) for at, mark in breaks if at > start), cut)
-            yield _Piece(start, cut, number)
-            start = cut
+    starts = [0, *map(attrgetter("start"), headings), len(body)]
+    for number, (start, stop) in enumerate(pairwise(starts), start=-1):
+        while start < stop:
+            end = min(start + size, stop)
+            if end < stop:  # at the coarsest break in the last two thirds of the room
+                breaks = ((body.rfind(mark, start + size // 3, end), mark) for mark in _BREAKS)
+                end = next((at + len(mark) for at, mark in breaks if at > start), end)
+            piece, is_blank = _Piece(start, end, number), not body[start:end].strip()
+            if merged and (end - merged[-1].start <= size or is_blank or last_is_blank):
+                last = merged.pop()
+                piece = _Piece(last.start, end, number if last_is_blank else last.heading)
+                is_blank = is_blank and last_is_blank
+            merged.append(piece)
+            start, last_is_blank = end, is_blank
+    return merged or [_Piece(0, 0, -1)]

@@ -7,7 +7,7 @@ planned on the YAML that was parsed first, so editing a file, even several times
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
@@ -20,22 +20,21 @@ from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normali
 from scrimshaw.ingest.front_matter import (
     LONGEST,
     SPELLINGS,
+    WHOLE_LINE,
     Verbatim,
     compose_yaml,
     convert_node,
     convert_value,
     find_spelling,
     format_entry,
-    format_inline,
     format_items,
-    limit_tier,
+    format_value,
+    parse_line,
+    parse_member,
     parse_phrases,
     parse_provenance,
     parse_quality,
-    parse_tier,
     parse_time,
-    parse_title,
-    parse_type,
 )
 from scrimshaw.ingest.markdown import (
     format_relation,
@@ -50,10 +49,13 @@ from scrimshaw.ingest.markdown import (
 from scrimshaw.models import (
     Document,
     Edge,
+    MemoryType,
     Phrase,
     Redacted,
     Relation,
     SourceFile,
+    Tier,
+    Trust,
     content_hash,
 )
 
@@ -152,8 +154,8 @@ def decode_text(raw: bytes, name: str) -> str:
 def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
     """A new file: front matter with those of the keys that have values, then `body` exactly as given."""
     keys = {key: value for key, value in values.items() if value or isinstance(value, int)}
-    yaml = "".join(format_entry(key, value) + "\n" for key, value in keys.items())
-    file = MemoryFile("---\n", yaml, "---\n", body, {key: convert_value(value) for key, value in keys.items()})
+    yaml = "\n".join([*map(format_entry, keys, keys.values()), ""])
+    file = MemoryFile("---\n", yaml, "---\n", body, dict(zip(keys, map(convert_value, keys.values()), strict=True)))
     return file if len(yaml) <= LONGEST else parse_memory_file(file.text)
 
 
@@ -259,13 +261,15 @@ class _KeyPlace(NamedTuple):
     start: int
     end: int
 
+    @property
+    def holds_block(self) -> bool:
+        """Whether the value is a list or a mapping on lines of its own."""
+        is_block = isinstance(self.value, CollectionNode) and not self.value.flow_style
+        return is_block and self.value.start_mark.line > self.key.end_mark.line
 
-class _Splice(NamedTuple):
-    """A stretch of the YAML and the text that replaces it."""
 
-    start: int
-    end: int
-    text: str
+# A stretch of the YAML, and the text that replaces it.
+_Splice = tuple[int, int, str]
 
 
 def _apply_changes(base: MemoryFile, changes: Mapping[str, object]) -> str:
@@ -278,42 +282,42 @@ def _apply_changes(base: MemoryFile, changes: Mapping[str, object]) -> str:
     splices = [splice for key, value in ordered for splice in _plan_change(base, key, value)]
     pieces: list[str] = []
     newline, at = _newline(base), 0
-    for splice in sorted(splices, key=lambda splice: splice.start):
-        pieces += base.yaml[at : splice.start], splice.text.replace("\n", newline)
-        at = splice.end
+    for start, end, text in sorted(splices, key=lambda splice: splice[0]):
+        pieces += base.yaml[at:start], text.replace("\n", newline)
+        at = end
     return "".join([*pieces, base.yaml[at:]])
 
 
 def _plan_change(base: MemoryFile, key: str, value: object) -> Iterator[_Splice]:
-    stop = len(base.yaml)
+    stop, before = len(base.yaml), base.values.get(key)
     place = _find_key(base.yaml, base.root, stop, key)
-    if key == "relations" and place and isinstance(place.value, MappingNode) and _is_block(place.value, place.key):
-        before, after = base.values.get(key), value
-        if isinstance(before, Mapping) and isinstance(after, Mapping):
-            for name in dict.fromkeys([*before, *after]):
-                if before.get(name) != after.get(name):
-                    yield _plan_entry(base.yaml, place.value, place.end, name, after.get(name))
-            return
-    yield _plan_entry(base.yaml, base.root, stop, key, value)
+    block = place.value if key == "relations" and place and place.holds_block else None
+    if place and isinstance(block, MappingNode) and isinstance(before, Mapping) and isinstance(value, Mapping):
+        for name in dict.fromkeys([*before, *value]):
+            if before.get(name) != value.get(name):
+                yield _plan_entry(base.yaml, block, place.end, name, value.get(name))
+    else:
+        yield _plan_entry(base.yaml, base.root, stop, key, value)
 
 
 def _plan_entry(yaml: str, mapping: MappingNode | None, stop: int, key: str, value: object) -> _Splice:
     place = _find_key(yaml, mapping, stop, key)
     indent = " " * (mapping.start_mark.column if mapping is not None else 0)
-    if place and value is None:
-        return _Splice(place.start, place.end, "")
-    if place and (span := _inline_span(yaml, place)):
-        node = place.value
-        if isinstance(node, SequenceNode) and isinstance(value, list | tuple):
-            value = _reuse_items(yaml, node, value)
+    if place is None:
+        return stop, stop, format_entry(key, value, indent) + "\n"
+    if value is None:
+        return place.start, place.end, ""
+    node = place.value
+    items: list[object] | None = None
+    if isinstance(node, SequenceNode) and isinstance(value, list | tuple):
+        items = _reuse_items(yaml, node, value)
+    if span := _inline_span(yaml, place):
         blank = " " if node.start_mark.index == node.end_mark.index else ""
-        return _Splice(*span, blank + format_inline(value))
-    items = value if isinstance(value, list | tuple) else ()
-    if place and items and isinstance(place.value, SequenceNode) and _is_block(place.value, place.key):
-        lines = format_items(_reuse_items(yaml, place.value, items), " " * place.value.start_mark.column)
-        return _Splice(_line_start(place.value), place.end, "\n".join(lines) + "\n")
-    start, end = (place.start, place.end) if place else (stop, stop)
-    return _Splice(start, end, format_entry(key, value, indent) + "\n")
+        return *span, blank + format_value(value if items is None else items, WHOLE_LINE)
+    if items and place.holds_block:
+        lines = format_items(items, " " * node.start_mark.column)
+        return _line_start(node), place.end, "\n".join(lines) + "\n"
+    return place.start, place.end, format_entry(key, value, indent) + "\n"
 
 
 def _newline(file: MemoryFile) -> str:
@@ -323,13 +327,11 @@ def _newline(file: MemoryFile) -> str:
 
 def _find_key(yaml: str, mapping: MappingNode | None, stop: int, key: str) -> _KeyPlace | None:
     """The last entry of that name, which is the one that counts."""
-    pairs = mapping.value if mapping is not None else []
-    starts = [_line_start(name) for name, _ in pairs] + [stop]
-    for number in reversed(range(len(pairs))):
-        name, value = pairs[number]
+    for name, value in reversed(mapping.value if mapping is not None else []):
+        start = _line_start(name)
         if name.value == key:
-            start = starts[number]
-            return _KeyPlace(name, value, start, _entry_end(yaml[start : starts[number + 1]], start, name))
+            return _KeyPlace(name, value, start, _entry_end(yaml[start:stop], start, name))
+        stop = start
     return None
 
 
@@ -348,17 +350,15 @@ def _entry_end(text: str, start: int, node: Node) -> int:
     return start + sum(map(len, lines))
 
 
-def _reuse_items(yaml: str, node: Node, values: Sequence[object]) -> list[object]:
+def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object]:
     """Items that were there before keep their own spelling."""
-    known = [(convert_node(child), _source(yaml, child)) for child in node.value]
+    known: list[tuple[object, str]] = []
+    for child in node.value:
+        start, end = child.start_mark.index, child.end_mark.index
+        if isinstance(child, CollectionNode) and not child.flow_style:
+            end = _entry_end(yaml[start:end], start, child)
+        known.append((convert_node(child), yaml[start:end].rstrip().replace("\r\n", "\n")))
     return [next((Verbatim(text) for old, text in known if text and old == value), value) for value in values]
-
-
-def _source(yaml: str, node: Node) -> str:
-    start, end = node.start_mark.index, node.end_mark.index
-    if isinstance(node, CollectionNode) and not node.flow_style:
-        end = _entry_end(yaml[start:end], start, node)
-    return yaml[start:end].rstrip().replace("\r\n", "\n")
 
 
 def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
@@ -372,10 +372,6 @@ def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
         return (colon.end(), colon.end()) if colon else None
     is_flow = value.flow_style if isinstance(value, CollectionNode) else value.style not in ("|", ">")
     return (start, end) if is_flow and value.start_mark.line == key.end_mark.line else None
-
-
-def _is_block(node: CollectionNode, key: ScalarNode) -> bool:
-    return not node.flow_style and node.start_mark.line > key.end_mark.line
 
 
 # The document that the index stores
@@ -395,23 +391,25 @@ def build_document(
     headings = parse_headings(body.text, page)
     stem = source.memory_id.rpartition("/")[2]
     title = (
-        parse_title(values, clean)
+        clean(parse_line(values.get("title"))).strip()
         or next((heading.text for heading in headings if heading.level == 1 and heading.text), "")
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
     triggers = parse_phrases(values, "trigger_phrases", clean)
     phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
-    if len(title.split()) > 1 and find_head(title):  # a title of one word is found everywhere
-        phrases.append(Phrase(text=title, head=find_head(title), is_title=True))
-    provenance = parse_provenance(values, clean, source.trust)
+    if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
+        phrases.append(Phrase(text=title, head=head, is_title=True))
+    tier, provenance = parse_member(values, "tier", Tier.NORMAL), parse_provenance(values, clean, source.trust)
+    if tier == Tier.CONSTITUTIONAL and not (provenance.trust == Trust.HUMAN and source.writable):
+        tier = Tier.IMPORTANT  # only a memory that a person vouches for, in a person's vault, can be constitutional
     return Document(
         file=source,
         content_hash=file.content_hash,
         text_hash=hash_normalised_text(body.text),
         title=title,
         body=body,
-        type=parse_type(values),
-        tier=limit_tier(parse_tier(values), provenance.trust),
+        type=parse_member(values, "type", MemoryType.GENERAL),
+        tier=tier,
         triggers=triggers,
         topics=parse_phrases(values, "topics", clean),
         headings=headings,

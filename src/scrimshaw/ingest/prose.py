@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
-
-LineKind = Literal["blank", "text", "item", "row", "trace", "other"]
+from typing import NamedTuple
 
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n[\w\"'#-].*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
-_FENCE = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(`{3,}|~{3,})")
-_TAG = re.compile(
-    r"[ \t]*<((?:antml:)?(?:function_calls|function_results|invoke|tool_use|tool_call|tool_result)|system-reminder"
+_TAG = (
+    r"<(?P<name>(?:antml:)?(?:function_calls|function_results|invoke|tool_use|tool_call|tool_result)|system-reminder"
     r"|local-command-(?:caveat|stdout|stderr)|command-(?:name|message|args|contents)|bash-(?:input|stdout|stderr)"
     r"|task-notification|user-prompt-submit-hook|user-memory-input)\b[^>\n]*>"
 )
@@ -23,7 +20,7 @@ _TOOLS = (
     r"(?:apply_patch|bash|edit|glob|grep|list|ls|multiedit|notebookedit|patch|read|shell|task|taskoutput|todoread"
     r"|todowrite|webfetch|websearch|write|mcp__\w+|\w+_sequentialthinking|\w*memory_\w+)"
 )
-_TRACE = re.compile(
+_TRACE = (
     rf"[ \t]*(?:[-*+][ \t]+)?(?:\*\*[\w ]+:\*\*[ \t]*|\*\*)?"
     rf"(?:Tool(?: call| used| use| result)?:[ \t]*`?(?i:{_TOOLS})\b[ \t*`]*(?:\r?$|[|,])"
     rf"|Tool:[ \t]*[\w-]+[ \t]*\|[ \t]*Status:"
@@ -32,22 +29,24 @@ _TRACE = re.compile(
     r"|(?:\u23fa|\u25cf)[ \t]*\w+\(|\u23bf"
     r"|\{[ \t]*\"(?:type\"[ \t]*:[ \t]*\"tool_(?:use|result)\"|tool(?:_name|_call|_use_id)?\"[ \t]*:"
     r"|name\"[ \t]*:[ \t]*\"\w+\"[ \t]*,[ \t]*\"(?:input|arguments|parameters)\"))"
-    rf"|[^\n]{{0,200}}\btoolu_\w{{16}}",
+    rf"|[^\n]{{0,200}}\btoolu_\w{{16}}"
+)
+_MARK = r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)"
+# What a line opens or is, by the name of the group; text matches none.
+_SHAPE = re.compile(
+    r"(?P<blank>[^\S\n]*(?:\n|\Z))"
+    r"|(?P<fence>[ \t]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?P<ticks>`{3,}|~{3,}))"
+    r"|(?P<comment><!--)"
+    rf"|(?P<tag>[ \t]*{_TAG})"
+    rf"|(?P<trace>{_TRACE})"
+    r"|(?P<other>[ \t]*(?:#{1,6}(?:[ \t]|\r?$)|>|[-*_=]{3,}[ \t]*\r?$|<))"
+    r"|(?P<row>[ \t]*\|)"
+    rf"|(?P<item>{_MARK}|[ \t]*\*\*[^*\n]{{1,60}}:\*\*)",
     re.MULTILINE,
 )
-_ROW = re.compile(r"[ \t]*\|")
+TRACE = re.compile(_TRACE, re.MULTILINE)
+_ITEM = re.compile(_MARK, re.MULTILINE)
 _CELL = re.compile(r"(?:\\.|[^|\\\n])+")
-_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)", re.MULTILINE)
-_FIELD = re.compile(r"[ \t]*\*\*[^*\n]{1,60}:\*\*")
-_OTHER = re.compile(r"[ \t]*(?:#{1,6}(?:[ \t]|\r?$)|>|[-*_=]{3,}[ \t]*\r?$|<)", re.MULTILINE)
-_SHAPES: tuple[tuple[LineKind, re.Pattern[str]], ...] = (
-    ("trace", _TRACE),
-    ("other", _OTHER),
-    ("row", _ROW),
-    ("item", _ITEM),
-    ("item", _FIELD),
-)
-_BLANK = re.compile(r"[^\S\n]*(?:\n|\Z)")
 _INDENTED = re.compile(r" {4}| {0,3}\t")
 _LABEL = re.compile(r"(?:\*\*|__)?[A-Z][\w/-]*(?: [\w/-]+){0,3}:(?:\*\*|__)?[ \t]+")
 _QUOTED = re.compile('"[^"]*"|`[^`]*`|\u201c[^\u201c\u201d]*\u201d|\u00ab[^\u00ab\u00bb]*\u00bb')
@@ -57,7 +56,8 @@ _BOUNDARY = re.compile(r"(?<=[.!?:\u2026])[\"')\]*_~\u201d\u2019\u00bb]*\s+(?=[^
 class Line(NamedTuple):
     """One line, or all lines of a code block, a comment or a tagged trace; `end` is where the next one starts."""
 
-    kind: LineKind
+    #: `blank`, `text`, `item`, `row`, `trace` or `other`.
+    kind: str
     start: int
     end: int
 
@@ -83,33 +83,49 @@ def split_lines(text: str) -> Iterator[Line]:
         yield Line("other", 0, at)
     unclosed: set[str] = set()  # marks looked for in vain: a text full of open tags is not searched for each
     while at < len(text):
-        end = _line_end(text, at)
-        line = Line("blank", at, end) if not text[at:end].strip() else _read_enclosure(text, at, end, unclosed)
-        if line is None:
-            line = Line(next((kind for kind, shape in _SHAPES if shape.match(text, at, end)), "text"), at, end)
-        yield line
-        at = line.end
+        end = text.find("\n", at) + 1 or len(text)
+        shape = _SHAPE.match(text, at, end)
+        kind = (shape and shape.lastgroup) or "text"
+        if shape and kind in ("fence", "comment", "tag"):
+            kind, end = ("trace" if kind == "tag" else "other"), _find_end(text, end, shape, unclosed)
+        yield Line(kind, at, end)
+        at = end
+
+
+def _find_end(text: str, end: int, opening: re.Match[str], unclosed: set[str]) -> int:
+    """Where the lines of a code block, a comment or a tagged trace end; a tag that nothing closes is its line."""
+    if ticks := opening["ticks"]:
+        closing = re.compile(rf"^[ \t]*{re.escape(ticks)}+[ \t]*\r?$", re.MULTILINE).search(text, end)
+        found = closing.start() if closing else -1
+    else:
+        mark = f"</{opening['name']}>" if opening["tag"] else "-->"
+        found = -1 if mark in unclosed else text.find(mark, opening.start())
+        if found < 0:
+            unclosed.add(mark)
+            return end if opening["tag"] else len(text)
+    return (text.find("\n", found) + 1 or len(text)) if found >= 0 else len(text)
 
 
 def split_blocks(text: str) -> Iterator[Block]:
     """The prose and the traces of a text, in order."""
-    opened: Line | None = None
-    last = 0
-    for line in split_lines(text):
-        if opened and line.kind == "text":
+    first, last = -1, 0
+    for line in (*split_lines(text), Line("blank", len(text), len(text))):
+        if first >= 0 and line.kind == "text":
             last = line.end
             continue
-        if opened:
-            yield _make_block(text, opened.start, last)
-            opened = None
+        if first >= 0:
+            mark = _ITEM.match(text, first, last)
+            start = mark.end() if mark else first
+            label = _LABEL.match(text, start, last)
+            start = label.end() if label else start
+            yield Block(start, max(start, first + len(text[first:last].rstrip())), first, last)
+            first = -1
         if line.kind in ("text", "item") and not _INDENTED.match(text, line.start):
-            opened, last = line, line.end
+            first, last = line.start, line.end
         elif line.kind == "trace":
             yield Block(line.start, line.end, line.start, line.end, is_trace=True)
         elif line.kind == "row":
             yield from _split_cells(text, line)
-    if opened:
-        yield _make_block(text, opened.start, last)
 
 
 def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -132,28 +148,7 @@ def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]
 
 def reads_as_text(text: str, at: int) -> bool:
     """Whether what begins at an offset would read on from a paragraph, and not open something else, on its own line."""
-    return not any(shape.match(text, at) for shape in (_BLANK, _FENCE, *(shape for _, shape in _SHAPES)))
-
-
-def is_trace(text: str, at: int) -> bool:
-    """Whether the record of a tool call begins at an offset."""
-    return bool(_TRACE.match(text, at))
-
-
-def _read_enclosure(text: str, at: int, end: int, unclosed: set[str]) -> Line | None:
-    """The code block, comment or tagged trace that opens on this line; a tag that nothing closes is its line."""
-    if fence := _FENCE.match(text, at, end):
-        closing = re.compile(rf"^[ \t]*{re.escape(fence[1])}+[ \t]*\r?$", re.MULTILINE).search(text, end)
-        return Line("other", at, _line_end(text, closing.start()) if closing else len(text))
-    tag = None if text.startswith("<!--", at) else _TAG.match(text, at, end)
-    if tag is None and not text.startswith("<!--", at):
-        return None
-    mark = f"</{tag[1]}>" if tag else "-->"
-    found = -1 if mark in unclosed else text.find(mark, at)
-    if found < 0:
-        unclosed.add(mark)
-        return Line("trace", at, end) if tag else Line("other", at, len(text))
-    return Line("trace" if tag else "other", at, _line_end(text, found))
+    return not _SHAPE.match(text, at)
 
 
 def _split_cells(text: str, line: Line) -> Iterator[Block]:
@@ -161,15 +156,3 @@ def _split_cells(text: str, line: Line) -> Iterator[Block]:
         if content := cell[0].strip():
             start = text.find(content, cell.start())
             yield Block(start, start + len(content), start, start + len(content))
-
-
-def _line_end(text: str, at: int) -> int:
-    return text.find("\n", at) + 1 or len(text)
-
-
-def _make_block(text: str, first: int, last: int) -> Block:
-    mark = _ITEM.match(text, first, last)
-    start = mark.end() if mark else first
-    label = _LABEL.match(text, start, last)
-    start = label.end() if label else start
-    return Block(start, max(start, first + len(text[first:last].rstrip())), first, last)

@@ -10,20 +10,15 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
+from itertools import chain, filterfalse
+from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.chatter import find_chatter
-from scrimshaw.ingest.front_matter import (
-    compose_yaml,
-    convert_node,
-    parse_line,
-    parse_phrases,
-    parse_provenance,
-    parse_title,
-)
+from scrimshaw.ingest.chatter import default_phrases, find_chatter
+from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.prose import Line, split_lines
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
@@ -65,6 +60,9 @@ _WORK_ID = re.compile(r"\b\d{3}(?:-[a-z0-9]+){2,}\b")
 _TELLING = re.compile(r"(?!\d+\Z)(?:\w{3,}|\w*[^\x00-\x7f]\w*)")
 _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]{4,}")
 _ANY = re.compile(r"\w+")
+_WORD = re.compile(r"[^\W_]+")
+_PATH_MARK = re.compile(r"[/\\]")
+_SECTION_OF, _NAME_OF = attrgetter("section"), attrgetter("name")
 
 
 class QualityVerdict(Struct, frozen=True):
@@ -82,26 +80,6 @@ class QualityVerdict(Struct, frozen=True):
     def is_accepted(self) -> bool:
         """Whether the file may become a memory."""
         return self.score >= ACCEPTED
-
-
-def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] | None = None) -> QualityVerdict:
-    """The verdict on a Markdown file of any shape; never raises.
-
-    `tool_calls` is how many its session made, where that is known; `phrases` is how sentences of chatter begin.
-    """
-    contents = read_contents(file, tool_calls, phrases)
-    defects: list[Defect] = []
-    for rule in _RULES:
-        defects.extend(rule(contents))
-    if not defects:
-        return QualityVerdict(1.0)
-    defects.sort(key=lambda defect: not defect.rejects)
-    rejecting = [_GRAVE if defect.flag in _GRAVE_FLAGS else _SLIGHT for defect in defects if defect.rejects]
-    return QualityVerdict(
-        score=round(max(0.0, 0.60 - sum(rejecting)) if rejecting else max(ACCEPTED, 1.0 - _SLIGHT * len(defects)), 2),
-        flags=tuple(dict.fromkeys(defect.flag for defect in defects)),
-        reasons=tuple(f"Quality gate failed: {each.reason}" if each.rejects else each.reason for each in defects),
-    )
 
 
 # What a file says
@@ -132,6 +110,8 @@ class FileContents(NamedTuple):
     headings: tuple[SectionHeading, ...]
     fields: tuple[Field, ...]
     body: str
+    #: The piece of work that the file is filed under.
+    folder: str
     #: What could not be read as YAML, empty where all could.
     broken: str = ""
     #: How sentences of chatter begin, None for those of the product.
@@ -152,7 +132,7 @@ def read_contents(
         piece = body[line.start : line.end]
         if heading := _HEADING.match(piece):
             level, words = len(heading[1]), _MARKUP.sub("", _NUMBER.sub("", heading[2])).strip()
-            section = _join_words(words) if level == 2 or (level < 2 and headings) else section
+            section = _plain_words(words, "_") if level == 2 or (level < 2 and headings) else section
             headings.append(SectionHeading(section, level, words))
         elif _RULE_ROW.fullmatch(piece.strip()) and line.kind == "row":
             del fields[row:]  # the head of a table
@@ -167,19 +147,25 @@ def read_contents(
         else:
             row = len(fields)
             fields.extend(_read_fields(section, line, piece))
-    title = _TITLE_PATH.sub("", parse_title(values)) or next((each.text for each in headings if each.level == 1), "")
-    is_session = (
-        parse_provenance(values).source == "session"
-        or "session_id" in values
-        or "session_id" in {name for field in fields for name in field[:2]}
-        or (tool_calls or 0) >= _MANY_TOOL_CALLS
+    title = parse_line(values.get("title"))
+    return FileContents(
+        values=values,
+        title=_TITLE_PATH.sub("", title) or next((each.text for each in headings if each.level == 1), ""),
+        headings=tuple(headings),
+        fields=tuple(fields),
+        body=body,
+        folder=parse_line(values.get("spec_folder")),
+        broken=broken,
+        chatter=chatter,
+        is_session=parse_provenance(values).source == "session"
+        or "session_id" in chain(values, map(_SECTION_OF, fields), map(_NAME_OF, fields))
+        or (tool_calls or 0) >= _MANY_TOOL_CALLS,
     )
-    return FileContents(values, title, tuple(headings), tuple(fields), body, broken, chatter, is_session)
 
 
-def _join_words(text: str) -> str:
-    """A name for a heading or label: lower-case words joined by `_`."""
-    return "_".join(re.findall(r"[^\W_]+", text.lower()))
+def _plain_words(text: str, joint: str = " ") -> str:
+    """A text as its words, lower case, for comparing; joined by `_` as the name of a heading or label."""
+    return joint.join(_WORD.findall(text.lower()))
 
 
 def _read_metadata(fence: str) -> tuple[Mapping[str, object], str]:
@@ -194,7 +180,7 @@ def _read_metadata(fence: str) -> tuple[Mapping[str, object], str]:
 def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
     if line.kind == "row":
         first, *rest = (cell.strip() for cell in _CELLS.split(piece.strip().strip("|")))
-        name = _join_words(first)
+        name = _plain_words(first, "_")
         if not rest:
             yield Field(section, section, first)
         for cell in rest:
@@ -203,14 +189,14 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
         text = piece[mark.end() :] if (mark := _ITEM.match(piece)) else piece
         label = _LABELLED.match(text)
         if label and len(label[1].split()) <= 4:
-            yield Field(section, _join_words(label[1]), label[2].strip())
+            yield Field(section, _plain_words(label[1], "_"), label[2].strip())
         elif text.strip():
             yield Field(section, section, text.strip())
 
 
-# Rules
+# Rules: each gives a sentence to act on and whether the file is not accepted with the defect, or None
 
-
+_Defect = tuple[str, bool]
 _words, _pattern = partial(load_words, __file__, "boilerplate"), partial(load_pattern, __file__, "boilerplate")
 
 
@@ -220,25 +206,12 @@ def _sentences(listing: str) -> tuple[str, ...]:
     return tuple(map(_plain_words, load_lines(__file__, "boilerplate", listing)))
 
 
-def _plain_words(text: str) -> str:
-    """A text as its words, lower case, for comparing."""
-    return " ".join(re.findall(r"[^\W_]+", text.lower()))
-
-
-class Defect(Struct, frozen=True):
-    """A defect: its flag, a sentence to act on, and whether the file is not accepted with it."""
-
-    flag: str
-    reason: str
-    rejects: bool = True
-
-
 def find_decisions(file: FileContents) -> tuple[str, ...]:
     """What the file records as decided: titles (`Decision 1: ...`) or, where it has none, the lines under Decisions."""
     fields = (field for field in file.fields if "decision" in field.section and field.name != "decision_count")
     # A label says something too, where a field has one of its own.
     labels = ((field, "" if field.name == field.section else field.name.replace("_", " ") + " ") for field in fields)
-    stated = _decision_titles(file) or [label + field.value for field, label in labels]
+    stated = [title for _, title in _numbered_decisions(file)] or [label + field.value for field, label in labels]
     found = []
     for text in stated:
         words = _plain_words(text)
@@ -249,168 +222,42 @@ def find_decisions(file: FileContents) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _find_placeholders(file: FileContents) -> Iterator[Defect]:
+def _numbered_decisions(file: FileContents) -> list[tuple[str, str]]:
+    """The number and the title of each heading that states a decision."""
+    return [(match[1], match[2]) for heading in file.headings if (match := _DECISION.fullmatch(heading.text))]
+
+
+def _find_placeholders(file: FileContents) -> _Defect | None:
     """A field that waits to be filled in; where it is required, the file waits too."""
-    found = {field: mark for field in _all_fields(file) if (mark := _find_placeholder(field))}
-    required = next((field for field in found if _required_name(field)), None)
-    if required:
-        where = f"field '{_required_name(required)}' contains {found[required]}"
-        yield Defect("has_placeholders", f"placeholder leakage detected \u2014 {where}")
-    elif found:
-        field, mark = next(iter(found.items()))
-        yield Defect("has_placeholders", f"Fill in or remove field '{field.name}': it contains {mark}.", rejects=False)
-    elif _blanks(file.values) >= _FEWEST_BLANKS:
-        yield Defect("has_placeholders", "Fill in or remove the blank keys of the metadata.", rejects=False)
+    fields = [
+        Field("", key, item)
+        for key, value in file.values.items()
+        for item in (value if isinstance(value, list) else [value])
+        if isinstance(item, str)
+    ]
+    words, first = _words("required"), ""
+    for field in (*fields, *file.fields):
+        in_required_section = field.section.removesuffix("s") in words
+        is_required = in_required_section or field.name.removesuffix("s") in words
+        mark = _find_placeholder(field.value, is_required=is_required)
+        if mark and is_required:
+            where = f"field '{field.section if in_required_section else field.name}' contains {mark}"
+            return f"placeholder leakage detected \u2014 {where}", True
+        if mark and not first:
+            first = f"Fill in or remove field '{field.name}': it contains {mark}."
+    if not first and _count_blanks(file.values) >= _FEWEST_BLANKS:
+        first = "Fill in or remove the blank keys of the metadata."
+    return (first, False) if first else None
 
 
-def _find_fallback_decision(file: FileContents) -> Iterator[Defect]:
-    """A sentence in place of decisions, or a decision in name only."""
-    fields = [field for field in file.fields if "decision" in field.section]
-    titles = _decision_titles(file) if file.headings else []
-    if not (fields or titles):
-        return
-    text = " ".join([_plain_words(field.value) for field in fields])
-    found = ""
-    for title in titles:
-        if not found and _pattern("pseudo_decision").fullmatch(_plain_words(title)):
-            found = f"'{title}' decides nothing"
-    for sentence in reversed(_sentences("fallback_decisions")) if text else ():
-        if sentence in text:
-            found = f"the file says '{sentence}'"
-    if found:
-        reason = f"generic decision \u2014 {found}; write what was decided, or leave the section out"
-        yield Defect("has_fallback_decision", reason, rejects=not find_decisions(file))
-
-
-def _find_narration(file: FileContents) -> Iterator[Defect]:
-    """Narration, tool traces and chat replies, in the title too."""
-    texts = (file.title, parse_line(file.values.get("description")), file.body)
-    for text in texts:
-        if found := find_chatter(text, file.chatter):
-            piece = " ".join(text[found[0].start : found[0].end].split())
-            yield Defect("has_contamination", f"{found[0].kind} \u2014 remove '{_short(piece)}' and the like")
-            return
-
-
-def _find_sparse_semantics(file: FileContents) -> Iterator[Defect]:
-    """Nothing to find a session's file by."""
-    if not file.is_session:
-        return
-    telling = _find_telling_phrases(file)
-    if len(telling) < _FEWEST_TRIGGERS:
-        names = f"only {telling[0]!r} tells" if telling else "none tells"
-        yield Defect(
-            "sparse_semantic_fields",
-            "empty semantic fields \u2014 of 'trigger_phrases' "
-            f"{names} what the file is about; give {_FEWEST_TRIGGERS}",
-        )
-    elif not (parse_phrases(file.values, "topics") or parse_phrases(file.values, "key_topics")):
-        yield Defect("sparse_semantic_fields", "Give the file a topic: 'topics' is empty.", rejects=False)
-
-
-def _find_malformed_field(file: FileContents) -> Iterator[Defect]:
-    """A field whose value cannot be what the field is for."""
-    reason = file.broken or _folder_defect(file)
-    if file.is_session:
-        reason = reason or _blocker_defect(file)
-    if reason:
-        yield Defect("malformed_field", f"malformed field \u2014 {reason}")
-
-
-def _find_generic_title(file: FileContents) -> Iterator[Defect]:
-    """A title that fits any session; bearable where the file tells decisions."""
-    tops = [item.text for item in file.headings if item.level == 1]
-    for title in (file.title, *tops[:1]):
-        words = [word for word in _plain_words(title).split() if not word.isdigit()]
-        is_generic = bool(words) and _words("generic_title_words").issuperset(words)
-        if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.chatter)):
-            rejects = file.is_session and not find_decisions(file)
-            reason = f"generic title \u2014 '{_short(title)}' fits any session; name what the file is about"
-            yield Defect("generic_title", reason, rejects)
-            return
-
-
-def _find_boilerplate(file: FileContents) -> Iterator[Defect]:
-    """A file that says next to nothing of its own, and gives no reason for a decision either."""
-    count, due = len(_ANY.findall(file.body)), 1
-    if file.is_session:
-        is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
-        count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
-    if count < due and not any(map(_pattern("reason").search, find_decisions(file))):
-        words = f"{count} words" if count else "no word"
-        yield Defect("mostly_boilerplate", f"nothing but boilerplate \u2014 the file has {words} of its own")
-
-
-def _find_repeated_decisions(file: FileContents) -> Iterator[Defect]:
-    """The same decisions written down twice."""
-    if not file.headings:
-        return
-    numbers = [match[1] for item in file.headings if (match := _DECISION.fullmatch(item.text))]
-    repeated = [number for number in dict.fromkeys(numbers) if numbers.count(number) > 1]
-    if repeated:
-        yield Defect("repeated_decisions", f"decisions are recorded twice \u2014 keep one 'Decision {repeated[0]}'")
-
-
-def _find_foreign_references(file: FileContents) -> Iterator[Defect]:
-    """A file that is about another piece of work than the one it is filed under."""
-    folder = parse_line(file.values.get("spec_folder"))
-    if not folder:
-        return
-    texts = [field.value for field in file.fields if field.section not in _words("frame")]
-    named = [ids for text in texts if (ids := _WORK_ID.findall(text))]
-    own = sum(any(found in folder for found in ids) for ids in named)
-    others = Counter(found for ids in named if not any(one in folder for one in ids) for found in ids)
-    for foreign, count in others.most_common(1):
-        if count >= _FEWEST_FOREIGN and count > 2 * own:
-            yield Defect("foreign_references", f"foreign content \u2014 filed under '{folder}', but about '{foreign}'")
-
-
-def _find_stale_references(file: FileContents) -> Iterator[Defect]:
-    """A session's file that rests on temporary files, which are gone when it is read."""
-    if not file.is_session:
-        return
-    paths = [word for field in file.fields for word in field.value.split() if _is_path(word)]
-    temporary = [path for path in paths if _pattern("temporary").match(path.strip("`'\"([{"))]
-    if len(temporary) >= _FEWEST_TEMPORARY and 2 * len(temporary) > len(paths):
-        yield Defect("stale_references", f"stale references \u2014 '{temporary[0]}' and others are temporary files")
-
-
-# In the order in which their reasons are given.
-_RULES: tuple[Callable[[FileContents], Iterator[Defect]], ...] = (
-    _find_placeholders,
-    _find_malformed_field,
-    _find_fallback_decision,
-    _find_narration,
-    _find_sparse_semantics,
-    _find_generic_title,
-    _find_boilerplate,
-    _find_repeated_decisions,
-    _find_foreign_references,
-    _find_stale_references,
-)
-
-
-def _decision_titles(file: FileContents) -> list[str]:
-    return [match[2] for heading in file.headings if (match := _DECISION.fullmatch(heading.text))]
-
-
-def _all_fields(file: FileContents) -> Iterator[Field]:
-    """The fields of the body, and the values of the front matter as fields."""
-    for key, value in file.values.items():
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, str):
-                yield Field("", key, item)
-    yield from file.fields
-
-
-def _find_placeholder(field: Field) -> str:
-    """What stands in the field until it is filled in; a text may speak of placeholders, and so may a long value."""
-    told = _MENTION.sub("", field.value).strip("* _\t")
+def _find_placeholder(value: str, *, is_required: bool) -> str:
+    """What stands in a field until it is filled in; a text may speak of placeholders, and so may a long value."""
+    told = _MENTION.sub("", value).strip("* _\t")
     if _pattern("to_come").fullmatch(told):
         return told
     if _plain_words(told) == _sentences("default_description")[0]:
         return f"the template's '{told}'"
-    if _required_name(field) or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES:
+    if is_required or _pattern("placeholder").sub("", told).count(" ") <= _FILLING_SPACES:
         for mark in _pattern("placeholder").finditer(told):
             before, after = told[max(0, mark.start() - _NEAR) : mark.start()], told[mark.end() : mark.end() + _NEAR]
             if not (_pattern("speaks_before").search(before) or _pattern("speaks_after").match(after)):
@@ -418,58 +265,115 @@ def _find_placeholder(field: Field) -> str:
     return ""
 
 
-def _required_name(field: Field) -> str:
-    """The name under which the field is required, nothing where it is not."""
-    required = _words("required")
-    if field.section.removesuffix("s") in required:
-        return field.section
-    return field.name if field.name.removesuffix("s") in required else ""
+def _count_blanks(values: Mapping[str, object]) -> int:
+    count = 0
+    for value in values.values():
+        count += _count_blanks(value) if isinstance(value, Mapping) else value is None
+    return count
 
 
-def _blanks(values: Mapping[str, object]) -> int:
-    return sum(_blanks(value) if isinstance(value, Mapping) else value is None for value in values.values())
+def _find_malformed_field(file: FileContents) -> _Defect | None:
+    """A field whose value cannot be what the field is for."""
+    reason = file.broken or (_find_folder_defect(file) if file.folder.strip("/") else "")
+    if file.is_session:
+        reason = reason or _find_blocker_defect(file)
+    return (f"malformed field \u2014 {reason}", True) if reason else None
 
 
-def _find_telling_phrases(file: FileContents) -> list[str]:
-    """The trigger phrases with a word that comes neither from the folder, nor from chatter, nor from every session."""
+def _find_folder_defect(file: FileContents) -> str:
+    folder = file.folder.strip("/")
+    stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
+    if not _FOLDER.fullmatch(folder):
+        return f"'spec_folder' is no folder of the project: '{_shorten(folder)}'"
+    if stated and not (folder.endswith(stated) or stated.endswith(folder)):
+        return f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'"
+    return ""
+
+
+def _find_blocker_defect(file: FileContents) -> str:
+    blocker = next((field.value for field in file.fields if field.name in ("blocker", "blockers")), "")
+    if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
+        return ""
+    names_obstacle = _pattern("obstacle").search(blocker)
+    if blocker.count("`") % 2 or (blocker[:1].islower() and not names_obstacle):
+        return f"'blockers' is a fragment: '{_shorten(blocker)}'"
+    others = (field.value for field in file.fields if field.name not in ("blocker", "blockers"))
+    is_copied = not names_obstacle and any(blocker[:_COPIED] in value for value in others)
+    if (_pattern("done").match(blocker) and not _pattern("obstacle").match(blocker)) or is_copied:
+        return f"'blockers' names nothing that blocks: '{_shorten(blocker)}'"
+    return ""
+
+
+def _find_fallback_decision(file: FileContents) -> _Defect | None:
+    """A sentence in place of decisions, or a decision in name only."""
+    text, found = "", ""
+    for field in file.fields:
+        if "decision" in field.section:
+            text += f" {_plain_words(field.value)}"
+    for _, title in _numbered_decisions(file) if file.headings else ():
+        if not found and _pattern("pseudo_decision").fullmatch(_plain_words(title)):
+            found = f"'{title}' decides nothing"
+    for sentence in reversed(_sentences("fallback_decisions")) if text else ():
+        if sentence in text:
+            found = f"the file says '{sentence}'"
+    if not found:
+        return None
+    reason = f"generic decision \u2014 {found}; write what was decided, or leave the section out"
+    return reason, not find_decisions(file)
+
+
+def _find_narration(file: FileContents) -> _Defect | None:
+    """Narration, tool traces and chat replies, in the title too."""
+    for text in (file.title, parse_line(file.values.get("description")), file.body):
+        if found := find_chatter(text, file.chatter):
+            piece = " ".join(text[found[0].start : found[0].end].split())
+            return f"{found[0].kind} \u2014 remove '{_shorten(piece)}' and the like", True
+    return None
+
+
+def _find_sparse_semantics(file: FileContents) -> _Defect | None:
+    """Nothing to find a session's file by."""
     body = file.body
     chatter = (body[piece.start : piece.end] for piece in find_chatter(body, file.chatter))
-    noise = {
-        word for text in (parse_line(file.values.get("spec_folder")), *chatter) for word in _plain_words(text).split()
-    }
-    noise |= _words("generic_words")
-    return [
+    noise = {word for text in (file.folder, *chatter) for word in _plain_words(text).split()} | _words("generic_words")
+    # The phrases with a word that comes neither from the folder, nor from chatter, nor from every session.
+    telling = [
         phrase
         for phrase in parse_phrases(file.values, "trigger_phrases")
         if "/" not in phrase
         and _plain_words(phrase) not in _sentences("default_triggers")
         and any(map(_TELLING.fullmatch, [word for word in _plain_words(phrase).split() if word not in noise]))
     ]
+    if len(telling) < _FEWEST_TRIGGERS:
+        names = f"only {telling[0]!r} tells" if telling else "none tells"
+        reason = f"of 'trigger_phrases' {names} what the file is about; give {_FEWEST_TRIGGERS}"
+        return f"empty semantic fields \u2014 {reason}", True
+    has_topic = parse_phrases(file.values, "topics") or parse_phrases(file.values, "key_topics")
+    return None if has_topic else ("Give the file a topic: 'topics' is empty.", False)
 
 
-def _folder_defect(file: FileContents) -> str:
-    folder = parse_line(file.values.get("spec_folder")).strip("/")
-    if not folder:
-        return ""
-    stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
-    if not _FOLDER.fullmatch(folder):
-        return f"'spec_folder' is no folder of the project: '{_short(folder)}'"
-    if stated and not (folder.endswith(stated) or stated.endswith(folder)):
-        return f"'spec_folder' is '{_short(folder)}', but the summary says '{_short(stated)}'"
-    return ""
+def _find_generic_title(file: FileContents) -> _Defect | None:
+    """A title that fits any session; bearable where the file tells decisions."""
+    tops = [item.text for item in file.headings if item.level == 1]
+    for title in (file.title, *tops[:1]):
+        words = [*filterfalse(str.isdigit, _plain_words(title).split())]
+        is_generic = bool(words) and _words("generic_title_words").issuperset(words)
+        if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.chatter)):
+            reason = f"generic title \u2014 '{_shorten(title)}' fits any session; name what the file is about"
+            return reason, file.is_session and not find_decisions(file)
+    return None
 
 
-def _blocker_defect(file: FileContents) -> str:
-    blocker = next((field.value for field in file.fields if field.name in ("blocker", "blockers")), "")
-    if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
-        return ""
-    if blocker.count("`") % 2 or (blocker[:1].islower() and not _pattern("obstacle").search(blocker)):
-        return f"'blockers' is a fragment: '{_short(blocker)}'"
-    others = (field.value for field in file.fields if field.name not in ("blocker", "blockers"))
-    is_copied = not _pattern("obstacle").search(blocker) and any(blocker[:_COPIED] in value for value in others)
-    if (_pattern("done").match(blocker) and not _pattern("obstacle").match(blocker)) or is_copied:
-        return f"'blockers' names nothing that blocks: '{_short(blocker)}'"
-    return ""
+def _find_boilerplate(file: FileContents) -> _Defect | None:
+    """A file that says next to nothing of its own, and gives no reason for a decision either."""
+    count, due = len(_ANY.findall(file.body)), 1
+    if file.is_session:
+        is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
+        count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
+    if count >= due or any(map(_pattern("reason").search, find_decisions(file))):
+        return None
+    words = f"{count} words" if count else "no word"
+    return f"nothing but boilerplate \u2014 the file has {words} of its own", True
 
 
 def _own_words(file: FileContents) -> set[str]:
@@ -482,15 +386,71 @@ def _own_words(file: FileContents) -> set[str]:
         is_template = plain in _sentences("stock") or plain.startswith(_sentences("stock_starts"))
         # A word or two is a status or a name.
         if section not in _words("frame") and not is_template and (plain.count(" ") > 1 or not plain.isascii()):
-            for word in text.split():
-                if not _is_path(word):
-                    words.update(_LETTERS.findall(word.lower()))
+            words.update(*(_LETTERS.findall(word.lower()) for word in text.split() if not _PATH_MARK.search(word)))
     return words
 
 
-def _is_path(word: str) -> bool:
-    return "/" in word or "\\" in word
+def _find_repeated_decisions(file: FileContents) -> _Defect | None:
+    """The same decisions written down twice."""
+    numbers = [number for number, _ in _numbered_decisions(file)]
+    repeated = next((number for number in numbers if numbers.count(number) > 1), None)
+    return (f"decisions are recorded twice \u2014 keep one 'Decision {repeated}'", True) if repeated else None
 
 
-def _short(text: str) -> str:
+def _find_foreign_references(file: FileContents) -> _Defect | None:
+    """A file that is about another piece of work than the one it is filed under."""
+    folder = file.folder
+    texts = [field.value for field in file.fields if field.section not in _words("frame")]
+    named = [ids for text in texts if (ids := _WORK_ID.findall(text))]
+    own = sum(any(found in folder for found in ids) for ids in named)
+    others = Counter(found for ids in named if not any(one in folder for one in ids) for found in ids)
+    for foreign, count in others.most_common(1):
+        if count >= _FEWEST_FOREIGN and count > 2 * own:
+            return f"foreign content \u2014 filed under '{folder}', but about '{foreign}'", True
+    return None
+
+
+def _find_stale_references(file: FileContents) -> _Defect | None:
+    """A session's file that rests on temporary files, which are gone when it is read."""
+    paths = [word for field in file.fields for word in field.value.split() if _PATH_MARK.search(word)]
+    temporary = [path for path in paths if _pattern("temporary").match(path.strip("`'\"([{"))]
+    if len(temporary) < _FEWEST_TEMPORARY or 2 * len(temporary) <= len(paths):
+        return None
+    return f"stale references \u2014 '{temporary[0]}' and others are temporary files", True
+
+
+def _shorten(text: str) -> str:
     return text if len(text) <= _LONGEST_QUOTE else text[: _LONGEST_QUOTE - 1] + "\u2026"
+
+
+# In the order in which their reasons are given, with the attribute of a file that one needs to be looked at.
+_RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = (
+    ("has_placeholders", _find_placeholders, ""),
+    ("malformed_field", _find_malformed_field, ""),
+    ("has_fallback_decision", _find_fallback_decision, ""),
+    ("has_contamination", _find_narration, ""),
+    ("sparse_semantic_fields", _find_sparse_semantics, "is_session"),
+    ("generic_title", _find_generic_title, ""),
+    ("mostly_boilerplate", _find_boilerplate, ""),
+    ("repeated_decisions", _find_repeated_decisions, "headings"),
+    ("foreign_references", _find_foreign_references, "folder"),
+    ("stale_references", _find_stale_references, "is_session"),
+)
+
+
+def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] = ()) -> QualityVerdict:
+    """The verdict on a Markdown file of any shape; never raises.
+
+    `tool_calls` is how many its session made, where that is known; `phrases` are further beginnings of chatter.
+    """
+    contents = read_contents(file, tool_calls, (*default_phrases(), *phrases))
+    rejecting, bearable = dict[str, str](), dict[str, str]()
+    for flag, find, needed in _RULES:
+        if (not needed or getattr(contents, needed)) and (defect := find(contents)):
+            (rejecting if defect[1] else bearable)[flag] = defect[0]
+    score = max(ACCEPTED, 1.0 - _SLIGHT * len(bearable))
+    if rejecting:
+        grave = len(rejecting.keys() & _GRAVE_FLAGS)
+        score = max(0.0, 0.60 - _GRAVE * grave - _SLIGHT * (len(rejecting) - grave))
+    reasons = (*map("Quality gate failed: {}".format, rejecting.values()), *bearable.values())
+    return QualityVerdict(score=round(score, 2), flags=(*rejecting, *bearable), reasons=reasons)
