@@ -108,7 +108,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
             entries.append((replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta), None))
             if text is not None and after is not None:
                 texts.append(
-                    StoredText(file.name, new_hash, text) if is_clean else _stored_text(file.name, new_hash, after)
+                    StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
                 )
         try:
             with atomic_file_changes(engine.folder, mark, files):
@@ -131,7 +131,7 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
         if current != (recorded or ""):
             entries.append((external_entry(name, recorded, current), None))
         if data is not None and engine.journal.prior_text(name, current) is None:
-            texts.append(_stored_text(name, current, data))
+            texts.append(_redact_text(name, current, data))
     if entries or texts:
         engine.journal.record(entries, (), texts)
 
@@ -177,7 +177,7 @@ def record_external_changes(engine: Engine) -> None:
                     current = hash_of(data)
                     entries.append((external_entry(name, recorded, current), None))
                     if data is not None:
-                        texts.append(_stored_text(name, current, data))
+                        texts.append(_redact_text(name, current, data))
             engine.journal.record(entries, (), texts)
 
 
@@ -194,7 +194,7 @@ def hash_of(data: bytes | None) -> str:
     return "" if data is None else content_hash(data)
 
 
-def _stored_text(name: str, digest: str, data: bytes) -> StoredText:
+def _redact_text(name: str, digest: str, data: bytes) -> StoredText:
     """What the journal keeps of a file for undo: its text, redacted."""
     return StoredText(name, digest, redact(data.decode(errors="replace")))
 

@@ -211,7 +211,7 @@ def find_decisions(file: FileContents) -> tuple[str, ...]:
     fields = (field for field in file.fields if "decision" in field.section and field.name != "decision_count")
     # A label says something too, where a field has one of its own.
     labels = ((field, "" if field.name == field.section else field.name.replace("_", " ") + " ") for field in fields)
-    stated = [title for _, title in _numbered_decisions(file)] or [label + field.value for field, label in labels]
+    stated = [title for _, title in _list_decision_titles(file)] or [label + field.value for field, label in labels]
     found = []
     for text in stated:
         words = _plain_words(text)
@@ -222,7 +222,7 @@ def find_decisions(file: FileContents) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _numbered_decisions(file: FileContents) -> list[tuple[str, str]]:
+def _list_decision_titles(file: FileContents) -> list[tuple[str, str]]:
     """The number and the title of each heading that states a decision."""
     return [(match[1], match[2]) for heading in file.headings if (match := _DECISION.fullmatch(heading.text))]
 
@@ -310,7 +310,7 @@ def _find_fallback_decision(file: FileContents) -> _Defect | None:
     for field in file.fields:
         if "decision" in field.section:
             text += f" {_plain_words(field.value)}"
-    for _, title in _numbered_decisions(file) if file.headings else ():
+    for _, title in _list_decision_titles(file) if file.headings else ():
         if not found and _pattern("pseudo_decision").fullmatch(_plain_words(title)):
             found = f"'{title}' decides nothing"
     for sentence in reversed(_sentences("fallback_decisions")) if text else ():
@@ -392,7 +392,7 @@ def _own_words(file: FileContents) -> set[str]:
 
 def _find_repeated_decisions(file: FileContents) -> _Defect | None:
     """The same decisions written down twice."""
-    numbers = [number for number, _ in _numbered_decisions(file)]
+    numbers = [number for number, _ in _list_decision_titles(file)]
     repeated = next((number for number in numbers if numbers.count(number) > 1), None)
     return (f"decisions are recorded twice \u2014 keep one 'Decision {repeated}'", True) if repeated else None
 
