@@ -5,12 +5,14 @@ A checkpoint holds the vault with its relations and everything durable of the jo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,25 +20,10 @@ from msgspec.structs import replace
 from scrimshaw.config import CONFIG_FILE
 from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, MEMORIES, Engine
 from scrimshaw.engine.ledger import LedgerFile, hash_of
-from scrimshaw.errors import (
-    AlreadyExists,
-    InvalidMemoryId,
-    InvalidRequest,
-    NotFound,
-    StorageFailure,
-    UnusableArchive,
-)
+from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import SourceFile, content_hash
-from scrimshaw.storage.archive import (
-    FORMAT,
-    LATEST,
-    ArchivedFile,
-    Manifest,
-    open_archive,
-    read_age,
-    write_archive,
-)
+from scrimshaw.storage.archive import FORMAT, LATEST, ArchivedFile, Manifest, open_archive, read_age, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
@@ -56,31 +43,20 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 
     name: str
     path: str
-    #: Seconds since 1970; the time of the file where it cannot be used.
-    created: float
-    #: The name it was made under where that is another.
-    made_as: str = ""
+    created: float  #: seconds since 1970; the time of the file where it cannot be used
+    made_as: str = ""  #: the name it was made under where that is another
     bytes: int
     files: int = 0
-    #: Number of rows by table.
-    rows: Mapping[str, int] = {}
+    rows: Mapping[str, int] = {}  #: number of rows by table
     metadata: Mapping[str, str] = {}
-    #: Files that are no UTF-8 text or have a name that no restore takes.
-    left_out: tuple[str, ...] = ()
-    #: Older checkpoints that made room for it.
-    dropped: tuple[str, ...] = ()
-    #: Why it cannot be used.
-    problem: str = ""
+    left_out: tuple[str, ...] = ()  #: files that are no UTF-8 text or have a name that no restore takes
+    dropped: tuple[str, ...] = ()  #: older checkpoints that made room for it
+    problem: str = ""  #: why it cannot be used
 
 
-class _Age(NamedTuple):
-    """What a checkpoint is ordered by: the length of its ledger, when it was made, else the time of the file."""
-
-    entries: int
-    created: float
-    modified: float
-    name: str
-    is_dated: bool
+# What a checkpoint is ordered by: the length of its ledger, since clocks jump; when it was made, else the time of the
+# file; that time; its name; and whether it says when it was made.
+_Age = tuple[int, float, float, str, bool]
 
 
 def create(
@@ -89,50 +65,48 @@ def create(
     """Make a checkpoint; the oldest of more than ten goes. Raises InvalidRequest for its name, AlreadyExists."""
     path = path_of(engine, name)
     if name.startswith(AUTO):
-        raise InvalidRequest(
-            f"Names that begin with {AUTO} are given by Scrimshaw.", "Choose another.", parameter="name"
-        )
-    if _is_taken(path):
+        message = f"Names that begin with {AUTO} are given by Scrimshaw."
+        raise InvalidRequest(message, "Choose another.", parameter="name")
+    if os.path.lexists(path):
         raise AlreadyExists(f"There is a checkpoint {name!r} already.", "Choose another name, or delete it.")
-    made = _write_undisturbed(engine, lambda: _write(engine, path, name, metadata or {}, include_global))
-    return _drop_oldest(engine, made)
+    return take(engine, name, metadata=metadata, include_global=include_global)
 
 
 def backup(engine: Engine, file: Path, *, include_global: bool = False) -> Checkpoint:
     """Write the memory to a file anywhere; raises AlreadyExists, VaultBusy, StorageFailure."""
     if file.exists():
         raise AlreadyExists(f"{file} exists.", "Name a new file.")
-    return _write_undisturbed(engine, lambda: _write(engine, file, _name_of(file), {}, include_global))
+    return _write_undisturbed(engine, partial(_write, engine, file, _name_of(file), {}, include_global))
 
 
 def backup_if_due(engine: Engine) -> Checkpoint | None:
     """The first call of a day (UTC) makes a checkpoint, if there is anything to keep."""
-    name = f"{DAILY}-{_now(engine):%Y%m%d}"
+    name = f"{DAILY}-{datetime.fromtimestamp(engine.clock(), UTC):%Y%m%d}"
     is_empty = not engine.journal.history(limit=1) and not engine.sessions.latest()
-    if is_empty or _is_taken(path_of(engine, name)):
-        return None
-    return _write_undisturbed(engine, lambda: take(engine, name))
+    return None if is_empty or os.path.lexists(path_of(engine, name)) else take(engine, name)
 
 
-def checkpoint_before(engine: Engine, what: str) -> Checkpoint:
+def checkpoint_before(
+    engine: Engine, what: str, *, include_global: bool = False, is_locked: bool = False
+) -> Checkpoint:
     """The automatic checkpoint before something that destroys, such as `delete`; raises VaultBusy, StorageFailure."""
-    name = automatic_name(engine, what)
-    return _write_undisturbed(engine, lambda: take(engine, name))
+    stamp = f"{AUTO}{what}-{datetime.fromtimestamp(engine.clock(), UTC):%Y%m%dT%H%M%SZ}"
+    names = chain([stamp], (f"{stamp}.{number}" for number in count(2)))
+    name = next(name for name in names if not os.path.lexists(path_of(engine, name)))
+    return take(engine, name, include_global=include_global, is_locked=is_locked)
 
 
-def take(engine: Engine, name: str, *, include_global: bool = False) -> Checkpoint:
-    """Write a checkpoint while the vault's lock is held, and drop those it makes room for."""
-    return _drop_oldest(engine, _write(engine, path_of(engine, name), name, {}, include_global))
-
-
-def automatic_name(engine: Engine, what: str) -> str:
-    """A free name for an automatic checkpoint of a kind."""
-    stamp, number = f"{AUTO}{what}-{_now(engine):%Y%m%dT%H%M%SZ}", 1
-    name = stamp
-    while _is_taken(path_of(engine, name)):
-        number += 1
-        name = f"{stamp}.{number}"
-    return name
+def take(
+    engine: Engine,
+    name: str,
+    *,
+    metadata: Mapping[str, str] | None = None,
+    include_global: bool = False,
+    is_locked: bool = False,
+) -> Checkpoint:
+    """Write a checkpoint and drop those it makes room for; `is_locked` where the caller holds the vault's lock."""
+    write = partial(_write, engine, path_of(engine, name), name, metadata or {}, include_global)
+    return _drop_oldest(engine, write() if is_locked else _write_undisturbed(engine, write))
 
 
 def _write_undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
@@ -155,23 +129,18 @@ def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], i
         metadata={redact(key).text: redact(value).text for key, value in metadata.items()},
         parts={},
     )
-    found = _all_files(engine, include_global)
-    files = (file for name, path in found if (file := _read_file(name, path)))
+    files = _read_files(engine, include_global)
     return _describe(path, write_archive(path, head, files, engine.maintenance.dump_rows()))
 
 
-def _read_file(name: str, path: Path) -> ArchivedFile | None:
-    """A file with its text, None if it is gone; without a text that is none or could not be restored by its name."""
-    with storage_errors("read", path):
-        try:
-            raw = path.read_bytes()
-        except FileNotFoundError:
-            return None
-    try:
-        text = None if _name_fault(name) else redact(raw.decode())
-    except UnicodeDecodeError:
-        text = None
-    return ArchivedFile(name=name, text=text, content_hash=content_hash(raw))
+def _read_files(engine: Engine, include_global: bool) -> Iterator[ArchivedFile]:
+    """The files with their texts, without one that is none or could not be restored by its name."""
+    for name, path in _all_files(engine, include_global):
+        with storage_errors("read", path), suppress(FileNotFoundError):
+            raw, text = path.read_bytes(), None
+            with suppress(UnicodeDecodeError):
+                text = None if _name_fault(name) else redact(raw.decode())
+            yield ArchivedFile(name=name, text=text, content_hash=content_hash(raw))
 
 
 def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
@@ -188,16 +157,15 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 def newest_first(engine: Engine) -> list[Path]:
     """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age."""
-    ages = _read_ages(_files_of(engine))
+    ages = _read_ages(engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}"))
     return sorted(ages, key=lambda path: ages[path], reverse=True)
 
 
 def delete(engine: Engine, name: str, confirm_name: str) -> Path:
     """Delete a checkpoint for good; raises InvalidRequest unless the name is given twice, NotFound."""
     if confirm_name != name:
-        raise InvalidRequest(
-            f"{confirm_name!r} is not {name!r}.", "Repeat the name to delete it.", parameter="confirm_name"
-        )
+        message = f"{confirm_name!r} is not {name!r}."
+        raise InvalidRequest(message, "Repeat the name to delete it.", parameter="confirm_name")
     path = find_checkpoint(engine, name)
     with storage_errors("remove", path):
         remove_file(path, engine.folder)
@@ -207,7 +175,7 @@ def delete(engine: Engine, name: str, confirm_name: str) -> Path:
 def find_checkpoint(engine: Engine, name: str) -> Path:
     """The file of a checkpoint that is there; raises InvalidRequest, NotFound."""
     path = path_of(engine, name)
-    if not _is_taken(path):
+    if not os.path.lexists(path):
         raise NotFound(f"There is no checkpoint {name!r}.", "See checkpoint_list.", name=name)
     return path
 
@@ -218,14 +186,14 @@ def path_of(engine: Engine, name: str) -> Path:
         rule = "" if check_id(name) == name else "it is not in Unicode form NFC"
     except InvalidMemoryId as error:
         rule = str(error.details["rule"])
-    if not rule and "/" in name:
-        rule = "it holds a slash"
-    if not rule and redact(name).classes:
-        rule = "it looks like a secret"
+    rule = rule or ("it holds a slash" if "/" in name else "it looks like a secret" if redact(name).classes else "")
     if rule:
         hint = "Use letters, digits and dashes, such as before-cleanup."
         raise InvalidRequest(f"{name!r} cannot name a checkpoint: {rule}.", hint, parameter="name", rule=rule)
     return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
+
+
+# The files in a checkpoint
 
 
 def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
@@ -249,9 +217,9 @@ def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
     return LedgerFile(f"{source.id_prefix}{memory_id}", path, source.root.resolve(), data, hash_of(data))
 
 
-def current_files(engine: Engine, *, include_global: bool) -> Iterator[tuple[str, Path]]:
-    """(name in an archive, path) of the files that a checkpoint would hold now, if they are text."""
-    return ((name, path) for name, path in _all_files(engine, include_global) if not _name_fault(name))
+def current_files(engine: Engine, *, include_global: bool) -> dict[str, Path]:
+    """The files that a checkpoint would hold now, if they are text, by their names in it."""
+    return {name: path for name, path in _all_files(engine, include_global) if not _name_fault(name)}
 
 
 def _all_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path]]:
@@ -275,23 +243,23 @@ def _name_fault(name: str) -> str:
 def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
     """The vaults by their folder in an archive."""
     project, user = engine.sources[0], engine.sources[-1]
-    found = {MEMORIES: project}
-    if include_global and user.id_prefix == GLOBAL:
-        found["global"] = user
-    return found
+    return {MEMORIES: project} | ({"global": user} if include_global and user.id_prefix == GLOBAL else {})
+
+
+# Their age
 
 
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
     kind, now, dropped = _kind(made.name), engine.clock(), []
-    others = [path for path in _files_of(engine) if path.name != f"{made.name}{EXTENSION}" and path.is_file()]
-    ages = _read_ages(path for path in others if _kind(_name_of(path)) == kind)
+    others = [path for path in engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
+    ages = _read_ages(path for path in others if _name_of(path) != made.name and _kind(_name_of(path)) == kind)
 
     def worth(path: Path) -> tuple[bool, int, bool, _Age]:
         # One that cannot be read says nothing true of its age and goes first, and of those with equal ledgers one that
         # a clock dated ahead of now: else ten of them would push out what an operation that is still going on made.
-        age = ages[path]
-        return age.is_dated, age.entries, age.created <= now, age
+        entries, created, _, _, is_dated = ages[path]
+        return is_dated, entries, created <= now, ages[path]
 
     for path in sorted(ages, key=worth, reverse=True)[(KEPT_DAILY if kind == DAILY else KEPT) - 1 :]:
         with suppress(FileNotFoundError, PermissionError):  # gone, or being read: then the next one drops it
@@ -305,12 +273,11 @@ def _read_ages(paths: Iterable[Path]) -> dict[Path, _Age]:
     found = []
     for path in paths:
         modified, age = _stat(path)[0], read_age(path)
-        found.append((modified if age is None else age.created, modified, path.name, path, age))
-    ages, entries = {}, -1
+        found.append((age[0] if age else modified, modified, path.name, path, age))
+    ages, entries = dict[Path, _Age](), -1
     for created, modified, name, path, age in sorted(found, key=itemgetter(0, 1, 2)):
-        if age and age.entries is not None:
-            entries = age.entries
-        ages[path] = _Age(entries, created, modified, name, is_dated=age is not None)
+        entries = entries if age is None or age[1] is None else age[1]
+        ages[path] = entries, created, modified, name, age is not None
     return ages
 
 
@@ -339,22 +306,9 @@ def _stat(path: Path) -> tuple[float, int]:
     return min(max(info.st_mtime, 0.0), LATEST), info.st_size
 
 
-def _files_of(engine: Engine) -> Iterator[Path]:
-    return engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}")
-
-
-def _is_taken(path: Path) -> bool:
-    """Whether anything has this name, a link to nothing too."""
-    return path.exists() or path.is_symlink()
-
-
 def _name_of(path: Path) -> str:
     return printable(path.name.removesuffix(EXTENSION))
 
 
 def _kind(name: str) -> str:
     return name.rpartition("-")[0] if name.startswith(AUTO) else ""
-
-
-def _now(engine: Engine) -> datetime:
-    return datetime.fromtimestamp(engine.clock(), UTC)

@@ -6,13 +6,13 @@ deleted: the files are the memory and stay, the checkpoint gives back what only 
 
 from __future__ import annotations
 
-import itertools
 import secrets
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict, deque
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import chain, count, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +21,6 @@ from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
-from scrimshaw.engine.checkpoints import COMPANIONS, locate_file
 from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import LedgerFile, hash_of
@@ -32,12 +31,12 @@ from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage.archive import Archive, ArchivePart, open_archive
+from scrimshaw.storage.archive import Archive, open_archive
 from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, read_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import is_text, lock
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.ports import Row, StoredText
+from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, scratch
 
@@ -50,46 +49,33 @@ _NEW_LEDGER = "the journal was lost and no checkpoint could be used; it begins a
 class Recovery(Struct, frozen=True, kw_only=True):
     """What was lost with a journal."""
 
-    #: Where the damaged one is now, "" where nothing was left of it.
-    aside: str
+    aside: str  #: where the damaged one is now, "" where nothing was left of it
     #: Seconds since the checkpoint that was brought back was made, None where there was none.
     age_s: float | None = None
-    #: By table, the rows that were new or changed since, as far as anybody can tell.
-    lost: Mapping[str, int] = {}
-    #: Tables of which there may be more.
-    unread: tuple[str, ...] = ()
-    #: Files of the checkpoint that were deleted since and were not brought back.
-    absent: tuple[str, ...] = ()
+    lost: Mapping[str, int] = {}  #: by table, the rows that were new or changed since, as far as anybody can tell
+    unread: tuple[str, ...] = ()  #: tables of which there may be more
+    absent: tuple[str, ...] = ()  #: files of the checkpoint that were deleted since and were not brought back
 
 
 class Restored(Struct, frozen=True, kw_only=True):
     """What a restore did, or would do in a dry run; files by their names in the checkpoint."""
 
-    #: Empty if no checkpoint could be used after a journal was lost.
-    name: str
+    name: str  #: empty if no checkpoint could be used after a journal was lost
     clear_existing: bool
     written: tuple[str, ...]
     removed: tuple[str, ...]
-    #: How many files stay as they are.
-    kept: int
-    #: Files changed by hand that were, or would be, replaced.
-    edits: tuple[str, ...] = ()
-    #: Files that were erased since the checkpoint was made and stay as they are.
-    purged: tuple[str, ...] = ()
+    kept: int  #: how many files stay as they are
+    edits: tuple[str, ...] = ()  #: files changed by hand that were, or would be, replaced
+    purged: tuple[str, ...] = ()  #: files that were erased since the checkpoint was made and stay as they are
     #: Something was purged since, and rows and other files of this backup may still hold it.
     is_purged_since: bool = False
-    #: Files that come back without what was hidden when they were kept.
-    redacted: tuple[str, ...] = ()
-    #: By table, how many rows came back.
-    rows: Mapping[str, int] = {}
-    #: The checkpoint made before.
-    backup: str = ""
-    #: How many restored memories were looked for, how many were found, and which were not.
-    sampled: int = 0
+    redacted: tuple[str, ...] = ()  #: files that come back without what was hidden when they were kept
+    rows: Mapping[str, int] = {}  #: by table, how many rows came back
+    backup: str = ""  #: the checkpoint made before
+    sampled: int = 0  #: how many restored memories were looked for, how many were found, and which were not
     found: int = 0
     missing: tuple[str, ...] = ()
-    #: How many files were not as the ledger said, and were taken as they are.
-    unrecorded: int = 0
+    unrecorded: int = 0  #: how many files were not as the ledger said, and were taken as they are
     recovery: Recovery | None = None
     dry_run: bool = False
 
@@ -126,12 +112,11 @@ def restore(
     with open_archive(path, engine.maintenance.schema) as archive, engine.write_lock():
         present, steps = _plan_steps(engine, archive, clear_existing)
         history, parts = engine.journal.history(), archive.manifest.files
-        purges = _purges_since(history, archive)
         # No purge looked into an archive that is outside of the project's checkpoints.
         is_elsewhere = archive.path.parent.resolve() != (engine.folder / CHECKPOINTS).resolve()
-        purged = [step.name for step in steps if _is_purged(engine, parts, step, purges, is_elsewhere)]
+        is_purged_since, purged = _find_purged(engine, archive, steps, history, is_elsewhere)
         steps = [step for step in steps if step.name not in purged]
-        kept = len(present - {step.name for step in steps})
+        unchanged = present - {step.name for step in steps}
         steps = [] if rows_only else steps
         edits = _find_edits(engine, steps, history)
         _demand_restorable(steps, actor, path.stem)
@@ -143,10 +128,10 @@ def restore(
             clear_existing=clear_existing,
             written=tuple(step.name for step in steps if step.then is not None),
             removed=tuple(step.name for step in steps if step.then is None),
-            kept=kept,
+            kept=len(unchanged),
             edits=tuple(edits),
             purged=tuple(purged),
-            is_purged_since=bool(purges) and is_elsewhere,
+            is_purged_since=is_purged_since and is_elsewhere,
             redacted=tuple(step.name for step in steps if step.name in parts and parts[step.name].original),
             dry_run=dry_run,
         )
@@ -158,43 +143,46 @@ def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str]
     """The files there are, and what has to change; every file of the archive is read, so that a broken one shows."""
     parts = archive.manifest.files
     texts = {name: archive.text(name) for name in parts}
-    include_global = any(name.startswith(GLOBAL) for name in texts)
-    present = dict(checkpoints.current_files(engine, include_global=include_global))
+    present = checkpoints.current_files(engine, include_global=any(name.startswith(GLOBAL) for name in texts))
     steps = []
     for name in sorted(texts.keys() | present.keys()):
         path, data, part = present.get(name), None, parts.get(name)
         if path is not None:
-            if not clear or name in COMPANIONS:
+            if not clear or name in checkpoints.COMPANIONS:
                 continue
             with storage_errors("read", path):
                 data = path.read_bytes()
             if part and hash_of(data) in (part.sha256, part.original):
                 continue
-        steps.append(_Step(name, locate_file(engine, name, data), redact(texts[name]) if name in texts else None))
+        then = redact(texts[name]) if name in texts else None
+        steps.append(_Step(name, checkpoints.locate_file(engine, name, data), then))
     return set(present), steps
 
 
-def _purges_since(history: Sequence[Row], archive: Archive) -> list[Row]:
-    """The rows of purges that the archive's own ledger does not know."""
+def _find_purged(
+    engine: Engine, archive: Archive, steps: Sequence[_Step], history: Sequence[Row], is_elsewhere: bool
+) -> tuple[bool, list[str]]:
+    """(whether there were purges that the archive's own ledger does not know, the files that may hold what went).
+
+    Content that the journal kept once tells by its marker.
+    """
     purges = [row for row in history if row["action"] == Action.PURGE]
-    rows: Iterable[tuple[str, Row]] = archive.rows() if purges else ()
+    rows = archive.rows() if purges else ()
     known = {row.get("at") for table, row in rows if table == "ledger" and row.get("action") == Action.PURGE}
-    return [row for row in purges if row["at"] not in known]
-
-
-def _is_purged(
-    engine: Engine, parts: Mapping[str, ArchivePart], step: _Step, purges: Sequence[Row], is_elsewhere: bool
-) -> bool:
-    """Whether a file of the archive holds, or may hold, what was purged; content once kept tells by its marker."""
-    key = step.now.name
-    if step.then is None or not purges or not key:
-        return False
-    hashes = {parts[step.name].sha256, parts[step.name].original} - {""}
-    about = [row for row in purges if row["memory_id"] == key]
-    if any(not row["new_hash"] or row["prior_hash"] in hashes or is_elsewhere for row in about):
-        return True
-    kept = [engine.journal.prior_text(key, each) for each in hashes]
-    return any(text is not None and redact(text) != step.then for text in kept)
+    by_memory = defaultdict[str, list[Row]](list)
+    for row in purges:
+        if row["at"] not in known:
+            by_memory[row["memory_id"]].append(row)
+    parts, found = archive.manifest.files, []
+    for step in steps if by_memory else ():
+        if (key := step.now.name) and step.then is not None:
+            hashes = {parts[step.name].sha256, parts[step.name].original} - {""}
+            about = by_memory.get(key, ())
+            is_erased = any(not row["new_hash"] or row["prior_hash"] in hashes or is_elsewhere for row in about)
+            texts = () if is_erased else [engine.journal.prior_text(key, each) for each in hashes]
+            if is_erased or any(text is not None and redact(text) != step.then for text in texts):
+                found.append(step.name)
+    return bool(by_memory), found
 
 
 def _find_edits(engine: Engine, steps: Sequence[_Step], history: Sequence[Row]) -> list[str]:
@@ -232,16 +220,15 @@ def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) 
 
 def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
     """Refuse to replace what no backup can hold, what is constitutional, and what is no file."""
-    unkept = [step.name for step in steps if not is_text(step.now.data or b"")]
-    if unkept:
+    if unkept := [step.name for step in steps if not is_text(step.now.data or b"")]:
         hint = "Move them out of the vault, then try again; nothing was changed."
         raise Conflict(f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.", hint, unkept=unkept)
-    texts = (
+    files = (
         (step.name, parse_memory_file(text))
         for step in steps
         for text in ((step.now.data or b"").decode(errors="replace"), step.then.text if step.then else "")
     )
-    demand_changeable(texts, actor, f"checkpoint restore {name}")
+    demand_changeable(files, actor, f"checkpoint restore {name}")
     demand_room([step.change for step in steps])
 
 
@@ -257,44 +244,39 @@ def _carry_out(
             return replace(planned, rows=archive.manifest.rows)
         backup = ""
         if with_backup:
-            include_global = any(name.startswith(GLOBAL) for name in (*planned.written, *planned.removed))
-            name = checkpoints.automatic_name(engine, "restore")
-            backup = checkpoints.take(engine, name, include_global=include_global).name
+            include_global = any(step.name.startswith(GLOBAL) for step in steps)
+            before = checkpoints.checkpoint_before(engine, "restore", include_global=include_global, is_locked=True)
+            backup = before.name
         recorded = [step for step in steps if step.now.name]
         # Rows of an archive need not have the texts, and an edit by hand may be the next change.
         texts = [StoredText(step.now.name, hash_of(step.change.after), step.then) for step in recorded if step.then]
         engine.journal.record((), (), texts)
-        mark = secrets.token_hex(16)
-        with atomic_file_changes(engine.folder, mark, [step.change for step in steps]):
-            rows = commit(_entries(recorded, planned, len(steps), mark, actor), planned.clear_existing)
-    engine.index.retire([str(step.now.path) for step in steps])
-    return replace(planned, rows={table: count for table, count in rows.items() if count}, backup=backup)
-
-
-def _entries(
-    steps: Sequence[_Step], planned: Restored, count: int, mark: str, actor: str
-) -> list[tuple[Entry, Redacted | None]]:
-    """A row for the restore itself, and one for every file with the text that it replaces."""
-    meta = {"checkpoint": planned.name, "mark": mark}
-    whole = Entry(
-        action=Action.RESTORE,
-        memory_id="",
-        reason=f"restored from checkpoint {planned.name}",
-        actor=actor,
-        decision_meta={**meta, "files": count, "clear_existing": planned.clear_existing},
-    )
-    entries: list[tuple[Entry, Redacted | None]] = [(whole, None)]
-    for step in steps:
-        entry = replace(
-            whole,
-            memory_id=step.now.name,
-            prior_hash=step.now.hash,
-            new_hash=hash_of(step.change.after),
-            decision_meta={**meta, "file": LINKS_FILE} if step.now.name == LINKS_FILE else meta,
+        meta = {"checkpoint": planned.name, "mark": secrets.token_hex(16)}
+        whole = Entry(
+            action=Action.RESTORE,
+            memory_id="",
+            reason=f"restored from checkpoint {planned.name}",
+            actor=actor,
+            decision_meta={**meta, "files": len(steps), "clear_existing": planned.clear_existing},
         )
-        data = step.now.data
-        entries.append((entry, None if data is None else redact(data.decode(errors="replace"))))
-    return entries
+        entries = [(whole, None), *(_entry(step, whole, meta) for step in recorded)]
+        with atomic_file_changes(engine.folder, meta["mark"], [step.change for step in steps]):
+            rows = commit(entries, planned.clear_existing)
+    engine.index.retire([str(step.now.path) for step in steps])
+    return replace(planned, rows={table: number for table, number in rows.items() if number}, backup=backup)
+
+
+def _entry(step: _Step, whole: Entry, meta: Mapping[str, str]) -> LedgerEntry:
+    """The row of a file, with the text that it replaces."""
+    entry = replace(
+        whole,
+        memory_id=step.now.name,
+        prior_hash=step.now.hash,
+        new_hash=hash_of(step.change.after),
+        decision_meta={**meta, "file": LINKS_FILE} if step.now.name == LINKS_FILE else meta,
+    )
+    data = step.now.data
+    return entry, None if data is None else redact(data.decode(errors="replace"))
 
 
 def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> Restored:
@@ -305,12 +287,9 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
     sample = ids[:: max(1, len(ids) // SAMPLE)][:SAMPLE]
     memories, missing = engine.index.get(sample), []
     for memory_id in sample:
-        memory = memories.get(memory_id)
-        request = SearchRequest(
-            query=f"{memory.title if memory else ''} {memory_id}"[:500],
-            filters=Filters(only=(memory_id,), include_deprecated=True),
-            include_archived=True,
-        )
+        title = memories[memory_id].title if memory_id in memories else ""
+        filters = Filters(only=(memory_id,), include_deprecated=True)
+        request = SearchRequest(query=f"{title} {memory_id}"[:500], filters=filters, include_archived=True)
         result = search(engine, request)
         if memory_id not in {hit.memory.id for hit in (*result.hits, *result.always_on)}:
             missing.append(memory_id)
@@ -320,10 +299,9 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
 
 def _scan_restored(engine: Engine) -> tuple[set[str], int]:
     """The paths that a scan passed over, and how many files the ledger took as changed by hand."""
-    newest = engine.journal.history(limit=1)
-    before = newest[0]["seq"] if newest else 0
+    before = next((row["seq"] for row in engine.journal.history(limit=1)), 0)
     unreadable = {skip.path for skip in scan(engine).skipped}
-    rows = itertools.takewhile(lambda row: row["seq"] > before, engine.journal.history())
+    rows = takewhile(lambda row: row["seq"] > before, engine.journal.history())
     return unreadable, sum(row["action"] == Action.EXTERNAL for row in rows)
 
 
@@ -342,59 +320,43 @@ def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Pat
         # Behind the lock: another process may have brought it back meanwhile.
         if not is_lost(settings):
             return None
-        aside = path.with_name(f"{path.name}.damaged-{datetime.fromtimestamp(clock(), UTC):%Y%m%dT%H%M%SZ}")
-        free, number = aside, 1
-        while any(free.with_name(free.name + suffix).exists() for suffix in _COMPANIONS):
-            number += 1
-            free = aside.with_name(f"{aside.name}.{number}")
-        for suffix in _COMPANIONS:
-            companion = path.with_name(path.name + suffix)
-            if companion.exists():
-                companion.rename(free.with_name(free.name + suffix))
-    return free
+        stamp = f"{path.name}.damaged-{datetime.fromtimestamp(clock(), UTC):%Y%m%dT%H%M%SZ}"
+        names = chain([stamp], (f"{stamp}.{number}" for number in count(2)))
+        free = next(name for name in names if not any(path.with_name(name + end).exists() for end in _COMPANIONS))
+        for end in _COMPANIONS:
+            with suppress(FileNotFoundError):
+                path.with_name(path.name + end).rename(path.with_name(free + end))
+    return path.with_name(free)
 
 
 def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restored, tuple[UnusableArchive, ...]]:
     """Bring back what is missing from the newest checkpoint that is sound; and what was wrong with newer ones.
 
-    With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Then
-    the new ledger begins, where there is nothing to restore, with a row that says so; else that raises NotFound.
+    With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Next
+    best is a checkpoint whose ledger had been changed, which holds all else. Without one the new ledger begins with a
+    row that says so; without `aside` that raises NotFound.
     """
     seen = read_ledger_end(engine.folder) or 0
-    unusable: list[UnusableArchive] = []
-    changed_ledgers: list[Path] = []
+    unusable, changed_ledgers = list[UnusableArchive](), list[Path]()
     for path in checkpoints.newest_first(engine):
         try:
             if aside is None:
                 return restore(engine, path), tuple(unusable)
             demand_chained(path, engine.maintenance.schema)
-            outcome = restore(engine, path, rows_only=True)
-            return replace(outcome, recovery=_count_losses(engine, aside, seen, path)), tuple(unusable)
+            return _restore_rows(engine, path, aside, seen), tuple(unusable)
         except UnusableArchive as error:
             unusable.append(error)
-            if "errno" not in error.details:
-                changed_ledgers.append(path)
+            changed_ledgers += [] if "errno" in error.details else [path]
         except NotFound:  # a folder of such a name
             if aside is None:
                 raise
     if aside is None:
         hint = "Name a backup file; the memories themselves are files and not lost."
         raise NotFound(f"There is no checkpoint that can be used, and {len(unusable)} that cannot.", hint)
-    return _restore_without_sound(engine, aside, seen, changed_ledgers), tuple(unusable)
-
-
-def _restore_without_sound(engine: Engine, aside: Path, seen: int, changed_ledgers: Sequence[Path]) -> Restored:
-    """From a checkpoint whose ledger had been changed, which holds all else; or from none."""
     for path in changed_ledgers:
         with suppress(UnusableArchive):
-            outcome = restore(engine, path, rows_only=True)
-            return replace(outcome, recovery=_count_losses(engine, aside, seen, path))
-    with engine.write_lock():
-        entry = Entry(action=Action.RESTORE, memory_id="", reason=_NEW_LEDGER, actor="human")
-        engine.journal.record([(entry, None)])
-    _, unrecorded = _scan_restored(engine)
-    nothing = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
-    return replace(nothing, recovery=_count_losses(engine, aside, seen, None))
+            return _restore_rows(engine, path, aside, seen), tuple(unusable)
+    return _restore_rows(engine, None, aside, seen), tuple(unusable)
 
 
 def demand_chained(path: Path, schema: int) -> None:
@@ -414,19 +376,29 @@ def demand_chained(path: Path, schema: int) -> None:
         raise UnusableArchive(message, "An older one may be sound.", path=str(path))
 
 
-def _count_losses(engine: Engine, aside: Path, seen: int, checkpoint: Path | None) -> Recovery:
-    """What was lost; `seen` is the newest entry of the ledger that the index knew of, `checkpoint` what came back."""
-    lost, unread = engine.storage.count_lost_rows(aside)
-    recovery = Recovery(aside=str(aside) if aside.exists() else "", unread=tuple(unread))
-    if checkpoint is not None:
+def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: int) -> Restored:
+    """Bring back the rows of a checkpoint, or begin a new ledger, and count what was lost.
+
+    `seen` is the newest entry of the ledger that the index knew of.
+    """
+    age_s, absent = None, tuple[str, ...]()
+    if checkpoint:
+        outcome = restore(engine, checkpoint, rows_only=True)
         with open_archive(checkpoint, engine.maintenance.schema) as archive:
-            here = {name for name, _ in checkpoints.current_files(engine, include_global=True)}
-            recovery = replace(
-                recovery,
-                age_s=max(0.0, engine.clock() - archive.manifest.created),
-                absent=tuple(sorted(archive.manifest.files.keys() - here)),
-            )
+            age_s = max(0.0, engine.clock() - archive.manifest.created)
+            here = checkpoints.current_files(engine, include_global=True)
+            absent = tuple(sorted(archive.manifest.files.keys() - here.keys()))
             seen -= archive.manifest.rows.get("ledger", 0)
+    else:
+        with engine.write_lock():
+            entry = Entry(action=Action.RESTORE, memory_id="", reason=_NEW_LEDGER, actor="human")
+            engine.journal.record([(entry, None)])
+        _, unrecorded = _scan_restored(engine)
+        outcome = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
+    lost, unread = engine.storage.count_lost_rows(aside)
     # The index counts entries of the ledger that nobody can read any more.
-    count = max(lost.get("ledger", 0), seen)
-    return replace(recovery, lost={**lost, "ledger": count} if count else lost)
+    if entries := max(lost.get("ledger", 0), seen):
+        lost = {**lost, "ledger": entries}
+    place = str(aside) if aside.exists() else ""
+    recovery = Recovery(aside=place, age_s=age_s, lost=lost, unread=tuple(unread), absent=absent)
+    return replace(outcome, recovery=recovery)

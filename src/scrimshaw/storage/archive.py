@@ -13,26 +13,18 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
 
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted, content_hash
-from scrimshaw.storage.durable import (
-    PRIVATE_FOLDER,
-    make_folders,
-    make_private,
-    storage_errors,
-    sync_file,
-    sync_folder,
-    temporary_of,
-)
+from scrimshaw.storage import durable
+from scrimshaw.storage.durable import storage_errors
 
 FORMAT = 1
 LATEST = 253_402_300_799.0  # the last second of the year 9999, where `datetime` ends
@@ -40,17 +32,9 @@ LATEST = 253_402_300_799.0  # the last second of the year 9999, where `datetime`
 _MANIFEST = "manifest.json"
 _FILES, _TABLES, _JSONL = "files/", "tables/", ".jsonl"
 _UNREADABLE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    lzma.LZMAError,
-    msgspec.MsgspecError,
-    EOFError,
-    KeyError,
-    OverflowError,
-    RuntimeError,
-    ValueError,
-)
+    zipfile.BadZipFile, zlib.error, struct.error, lzma.LZMAError, msgspec.MsgspecError, EOFError, KeyError,
+    OverflowError, RuntimeError, ValueError,
+)  # fmt: skip
 # Larger manifests name more than a hundred thousand files; nothing of the kind was ever written.
 _LARGEST_MANIFEST = 64 * 1024 * 1024
 
@@ -60,10 +44,8 @@ class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     sha256: str
     size: int
-    #: The number of a table's rows.
-    rows: int = 0
-    #: What a file's hash was before it was redacted.
-    original: str = ""
+    rows: int = 0  #: the number of a table's rows
+    original: str = ""  #: what a file's hash was before it was redacted
 
 
 class Manifest(Struct, frozen=True, kw_only=True):
@@ -89,25 +71,13 @@ class Manifest(Struct, frozen=True, kw_only=True):
         return {name.removeprefix(_TABLES).removesuffix(_JSONL): rows for name, rows in found.items()}
 
 
-class _Version(Struct, frozen=True):
+class _ManifestHead(Struct, frozen=True):
     """What is read of a manifest first, whatever else a later version writes."""
 
     format: int
     schema: int
-
-
-class ArchiveAge(Struct, frozen=True):
-    """What says how new an archive of any version is: when it was made by the clock of then, and its rows."""
-
     created: Annotated[float, Meta(ge=0, le=LATEST)]
     parts: Mapping[str, Any] = {}
-
-    @property
-    def entries(self) -> int | None:
-        """The length of its ledger, which grows whatever the clock does; None where the manifest does not say."""
-        part = self.parts.get(f"{_TABLES}ledger{_JSONL}")
-        rows = part.get("rows", 0) if isinstance(part, dict) else None
-        return rows if isinstance(rows, int) else None
 
 
 class ArchivedFile(Struct, frozen=True, kw_only=True):
@@ -118,8 +88,7 @@ class ArchivedFile(Struct, frozen=True, kw_only=True):
     content_hash: str
 
 
-@dataclass(frozen=True)
-class Archive:
+class Archive(NamedTuple):
     """An open archive whose manifest was found sound; parts are checked as they are read."""
 
     path: Path
@@ -153,50 +122,51 @@ def write_archive(
     path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Manifest:
     """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts."""
-    temporary = temporary_of(path)
+    temporary = durable.temporary_of(path)
     with storage_errors("write", path):
-        make_folders(path.parent, PRIVATE_FOLDER)
+        durable.make_folders(path.parent, durable.PRIVATE_FOLDER)
         try:
-            make_private(temporary)
-            manifest = _write_zip(temporary, head, files, rows)
-            sync_file(temporary)
+            durable.make_private(temporary)
+            with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as opened:
+                parts, left_out = _write_files(opened, files)
+                parts |= {f"{_TABLES}{table}{_JSONL}": part for table, part in _write_tables(opened, rows)}
+                manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
+                data = msgspec.json.encode(manifest)
+                opened.writestr(_member(_MANIFEST), data)
+                opened.comment = content_hash(data).encode()
+            durable.sync_file(temporary)
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        durable.sync_folder(path.parent)
     return manifest
 
 
-def _write_zip(
-    path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
-) -> Manifest:
-    parts: dict[str, ArchivePart] = {}
-    left_out = []
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in files:
-            if file.text is None:
-                left_out.append(file.name)
-                continue
-            data = file.text.text.encode()
-            archive.writestr(_member(_FILES + file.name), data)
-            digest = content_hash(data)
-            original = "" if digest == file.content_hash else file.content_hash
-            parts[_FILES + file.name] = ArchivePart(sha256=digest, size=len(data), original=original)
-        for table, group in groupby(rows, key=itemgetter(0)):
-            name = f"{_TABLES}{table}{_JSONL}"
-            checksum, size, count = hashlib.sha256(), 0, 0
-            with archive.open(_member(name), "w", force_zip64=True) as stream:
-                for count, (_, row) in enumerate(group, start=1):  # noqa: B007 - the last number is the count
-                    line = msgspec.json.encode(row) + b"\n"
-                    stream.write(line)
-                    checksum.update(line)
-                    size += len(line)
-            parts[name] = ArchivePart(sha256=checksum.hexdigest(), size=size, rows=count)
-        manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
-        data = msgspec.json.encode(manifest)
-        archive.writestr(_member(_MANIFEST), data)
-        archive.comment = content_hash(data).encode()
-    return manifest
+def _write_files(opened: zipfile.ZipFile, files: Iterable[ArchivedFile]) -> tuple[dict[str, ArchivePart], list[str]]:
+    parts, left_out = dict[str, ArchivePart](), list[str]()
+    for file in files:
+        if file.text is None:
+            left_out.append(file.name)
+            continue
+        data = file.text.text.encode()
+        opened.writestr(_member(_FILES + file.name), data)
+        digest = content_hash(data)
+        original = "" if digest == file.content_hash else file.content_hash
+        parts[_FILES + file.name] = ArchivePart(sha256=digest, size=len(data), original=original)
+    return parts, left_out
+
+
+def _write_tables(
+    opened: zipfile.ZipFile, rows: Iterable[tuple[str, Mapping[str, Any]]]
+) -> Iterator[tuple[str, ArchivePart]]:
+    for table, group in groupby(rows, key=itemgetter(0)):
+        digest, size, count = hashlib.sha256(), 0, 0
+        with opened.open(_member(f"{_TABLES}{table}{_JSONL}"), "w", force_zip64=True) as stream:
+            for count, (_, row) in enumerate(group, start=1):  # noqa: B007 - the last number is the count
+                line = msgspec.json.encode(row) + b"\n"
+                size += stream.write(line)
+                digest.update(line)
+        yield table, ArchivePart(sha256=digest.hexdigest(), size=size, rows=count)
 
 
 def _member(name: str) -> zipfile.ZipInfo:
@@ -209,29 +179,33 @@ def _member(name: str) -> zipfile.ZipInfo:
 @contextmanager
 def open_archive(path: Path, schema: int) -> Iterator[Archive]:
     """Open an archive of at most this schema; raises NotFound, UnusableArchive."""
-    with _open_zip(path) as opened:
+    with _open_zip(path) as (opened, data, head):
+        if head.format > FORMAT or head.schema > schema:
+            raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")
         with _refusals(path):
-            data = _read_manifest(opened, path)
-            version = msgspec.json.decode(data, type=_Version)
-            if version.format > FORMAT or version.schema > schema:
-                raise _unusable(path, "it was made by a newer version", "Update Scrimshaw, then try again.")
             manifest = msgspec.json.decode(data, type=Manifest)
         if sorted(opened.namelist()) != sorted([_MANIFEST, *manifest.parts]):
             raise _unusable(path, "it does not hold what its manifest names")
         yield Archive(path, manifest, opened)
 
 
-def read_age(path: Path) -> ArchiveAge | None:
-    """How new an archive of any version is; None where that cannot be read."""
+def read_age(path: Path) -> tuple[float, int | None] | None:
+    """When an archive of any version was made, by the clock of then, and the length of its ledger, if it says so.
+
+    The ledger grows whatever the clock does. None where nothing can be read.
+    """
     try:
-        with _open_zip(path) as opened, _refusals(path):
-            return msgspec.json.decode(_read_manifest(opened, path), type=ArchiveAge)
+        with _open_zip(path) as (_, _, head):
+            ledger = head.parts.get(f"{_TABLES}ledger{_JSONL}")
     except (NotFound, UnusableArchive, StorageFailure):
         return None
+    rows = ledger.get("rows", 0) if isinstance(ledger, dict) else None
+    return head.created, rows if isinstance(rows, int) else None
 
 
 @contextmanager
-def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, bytes, _ManifestHead]]:
+    """(the open file, its manifest, the head of that)."""
     if not path.is_file():
         if path.exists() or path.is_symlink():
             raise _unusable(path, "it is no file")
@@ -239,16 +213,14 @@ def _open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     with _refusals(path):
         opened = zipfile.ZipFile(path)
     with opened:
-        yield opened
-
-
-def _read_manifest(opened: zipfile.ZipFile, path: Path) -> bytes:
-    if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
-        raise _unusable(path, "its manifest is far too large")
-    data = opened.read(_MANIFEST)
-    if content_hash(data).encode() != opened.comment:
-        raise _unusable(path, "its manifest does not have the checksum it was written with")
-    return data
+        with _refusals(path):
+            if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
+                raise _unusable(path, "its manifest is far too large")
+            data = opened.read(_MANIFEST)
+            if content_hash(data).encode() != opened.comment:
+                raise _unusable(path, "its manifest does not have the checksum it was written with")
+            head = msgspec.json.decode(data, type=_ManifestHead)
+        yield opened, data, head
 
 
 @contextmanager
