@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,28 +22,13 @@ from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import hash_of
 from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
+from scrimshaw.ingest import secret_encodings
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.secret_encodings import (
-    SecretTraces,
-    passage_forms,
-    traces_of_passages,
-    traces_of_pattern,
-    traces_of_secret,
-)
+from scrimshaw.ingest.secret_encodings import SecretTraces, traces_of_passages
 from scrimshaw.models import Action, Entry, SourceFile, Wipe
+from scrimshaw.storage import erasing
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
-from scrimshaw.storage.erasing import (
-    Kind,
-    SearchedFile,
-    clean_path,
-    count_in_archive,
-    read_bytes,
-    remake_archive,
-    rename_clean,
-    search_behind,
-    search_folder,
-    texts_in_archive,
-)
+from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
 from scrimshaw.storage.scan import scan as list_files
@@ -66,6 +51,14 @@ _GLOBAL_ONLY = "it is your own vault of all projects: add --global"
 _GIT = "it is git's, which alone may change it"
 
 
+class Trace(Struct, frozen=True, kw_only=True):
+    """A place that holds it, how often, and why it stays there, if it does."""
+
+    place: str
+    count: int
+    why: str = ""
+
+
 class PurgeTarget(Struct, frozen=True, kw_only=True):
     """What is purged: `traces` of a text; memories with their files, and the names of these in checkpoints and rows."""
 
@@ -83,37 +76,30 @@ class PurgeTarget(Struct, frozen=True, kw_only=True):
         """What the databases erase."""
         return Wipe(self.traces, self.memory_ids, self.paths)
 
+    def mask(self, path: Path) -> str:
+        """The path without what is purged."""
+        return self.traces.mask(str(path))
 
-class Trace(Struct, frozen=True, kw_only=True):
-    """A place that holds it, how often, and why it stays there, if it does."""
-
-    place: str
-    count: int
-    why: str = ""
+    def trace(self, path: Path, count: int, why: str = "") -> Trace:
+        """A file that holds it."""
+        return Trace(place=self.mask(path), count=count, why=why)
 
 
 class Purged(Struct, frozen=True, kw_only=True):
     """What a purge found, and what a search of every byte found afterwards."""
 
     dry_run: bool
-    #: Where it was, or is.
-    places: tuple[Trace, ...]
-    #: The encodings that were searched.
-    forms: tuple[str, ...] = ()
-    #: Files that cannot be searched, or out of which it cannot be cut.
-    unreadable: tuple[Trace, ...] = ()
-    #: Files that went as a whole.
-    removed: tuple[str, ...] = ()
+    places: tuple[Trace, ...] = ()  #: where it was, or is
+    forms: tuple[str, ...] = ()  #: the encodings that were searched
+    unreadable: tuple[Trace, ...] = ()  #: files that cannot be searched, or out of which it cannot be cut
+    removed: tuple[str, ...] = ()  #: files that went as a whole
     searched_files: int = 0
     searched_bytes: int = 0
-    #: Where it still is.
-    left: tuple[Trace, ...] = ()
-    #: Databases that another process reads, so that their free pages could not be given up.
-    held: tuple[str, ...] = ()
+    left: tuple[Trace, ...] = ()  #: where it still is
+    held: tuple[str, ...] = ()  #: databases that another process reads, so that their free pages could not be given up
     #: What is not Scrimshaw's and holds it, or may: links lead there, or another repository of git keeps it.
     foreign: tuple[Trace, ...] = ()
-    #: Documents that are read and never written.
-    documents: tuple[Trace, ...] = ()
+    documents: tuple[Trace, ...] = ()  #: documents that are read and never written
     git: GitTraces = GitTraces()
     outside: tuple[str, ...] = OUTSIDE
 
@@ -123,34 +109,16 @@ class Purged(Struct, frozen=True, kw_only=True):
         return not (self.left or self.held or self.unreadable or self.foreign)
 
 
-class Erasure(NamedTuple):
-    """Files that went as a whole, that could not be cleaned, and that another process keeps as they were."""
-
-    removed: tuple[str, ...]
-    unreadable: tuple[Trace, ...]
-    held: tuple[str, ...]
-
-
 class PurgeOptions(NamedTuple):
     """How far a purge goes."""
 
-    #: Into the user's own vault of all projects too.
-    include_global: bool = False
+    include_global: bool = False  #: into the user's own vault of all projects too
     #: Remove files that hold it and cannot be cut, and checkpoints that nobody can read.
     remove_unreadable: bool = False
-    #: Remove damaged databases that may hold it.
-    remove_closed: bool = False
+    remove_closed: bool = False  #: remove damaged databases that may hold it
 
 
 OWN_MEMORY = PurgeOptions()
-
-
-class _PurgePlace(NamedTuple):
-    """A file with the number of all traces in it, and why nobody can tell, or cut them out."""
-
-    file: SearchedFile
-    traces: int
-    doubt: str
 
 
 # Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
@@ -159,7 +127,8 @@ Scope = Sequence[tuple[Engine, PurgeTarget]]
 
 def secret_target(text: str, *, is_pattern: bool = False) -> PurgeTarget:
     """A secret, or what an expression (RE2) describes; raises InvalidRequest."""
-    return PurgeTarget(traces=traces_of_pattern(text) if is_pattern else traces_of_secret(text))
+    find = secret_encodings.traces_of_pattern if is_pattern else secret_encodings.traces_of_secret
+    return PurgeTarget(traces=find(text))
 
 
 def memory_target(
@@ -176,7 +145,7 @@ def memory_target(
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
     for path in newest_first(engine):
         with suppress(UnusableArchive):  # the purge itself reports it
-            texts += texts_in_archive(path, engine.maintenance.schema, names)
+            texts += erasing.texts_in_archive(path, engine.maintenance.schema, names)
     for memory_id, file in zip(ids, files, strict=True):
         if not (file.is_file() or histories[memory_id] or any(texts)):
             hint = "See `scrimshaw ledger show` for past ones."
@@ -198,39 +167,38 @@ def memory_target(
 
 def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Where it is now; nothing is changed. Raises StorageFailure."""
-    documents = [
-        Trace(place=_mask(path, target), count=count)
+    documents = tuple(
+        target.trace(path, count)
         for engine, target in scope
         for path in _read_files(engine)
         if not any(path.resolve().is_relative_to(root) for root in _roots(engine))
         and (count := target.traces.count(read_bytes(path)))
-    ]
+    )
     engine, target = scope[0]
     git = search_git(engine.settings.project, target.traces, target.files)
-    found = _search_all(scope, options)
-    return replace(found, dry_run=True, forms=target.traces.forms, documents=tuple(documents), git=git)
+    return replace(_search_all(scope, options), dry_run=True, forms=target.traces.forms, documents=documents, git=git)
 
 
 def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
-    erasures = [erase(engine, target, options) for engine, target in scope]
+    erased = [erase(engine, target, options) for engine, target in scope]
     after = _search_all(scope, options)
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
     return replace(
-        after,
-        places=planned.places,
+        planned,
+        dry_run=False,
         left=after.places,
+        unreadable=after.unreadable,
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
-        removed=tuple(name for erasure in erasures for name in erasure.removed),
-        held=tuple(name for erasure in erasures for name in erasure.held),
-        forms=planned.forms,
-        documents=planned.documents,
-        git=planned.git,
+        removed=tuple(name for each in erased for name in each.removed),
+        held=tuple(name for each in erased for name in each.held),
+        searched_files=after.searched_files,
+        searched_bytes=after.searched_bytes,
     )
 
 
-def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Erasure:
+def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure.
 
     Rows go first and the memories' files last: while these exist, the next purge knows what to look for.
@@ -239,18 +207,17 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
     home = engine.settings.home.resolve()
     roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]
     with engine.write_lock():
-        places = [place for root in roots for place in _search_root(engine, target, root)]
+        found = [file for root in roots for file in _search_root(engine, target, root)]
         # A memory that goes is removed whatever its file is; a link to it is not its file.
         texts = [
-            place.file
-            for place in places
-            if place.traces
-            and (place.file.kind is Kind.TEXT or (place.file.path in target.files and place.file.kind is not Kind.LINK))
+            file
+            for file in found
+            if file.traces and (file.kind is Kind.TEXT or (file.path in target.files and file.kind is not Kind.LINK))
         ]
         *files, whole = _ledger_entries(engine, target, texts)
         engine.maintenance.erase(target.wipe, whole, files)
-        going, stay = _clean_sealed(engine, target, places, options)
-        going += [place.file for place in places if _is_removed(place, target)]
+        going, stay = _clean_sealed(engine, target, found, options)
+        going += [file for file in found if _is_removed(file, target)]
         for file in going:
             _remove(file)
         for file in sorted(texts, key=lambda file: file.path in target.files):
@@ -259,21 +226,20 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
             elif file.path.is_file():
                 with storage_errors("write", file.path):
                     replace_file(file.path, target.traces.erase(read_bytes(file.path)))
-        for file in (place.file for place in places if place.file.named):
-            if file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
-                rename_clean(file.path, file.root, target.traces)
-    return Erasure(tuple(_mask(file.path, target) for file in going), tuple(stay), _compact(engine, target))
+        for file in found:
+            if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
+                erasing.rename_clean(file.path, file.root, target.traces)
+    removed = tuple(target.mask(file.path) for file in going)
+    return Purged(dry_run=False, removed=removed, unreadable=tuple(stay), held=_compact(engine, target))
 
 
 def erase_memories(engine: Engine, ids: Sequence[str], *, reason: str, actor: str, session: str) -> None:
     """Erase memories without searching afterwards; raises StorageFailure too where something may be left."""
-    erasure = erase(engine, memory_target(engine, ids, reason=reason, actor=actor, session=session))
-    if left := [*erasure.held, *(trace.place for trace in erasure.unreadable)]:
-        raise StorageFailure(
-            f"It is erased, but for what may be in {', '.join(left)}.",
-            "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left.",
-            left=left,
-        )
+    erased = erase(engine, memory_target(engine, ids, reason=reason, actor=actor, session=session))
+    if left := [*erased.held, *(trace.place for trace in erased.unreadable)]:
+        message = f"It is erased, but for what may be in {', '.join(left)}."
+        hint = "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left."
+        raise StorageFailure(message, hint, left=left)
 
 
 # What belongs to a memory
@@ -282,11 +248,8 @@ def erase_memories(engine: Engine, ids: Sequence[str], *, reason: str, actor: st
 def _memory_file(engine: Engine, memory_id: str) -> Path:
     known = engine.index.get([memory_id]).get(memory_id)
     if known and not known.writable:
-        raise ReadOnly(
-            f"{memory_id!r} is read from {known.path}, which Scrimshaw never writes.",
-            "Remove the file yourself, then purge what it said with --secret.",
-            id=memory_id,
-        )
+        message = f"{memory_id!r} is read from {known.path}, which Scrimshaw never writes."
+        raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
     vault, name = engine.vault_of(memory_id)
     return Path(known.path).resolve() if known else locate(vault.root, name)
 
@@ -303,16 +266,14 @@ def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -
         if not shared:
             break
         # Again, since a line may be part of the longer one that was found.
-        own = [line for line in own if shared.isdisjoint(passage_forms(line))]
+        own = [line for line in own if shared.isdisjoint(secret_encodings.passage_forms(line))]
     return own
 
 
 def _read_files(engine: Engine) -> Iterator[Path]:
     """The files that memories are read from, documents as well."""
-    for source in engine.sources:
-        for file in list_files(source, engine.limits()):
-            if isinstance(file, SourceFile):
-                yield Path(file.path)
+    found = (file for source in engine.sources for file in list_files(source, engine.limits()))
+    return (Path(file.path) for file in found if isinstance(file, SourceFile))
 
 
 def other_memories(engine: Engine) -> list[Settings]:
@@ -340,87 +301,65 @@ def _has_global(target: PurgeTarget, options: PurgeOptions) -> bool:
 
 def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
     """Every byte of the folders, every row of the databases, and the repositories of git within."""
-    places, unreadable, foreign = list[Trace](), list[Trace](), list[Trace]()
+    # Each once: work trees share the user's own vault.
+    places, unreadable, foreign = dict[Trace, None](), dict[Trace, None](), dict[Trace, None]()
     files = size = 0
     for engine, target in scope:
         rows = {"index.db": engine.maintenance.count_traces("index", Wipe(target.traces))}
         rows["journal.db"] = engine.maintenance.count_traces("journal", target.wipe)
-        found = (
-            (engine.folder / name, table, count) for name, counts in rows.items() for table, count in counts.items()
-        )
-        places += (Trace(place=f"{path}: {table}", count=count) for path, table, count in found)
+        for name, counts in rows.items():
+            texts = {f"{engine.folder / name}: {table}": count for table, count in counts.items()}
+            places |= {Trace(place=place, count=count): None for place, count in texts.items()}
         home = None if _has_global(target, options) else engine.settings.home.resolve()
-        repositories: dict[Path, None] = {}
-        for place in (place for root in _roots(engine) for place in _search_root(engine, target, root)):
-            files, size = files + 1, size + place.file.size
-            if place.file.kind is Kind.GIT:
-                repositories |= {Path(str(place.file.path).partition(f"{os.sep}.git")[0]): None}
-                foreign += [_trace(place, target, _GIT)] if place.traces else []
-            elif place.doubt:
-                unreadable.append(_trace(place, target))
-            elif place.traces:
-                places.append(_trace(place, target, _GLOBAL_ONLY if place.file.root == home else ""))
-            foreign += _search_link(engine, place.file, target)
-        foreign += _search_repositories(repositories, target)
+        repositories = dict[Path, None]()
+        for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
+            files, size = files + 1, size + file.size
+            if file.kind is Kind.GIT:
+                repositories[Path(str(file.path).partition(f"{os.sep}.git")[0])] = None
+                foreign |= {target.trace(file.path, file.traces, _GIT): None} if file.traces else {}
+            elif file.doubt:
+                unreadable[target.trace(file.path, file.traces, file.doubt)] = None
+            elif file.traces:
+                places[target.trace(file.path, file.traces, _GLOBAL_ONLY if file.root == home else "")] = None
+            foreign |= dict.fromkeys(_search_link(engine, file, target))
+        foreign |= dict.fromkeys(_search_repositories(repositories, target))
     return Purged(
         dry_run=False,
-        # Each once: work trees share the user's own vault.
-        places=tuple(dict.fromkeys(places)),
-        unreadable=tuple(dict.fromkeys(unreadable)),
-        foreign=tuple(dict.fromkeys(foreign)),
+        places=tuple(places),
+        unreadable=tuple(unreadable),
+        foreign=tuple(foreign),
         searched_files=files,
         searched_bytes=size,
     )
 
 
-def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[_PurgePlace]:
-    for file in search_folder(root, target.traces):
-        count, doubt = file.named + file.inside, file.doubt
-        if file.path in target.files and file.path.is_file():
-            count += 1
+def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[SearchedFile]:
+    """Every file with the number of all traces in it, and why nobody can tell, or cut them out."""
+    for file in erasing.search_folder(root, target.traces):
+        count, doubt = file.inside + (file.path in target.files and file.path.is_file()), file.doubt
         if file.kind is Kind.ARCHIVE:
             try:
-                count += count_in_archive(file.path, engine.maintenance.schema, target.wipe, target.names)
+                count += erasing.count_in_archive(file.path, engine.maintenance.schema, target.wipe, target.names)
             except UnusableArchive as error:
                 doubt = error.message
-        yield _PurgePlace(file, count, doubt)
-
-
-def _is_removed(place: _PurgePlace, target: PurgeTarget) -> bool:
-    """What nobody needs goes, even unread where it was left unfinished; a link goes for the path in it."""
-    file = place.file
-    if file.kind is Kind.SCRATCH:
-        return place.traces > 0 or bool(place.doubt)
-    if file.kind is Kind.LINK:
-        is_memory = Path(os.path.realpath(file.path)) in target.files  # resolve() fails in a circle
-        return is_memory or file.inside > 0
-    return file.kind is Kind.NAME and file.path.is_dir() and place.traces > 0
+        yield file._replace(inside=count, doubt=doubt)
 
 
 def _search_link(engine: Engine, file: SearchedFile, target: PurgeTarget) -> Iterator[Trace]:
     """What a link leads to, as far as it holds it or nobody can tell."""
-    behind = search_behind(file.path, _roots(engine), target.traces) if file.kind is Kind.LINK else ()
+    behind = erasing.search_behind(file.path, _roots(engine), target.traces) if file.kind is Kind.LINK else ()
     for path, count, closed in behind:
-        why = f"not Scrimshaw's, {_mask(file.path, target)} leads there"
-        why = f"cannot be looked into: {closed}; {why}" if closed else why
-        yield Trace(place=_mask(path, target), count=count, why=why)
+        why = f"not Scrimshaw's, {target.mask(file.path)} leads there"
+        yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
 
 
 def _search_repositories(folders: Iterable[Path], target: PurgeTarget) -> Iterator[Trace]:
     """Repositories within Scrimshaw's folders, as far as they hold it or nobody can tell."""
     for folder in folders:
         git = search_git(folder, target.traces)
-        why = git.degradation.failure_mode if git.degradation else f"{_GIT}: {'; '.join(git.commands)}"
         if git.degradation or git.found:
-            yield Trace(place=_mask(folder / ".git", target), count=git.found, why=why)
-
-
-def _trace(place: _PurgePlace, target: PurgeTarget, why: str = "") -> Trace:
-    return Trace(place=_mask(place.file.path, target), count=place.traces, why=why or place.doubt)
-
-
-def _mask(path: Path, target: PurgeTarget) -> str:
-    return target.traces.mask(str(path))
+            why = git.degradation.failure_mode if git.degradation else f"{_GIT}: {'; '.join(git.commands)}"
+            yield target.trace(folder / ".git", git.found, why)
 
 
 # Erasing
@@ -428,33 +367,32 @@ def _mask(path: Path, target: PurgeTarget) -> str:
 
 def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
     """The ledger's rows: one for each memory whose file changes or goes, the last one for the whole."""
-    keys = {file.path: _ledger_key(engine, file, target) for file in texts if file.path not in target.files}
-    rows = [_entry(target, key, path) for path, key in keys.items() if key]
-    if not target.memory_ids:
-        return [*rows, _entry(target, "", None)]
-    return [*rows, *map(partial(_entry, target), target.memory_ids, target.files)]
-
-
-def _entry(target: PurgeTarget, key: str, path: Path | None) -> Entry:
-    before = read_bytes(path) if path else b""
-    after = b"" if path in target.files else target.traces.erase(before)
-    return Entry(
-        action=Action.PURGE,
-        memory_id=key,
-        reason=target.reason,
-        prior_hash=hash_of(before or None),
-        new_hash=hash_of(after or None),
-        actor=target.actor,
-        session=target.session,
-        decision_meta={"file": LINKS_FILE} if key == LINKS_FILE else {},
-    )
+    keys = [(_ledger_key(engine, file, target), file.path) for file in texts if file.path not in target.files]
+    rows: list[tuple[str, Path | None]] = [(key, path) for key, path in keys if key]
+    rows += zip(target.memory_ids, target.files, strict=True) if target.memory_ids else [("", None)]
+    entries = []
+    for key, path in rows:
+        before = read_bytes(path) if path else b""
+        after = b"" if path in target.files else target.traces.erase(before)
+        entry = Entry(
+            action=Action.PURGE,
+            memory_id=key,
+            reason=target.reason,
+            prior_hash=hash_of(before or None),
+            new_hash=hash_of(after or None),
+            actor=target.actor,
+            session=target.session,
+            decision_meta={"file": LINKS_FILE} if key == LINKS_FILE else {},
+        )
+        entries.append(entry)
+    return entries
 
 
 def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
     """What the ledger calls a file once it is clean, empty for one it does not know."""
     if file.path == engine.settings.folder.resolve() / LINKS_FILE:
         return LINKS_FILE
-    clean = clean_path(file.path, file.root, target.traces)
+    clean = erasing.clean_path(file.path, file.root, target.traces)
     if os.fsencode(clean).decode(errors="replace") != str(clean):
         return ""  # a name that is not UTF-8 is not a memory's
     for source in engine.sources:
@@ -465,20 +403,29 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
 
 
 def _clean_sealed(
-    engine: Engine, target: PurgeTarget, places: Sequence[_PurgePlace], options: PurgeOptions
+    engine: Engine, target: PurgeTarget, found: Sequence[SearchedFile], options: PurgeOptions
 ) -> tuple[list[SearchedFile], list[Trace]]:
     """Make the checkpoints again; of the rest that cannot be cut, what may go as a whole and what stays."""
     going, stay = list[SearchedFile](), list[Trace]()
     redact_once = cache(redact)  # checkpoints hold much the same files
-    for place in (place for place in places if place.file.kind in (Kind.ARCHIVE, Kind.DAMAGED)):
-        is_archive = place.file.kind is Kind.ARCHIVE
-        if place.doubt and (options.remove_unreadable if place.traces or is_archive else options.remove_closed):
-            going.append(place.file)
-        elif place.doubt:
-            stay.append(_trace(place, target))
-        elif is_archive and place.traces:
-            remake_archive(place.file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
+    for file in (file for file in found if file.kind in (Kind.ARCHIVE, Kind.DAMAGED)):
+        is_archive = file.kind is Kind.ARCHIVE
+        if file.doubt and (options.remove_unreadable if file.traces or is_archive else options.remove_closed):
+            going.append(file)
+        elif file.doubt:
+            stay.append(target.trace(file.path, file.traces, file.doubt))
+        elif is_archive and file.traces:
+            erasing.remake_archive(file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
     return going, stay
+
+
+def _is_removed(file: SearchedFile, target: PurgeTarget) -> bool:
+    """What nobody needs goes, even unread where it was left unfinished; a link goes for the path in it."""
+    if file.kind is Kind.SCRATCH:
+        return file.traces > 0 or bool(file.doubt)
+    if file.kind is Kind.LINK:  # resolve() fails in a circle
+        return file.inside > 0 or Path(os.path.realpath(file.path)) in target.files
+    return file.kind is Kind.NAME and file.path.is_dir() and file.traces > 0
 
 
 def _remove(file: SearchedFile) -> None:

@@ -52,6 +52,11 @@ class SearchedFile(NamedTuple):
     #: Why this proves nothing, empty where it does.
     doubt: str = ""
 
+    @property
+    def traces(self) -> int:
+        """How often the text is in it."""
+        return self.named + self.inside
+
 
 def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
     """Search the name and the bytes of every file below a folder; of a link the path it leads to, never further.
