@@ -78,11 +78,9 @@ class Recall(Struct, frozen=True, kw_only=True):
     asked: int
     judged: int
     lost: tuple[Lost, ...] = ()
-    #: Samples that were found behind others.
-    outranked: int = 0
+    outranked: int = 0  #: samples that were found behind others
     unjudged: int = 0
-    #: Why questions were not judged, or not even asked.
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  #: why questions were not judged, or not even asked
 
 
 def check(engine: Engine, *, budget_s: float | None = None) -> Recall:

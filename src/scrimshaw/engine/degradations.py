@@ -41,27 +41,25 @@ class ProcessDegradations:
         with self._guard:
             older = {key: last for key, last in self._judged.items() if key in asked and key not in judged}
             self._judged = {**older, **judged}
-            return tuple(last for last in self._judged.values() if last)
+            return tuple(filter(None, self._judged.values()))
 
     def urgency(self) -> dict[str, int]:
         """A number for each question that was judged: 0 for one that lost something, else more the later it was."""
-        with self._guard:
-            return {key: 0 if last else place for place, (key, last) in enumerate(self._judged.items(), start=2)}
+        judged = self._judged  # is replaced, never changed
+        return {key: 0 if last else place for place, (key, last) in enumerate(judged.items(), start=2)}
 
     def put(self, part: str, degradation: Degradation) -> None:
         """From now on the part cannot do what it should."""
-        with self._guard:
-            self._found[part] = degradation
+        self._found[part] = degradation
 
     def clear(self, part: str) -> None:
         """The part works again."""
-        with self._guard:
-            self._found.pop(part, None)
+        self._found.pop(part, None)
 
     def of(self, *parts: str) -> tuple[Degradation, ...]:
         """What is the matter with these parts, or with all where none is named; by part."""
-        with self._guard:
-            return tuple(self._found[part] for part in sorted(self._found) if not parts or part in parts)
+        found = self._found.copy()  # atomic, as other threads change it
+        return tuple(found[part] for part in sorted(found) if not parts or part in parts)
 
 
 def index_behind(error: ScrimshawError) -> Degradation:

@@ -61,10 +61,8 @@ class Result(NamedTuple):
 
     status: Status
     detail: str
-    #: In the words of the part that is missing, where it has its own.
-    degradation: Degradation | None = None
-    #: It is off by choice, or is being made just now: no fault.
-    expected: bool = False
+    degradation: Degradation | None = None  #: in the words of the part that is missing, where it has its own
+    expected: bool = False  #: it is off by choice, or is being made just now: no fault
 
 
 Run = Callable[[Engine], Result]
@@ -76,13 +74,10 @@ class Check(Struct, frozen=True, kw_only=True):
 
     name: str
     measures: str
-    #: What is lost without the part, and what happens instead.
-    lost: str
+    lost: str  #: what is lost without the part, and what happens instead
     instead: str
-    #: What to do, where the result does not say.
-    advice: str
-    #: May raise ScrimshawError.
-    run: Run
+    advice: str  #: what to do, where the result does not say
+    run: Run  #: may raise ScrimshawError
     #: What health then says: some parts a memory does without, without others it cannot be trusted.
     when_off: Literal["healthy", "degraded", "broken"] = "degraded"
 
@@ -118,15 +113,12 @@ class Health(Struct, frozen=True, kw_only=True):
 
     status: str
     memories: int
-    #: Pieces with a vector, and all pieces.
-    vectors: tuple[int, int]
+    vectors: tuple[int, int]  #: pieces with a vector, and all pieces
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
-    #: By part: what its status means, and what to do where it is not on.
-    verdicts: Mapping[str, Severity]
+    verdicts: Mapping[str, Severity]  #: by part: what its status means, and what to do where it is not on
     advice: Mapping[str, str]
-    #: What breaks the memory.
-    problems: tuple[str, ...]
+    problems: tuple[str, ...]  #: what breaks the memory
 
 
 def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check] = ()) -> Health:

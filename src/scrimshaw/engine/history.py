@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
@@ -31,10 +31,8 @@ class UndoStep(Struct, frozen=True, kw_only=True):
     action: str
     memory_id: str
     reason: str
-    #: Why the entry cannot be undone; empty when it is.
-    trouble: str = ""
-    #: How the file that comes back differs from what it was.
-    note: str = ""
+    trouble: str = ""  #: why the entry cannot be undone; empty when it is
+    note: str = ""  #: how the file that comes back differs from what it was
 
 
 class Undone(Struct, frozen=True, kw_only=True):
@@ -59,61 +57,44 @@ class _File:
     is_stuck: bool = False
 
     @property
-    def is_changed(self) -> bool:
-        return self.hash != self.now.hash
-
-    @property
     def final_hash(self) -> str:
         """The hash of the bytes that will be there; a kept text may lack secrets, so that it has another one."""
-        if not self.is_changed:
-            return self.hash
-        return "" if self.text is None else hash_of(self.text.text.encode())
+        is_changed = self.hash != self.now.hash
+        return hash_of(self.text.text.encode() if self.text else None) if is_changed else self.hash
 
 
-@dataclass
 class _Undo:
     """Entries undone in mind, newest first, before anything is written; `valid` are all that count, newest first."""
 
-    engine: Engine
-    valid: Sequence[Row]
-    files: dict[str, _File] = field(default_factory=dict)
-    steps: list[UndoStep] = field(default_factory=list)
-    #: Each with the text that the entry had brought.
-    rows: list[tuple[Row, Redacted | None]] = field(default_factory=list)
-    numbers: set[int] = field(default_factory=set)
-
-    #: The valid entries of each file, and those of files that a person put there by their hash, newest first.
-    by_file: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-    appeared: dict[str, list[Row]] = field(default_factory=lambda: defaultdict(list))
-
-    def __post_init__(self) -> None:
-        for row in self.valid:
-            self.by_file[_name(row)].append(row)
+    def __init__(self, engine: Engine, valid: Sequence[Row]) -> None:
+        self.engine, self.valid = engine, valid
+        self.files: dict[str, _File] = {}
+        self.steps: list[UndoStep] = []
+        self.undone: dict[int, tuple[Row, Redacted | None]] = {}  #: by entry, with the text that it had brought
+        # The valid entries of each file, and those of files that a person put there by their hash, newest first.
+        self._by_file, self._appeared = defaultdict[str, list[Row]](list), defaultdict[str, list[Row]](list)
+        for row in valid:
+            self._by_file[_name(row)].append(row)
             if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
-                self.appeared[row["new_hash"]].append(row)
-
-    def newest(self, rows: Iterable[Row], after: Row) -> Row | None:
-        """The newest of `rows` that is later than an entry and was not undone."""
-        return next((row for row in rows if row["seq"] > after["seq"] and row["seq"] not in self.numbers), None)
+                self._appeared[row["new_hash"]].append(row)
 
     def add(self, row: Row) -> None:
         """Undo one entry in mind, or say why that cannot be."""
-        name = _name(row)
+        name, prior, note = _name(row), None, ""
         if name not in self.files:
             now = read_file(self.engine, name)
             current = None if now.data is None else redact(now.data.decode(errors="replace"))
             self.files[name] = _File(now, now.hash, current)
-        file, prior = self.files[name], None
+        file = self.files[name]
         # Older versions kept the text of the links file under the memory.
         for key in dict.fromkeys((row["memory_id"], name)) if row["prior_hash"] else ():
             if (text := self.engine.journal.prior_text(key, row["prior_hash"])) is not None:
                 prior = redact(text)
-        trouble, note = self._trouble(row, file, prior), ""
+        trouble = self._find_trouble(row, file, prior)
         if trouble:
             file.is_stuck = True
         else:
-            self.rows.append((row, file.text))
-            self.numbers.add(row["seq"])
+            self.undone[row["seq"]] = row, file.text
             if row["prior_hash"] != row["new_hash"]:
                 file.text, file.hash = prior, row["prior_hash"]
                 if prior and _differs(row, prior):
@@ -122,29 +103,31 @@ class _Undo:
         values = {key: row[key] for key in ("action", "memory_id", "reason")}
         self.steps.append(UndoStep(entry=row["seq"], trouble=trouble, note=note, **values))
 
-    def _trouble(self, row: Row, file: _File, prior: Redacted | None) -> str:
+    def _find_trouble(self, row: Row, file: _File, prior: Redacted | None) -> str:
         if file.is_stuck:
             return "a later change of the same file stands"
         if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
             return "Scrimshaw knows nothing from before the file was there; delete it if it shall go"
         if file.hash != row["new_hash"]:
-            return self._later_change(row, file)
+            return self._describe_later_change(row, file)
         if row["prior_hash"] in ("", row["new_hash"]):
             return ""
         if prior is None:
             return "the text before was not kept"
-        if "\ufffd" in prior.text and _differs(row, prior):
-            return "the file before held bytes that are no UTF-8 text, which were not kept"
-        return ""
+        is_lossy = "\ufffd" in prior.text and _differs(row, prior)
+        return "the file before held bytes that are no UTF-8 text, which were not kept" if is_lossy else ""
 
-    def _later_change(self, row: Row, file: _File) -> str:
+    def _describe_later_change(self, row: Row, file: _File) -> str:
         """Why a file is not as an entry left it, and what to do where the ledger knows."""
-        elsewhere = None if file.hash else self.newest(self.appeared[row["new_hash"]], row)
-        if elsewhere:
+
+        def newest(rows: Iterable[Row]) -> Row | None:
+            return next((each for each in rows if each["seq"] > row["seq"] and each["seq"] not in self.undone), None)
+
+        if not file.hash and (elsewhere := newest(self._appeared[row["new_hash"]])):
             return f"the file was renamed to {_name(elsewhere)!r} since"
-        newest = self.newest(self.by_file[_name(row)], row)
-        if newest and newest["new_hash"] == file.hash:
-            return f"the file was changed since, by entry {newest['seq']}: undo that one first"
+        later = newest(self._by_file[_name(row)])
+        if later and later["new_hash"] == file.hash:
+            return f"the file was changed since, by entry {later['seq']}: undo that one first"
         return "the file was changed since"
 
 
@@ -167,7 +150,7 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
         work = _Undo(engine, [row for row in rows if row["seq"] not in undone_by])
         for row in _choose(work.valid, session, entry, redo=redo):
             work.add(row)
-        is_written = bool(work.rows) and not dry_run
+        is_written = bool(work.undone) and not dry_run
         if is_written:
             _write(engine, work)
     if is_written:
@@ -215,15 +198,9 @@ def _differs(row: Row, prior: Redacted) -> bool:
 
 def _write(engine: Engine, work: _Undo) -> None:
     """Change the files and record it as one; the index follows."""
-    changed = [file for file in work.files.values() if file.is_changed]
-    changes = [FileChange(file.now.path, file.now.root, file.now.data, file.text) for file in changed]
-    mark = secrets.token_hex(16)
-    # The texts that the entries had brought, and those that will be in the files.
-    texts = [StoredText(_name(row), row["new_hash"], text) for row, text in work.rows if text]
-    texts += [StoredText(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
-    last = {_name(row): row["seq"] for row, _ in work.rows}
-    entries: list[LedgerEntry] = []
-    for row, _ in work.rows:
+    mark, entries, texts = secrets.token_hex(16), list[LedgerEntry](), list[StoredText]()
+    last = {_name(row): seq for seq, (row, _) in work.undone.items()}
+    for seq, (row, text) in work.undone.items():
         name, known = _name(row), row["decision_meta"]
         meta = {key: known[key] for key in ("file", "relation") if key in known}
         if row["session"]:
@@ -231,15 +208,20 @@ def _write(engine: Engine, work: _Undo) -> None:
         entry = Entry(
             action=Action.RESTORE,
             memory_id=row["memory_id"],
-            reason=f"undo of {row['action']} {row['seq']}",
+            reason=f"undo of {row['action']} {seq}",
             prior_hash=row["new_hash"],
             # The last row of a file has the hash of its bytes now.
-            new_hash=work.files[name].final_hash if last[name] == row["seq"] else row["prior_hash"],
+            new_hash=work.files[name].final_hash if last[name] == seq else row["prior_hash"],
             actor="human",
             linked_memory_ids=tuple(row["linked_memory_ids"]),
-            decision_meta={**meta, "undoes": row["seq"], "mark": mark},
+            decision_meta={**meta, "undoes": seq, "mark": mark},
         )
         entries.append((entry, None))
+        # The text that the entry had brought; those that will be in the files follow.
+        texts += [StoredText(name, row["new_hash"], text)] if text else []
+    texts += [StoredText(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]
+    changed = [file for file in work.files.values() if file.hash != file.now.hash]
+    changes = [FileChange(file.now.path, file.now.root, file.now.data, file.text) for file in changed]
     with atomic_file_changes(engine.folder, mark, changes):
         engine.journal.record(entries, (), texts)
     engine.index.retire([str(change.path) for change in changes])

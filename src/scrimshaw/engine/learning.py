@@ -18,7 +18,7 @@ KNOWLEDGE_WEIGHT, UNCERTAINTY_WEIGHT, CONTEXT_WEIGHT = 0.40, 0.35, 0.25
 _ALL = 1000
 
 
-class TaskProgress(Struct, frozen=True, kw_only=True):
+class TaskProgress(Struct, frozen=True):
     """What a task taught, in points of 0..100; `index` is their weighted sum. All are None while the task is open."""
 
     task: str
@@ -50,7 +50,7 @@ def task_history(
 ) -> list[TaskProgress]:
     """What the tasks of a folder taught, newest first; with `complete` only those that ended."""
     rows = engine.sessions.learnings(redact(folder).text, session=redact(session).text, limit=_ALL)
-    tasks = list(dict.fromkeys(row.task for row in rows))
+    tasks = dict.fromkeys(row.task for row in rows)
     found = [_compare_phases([row for row in rows if row.task == task]) for task in tasks]
     return [each for each in found if each.index is not None or not complete][:limit]
 
@@ -63,14 +63,9 @@ def mean_index(found: Sequence[TaskProgress]) -> float | None:
 
 def _clean(engine: Engine, row: Learning) -> Learning:
     """The row as it is stored, and as it is asked for."""
-    return replace(
-        row,
-        folder=redact(row.folder).text,
-        task=redact(row.task).text,
-        session=redact(row.session).text,
-        gaps=tuple(redact(gap).text for gap in row.gaps),
-        at=engine.clock(),
-    )
+    folder, task, session = (redact(text).text for text in (row.folder, row.task, row.session))
+    gaps = tuple(redact(gap).text for gap in row.gaps)
+    return replace(row, folder=folder, task=task, session=session, gaps=gaps, at=engine.clock())
 
 
 def _compare_phases(rows: Sequence[Learning]) -> TaskProgress:
@@ -79,17 +74,8 @@ def _compare_phases(rows: Sequence[Learning]) -> TaskProgress:
     before, after = phases.get(PRE), phases.get(POST)
     gaps = tuple(dict.fromkeys(gap for row in rows for gap in row.gaps))
     if before is None or after is None:
-        return TaskProgress(task=rows[0].task, session=rows[0].session, gaps=gaps)
-    knowledge = after.knowledge - before.knowledge
-    uncertainty = before.uncertainty - after.uncertainty
+        return TaskProgress(rows[0].task, rows[0].session, gaps)
+    knowledge, uncertainty = after.knowledge - before.knowledge, before.uncertainty - after.uncertainty
     context = after.context - before.context
     index = KNOWLEDGE_WEIGHT * knowledge + UNCERTAINTY_WEIGHT * uncertainty + CONTEXT_WEIGHT * context
-    return TaskProgress(
-        task=before.task,
-        session=after.session,
-        gaps=gaps,
-        knowledge=knowledge,
-        uncertainty=uncertainty,
-        context=context,
-        index=round(index, 2),
-    )
+    return TaskProgress(before.task, after.session, gaps, knowledge, uncertainty, context, round(index, 2))

@@ -63,14 +63,11 @@ class Linted(Struct, frozen=True, kw_only=True):
 
     path: str
     state: LintState
-    #: Of the quality gate, 0..1.
-    score: float = 0.0
+    score: float = 0.0  #: of the quality gate, 0..1
     flags: tuple[str, ...] = ()
-    #: Each with its line, 0 where that is not known.
-    reasons: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  #: each with its line, 0 where that is not known
     lines: tuple[int, ...] = ()
-    #: References in all, and those that lead nowhere.
-    references: int = 0
+    references: int = 0  #: references in all, and those that lead nowhere
     stale: tuple[Reference, ...] = ()
 
 

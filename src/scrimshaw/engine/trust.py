@@ -33,7 +33,7 @@ def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
 
 def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object], actor: str) -> Mapping[str, object]:
     """The changes, with a person's provenance where a person makes a memory constitutional; raises InvalidRequest."""
-    if not asks_constitutional(changes):
+    if changes.get("tier") != Tier.CONSTITUTIONAL:
         return changes
     demand_human(Tier.CONSTITUTIONAL, Trust.HUMAN if actor in HUMAN_ACTORS else Trust.AGENT, memory_id)
     trust = _inherited_trust(engine, memory_id)
@@ -44,11 +44,6 @@ def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object],
             parameter="tier",
         )
     return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
-
-
-def asks_constitutional(changes: Mapping[str, object]) -> bool:
-    """Whether these changes make a memory constitutional."""
-    return changes.get("tier") == Tier.CONSTITUTIONAL
 
 
 def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, command: str) -> None:
@@ -68,12 +63,8 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
 
 def find_edited_constitutional(engine: Engine) -> list[Memory]:
     """The constitutional memories whose files no command of Scrimshaw's left as they are."""
-    found = []
-    for memory in _of_tier(engine, Tier.CONSTITUTIONAL):
-        rows = engine.journal.history(memory.id, 1)
-        if not rows or rows[0]["action"] == Action.EXTERNAL:
-            found.append(memory)
-    return found
+    newest = ((memory, engine.journal.history(memory.id, 1)) for memory in _of_tier(engine, Tier.CONSTITUTIONAL))
+    return [memory for memory, rows in newest if not rows or rows[0]["action"] == Action.EXTERNAL]
 
 
 def find_claims(engine: Engine) -> list[Memory]:
@@ -89,11 +80,10 @@ def find_untrusted_constitutional(engine: Engine) -> Mapping[str, Trust]:
 
 def describe_claim(memory: Memory) -> str:
     """What to say of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
-    if memory.tier != Tier.IMPORTANT:
-        return ""
     stated = None
     with suppress(OSError, UnreadableFile):
-        stated = parse_member(parse_memory_file(Path(memory.path).read_bytes()).values, "tier", Tier.NORMAL)
+        if memory.tier == Tier.IMPORTANT:
+            stated = parse_member(parse_memory_file(Path(memory.path).read_bytes()).values, "tier", Tier.NORMAL)
     if stated != Tier.CONSTITUTIONAL:
         return ""
     claim = f"{memory.id!r} claims to be constitutional, and counts as important"
@@ -104,9 +94,13 @@ def describe_claim(memory: Memory) -> str:
 
 def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryFile:
     """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it."""
-    if actor in _KEEPERS or _wording(before) == _wording(after):
-        return after
-    return _limit_trust(after, Trust.AGENT)
+
+    def read_wording(file: MemoryFile) -> tuple[object, ...]:
+        phrases = parse_phrases(file.values, "trigger_phrases")
+        return parse_line(file.values.get("title")), phrases, file.body
+
+    is_same = actor in _KEEPERS or read_wording(before) == read_wording(after)
+    return after if is_same else _limit_trust(after, Trust.AGENT)
 
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:
@@ -133,11 +127,6 @@ def _limit_trust(file: MemoryFile, trust: Trust) -> MemoryFile:
     stated = file.values.get("provenance")
     fields = stated if isinstance(stated, Mapping) else {"source": parse_line(stated) or Provenance().source}
     return edit_memory_file(file, {"provenance": {**fields, "trust": trust.value}})
-
-
-def _wording(file: MemoryFile) -> tuple[object, ...]:
-    """What a memory is called, what brings it up, and what it says."""
-    return parse_line(file.values.get("title")), parse_phrases(file.values, "trigger_phrases"), file.body
 
 
 def _inherited_trust(engine: Engine, memory_id: str) -> Trust:
