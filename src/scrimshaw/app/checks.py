@@ -72,7 +72,7 @@ def _check_client(found: Sequence[Connection], _engine: Engine) -> Result:
     return Result(status, "; ".join(texts))
 
 
-PROCESS = make_checks({"watcher": _check_watcher, "hook": _check_hook})
-(CLIENT,) = make_checks({"client:NAME": partial(_check_client, ())})
+PROCESS = make_checks(watcher=_check_watcher, hook=_check_hook)
+(CLIENT,) = make_checks(**{"client:NAME": partial(_check_client, ())})
 # Every kind of check, as docs/capabilities.md lists them.
 ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *PROCESS, CLIENT)

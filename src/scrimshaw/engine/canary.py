@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from enum import StrEnum
+from contextlib import suppress
 from functools import partial
 from itertools import chain, zip_longest
 from unicodedata import ucd_3_2_0
@@ -26,17 +26,10 @@ from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, Unr
 from scrimshaw.ingest.redact import redact_edit
 from scrimshaw.models import Channel, Degradation, Filters, Memory
 from scrimshaw.search.embedders import EmbedderUnavailable
-from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.results import SearchRequest
 from scrimshaw.search.tokens import query_terms
-from scrimshaw.storage.toml_files import (
-    GOLDEN_FILE,
-    Golden,
-    GoldenFile,
-    golden_text,
-    read_golden,
-    with_query,
-    write_golden,
-)
+from scrimshaw.storage import toml_files
+from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden, GoldenFile
 
 SAMPLES, WITHIN = 8, 5
 # Words of a title and a first sentence: enough to tell most memories from their neighbours.
@@ -52,22 +45,8 @@ _EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
 _NO_MEANING = ("embedder_", "vectors_")
 
 
-class Good(StrEnum):
-    """An answer that lost nothing; an outranked sample was found, behind others."""
-
-    FOUND = "found"
-    OUTRANKED = "outranked"
-
-
-class Unjudged(Struct, frozen=True):
-    """Nobody can tell now, and why."""
-
-    reason: str
-
-
-Answer = Lost | Good | Unjudged
-
-
+# What was lost; whether nothing was lost because it came first, or behind others; why nobody can tell.
+Answer = Lost | bool | str
 # By a name that stays the same from check to check.
 Questions = dict[str, Callable[[], Answer]]
 
@@ -94,19 +73,18 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     urgency = engine.degradations.urgency()
     answers: dict[str, Answer] = {}
     for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
-        is_late = until is not None and time.monotonic() >= until
-        answers[key] = Unjudged(NO_TIME) if is_late else questions[key]()
+        answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
     if budget_s is None and (torn := _find_torn(engine)):
         answers["torn"] = torn
-    judged = {key: answer for key, answer in answers.items() if not isinstance(answer, Unjudged)}
+    judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
-    reasons = Counter(answer.reason for answer in answers.values() if isinstance(answer, Unjudged))
+    reasons = Counter(answer for answer in answers.values() if isinstance(answer, str))
     found = Recall(
         asked=len(answers),
         judged=len(judged),
-        lost=tuple(lost for lost in verdicts.values() if lost),
-        outranked=sum(answer == Good.OUTRANKED for answer in judged.values()),
-        unjudged=len(answers) - len(judged),
+        lost=tuple(filter(None, verdicts.values())),
+        outranked=sum(answer is False for answer in judged.values()),
+        unjudged=reasons.total(),
         notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
     )
     if known := engine.degradations.renew_lost(answers.keys(), verdicts):
@@ -136,10 +114,9 @@ def summary(found: Recall) -> str:
 
 def _find_torn(engine: Engine) -> Lost | None:
     """What the index says it read and does not hold; a damaged one has other checks to say so."""
-    try:
+    paths: Sequence[str] = ()
+    with suppress(DamagedDatabase):
         paths = engine.index.incomplete_files()
-    except DamagedDatabase:
-        return None
     if not paths:
         return None
     sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
@@ -151,14 +128,23 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
 
     Without `by_meaning` no model is woken, and what only a model answers is unjudged.
     """
-    golden = _golden_questions(engine, by_meaning)
-    chosen = samples(engine)
-    asked, wordless = _sample_questions(engine, chosen, by_meaning)
+    golden, chosen = _golden_questions(engine, by_meaning), samples(engine)
+    memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
+    asked: Questions = {}
+    for name in chosen:
+        memory = memories.get(name) if name in bodies else None
+        words = _askable(engine, own_words(memory.title, bodies[name])) if memory else ""
+        if not memory or words:
+            asked[f"words {name}"] = partial(_ask_words, engine, memory, name, words)
+    wordless, is_words_only = len(chosen) - len(asked), _is_words_only(engine)
+    if not is_words_only:
+        unable = _why_no_meaning(engine) if by_meaning else _ASLEEP
+        asked |= {f"meaning {name}": partial(_ask_meaning, engine, name, unable) for name in chosen if name in memories}
     reasons = {
         "No golden query is kept.": not golden,
         "No memory is there.": not chosen,
         f"{wordless} of {len(chosen)} memories hold no word that can be asked; by words: not measured.": wordless,
-        "Search by meaning is switched off; by meaning: not measured.": chosen and _is_words_only(engine),
+        "Search by meaning is switched off; by meaning: not measured.": chosen and is_words_only,
     }
     turns = chain.from_iterable(zip_longest(asked.items(), golden.items()))
     return dict(filter(None, turns)), [reason for reason, holds in reasons.items() if holds]
@@ -220,29 +206,11 @@ def _askable(engine: Engine, words: str) -> str:
     return query
 
 
-def _sample_questions(engine: Engine, chosen: Sequence[str], by_meaning: bool) -> tuple[Questions, int]:
-    """The questions on these memories, those by words first, and how many memories have no words."""
-    memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
-    questions: Questions = {}
-    for name in chosen:
-        memory = memories.get(name) if name in bodies else None
-        words = _askable(engine, own_words(memory.title, bodies[name])) if memory else ""
-        if not memory or words:
-            questions[f"words {name}"] = partial(_ask_words, engine, memory, name, words)
-    wordless = len(chosen) - len(questions)
-    if not _is_words_only(engine):
-        unable = _why_no_meaning(engine) if by_meaning else Unjudged(_ASLEEP)
-        ask = (lambda _: unable) if unable else partial(_ask_meaning, engine)
-        questions |= {f"meaning {name}": partial(ask, name) for name in chosen if name in memories}
-    return questions, wordless
-
-
 def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> Answer:
-    if memory is None and name not in _list_ids(engine):
-        return Unjudged("it was deleted meanwhile")
     if memory is None:
         sentence = f"The memory {name} is not in the index, which has read its file."
-        return Lost(query="", missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
+        lost = Lost(query="", missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
+        return lost if name in _list_ids(engine) else "it was deleted meanwhile"
     request = SearchRequest(
         query=words,
         filters=_EVERY,
@@ -252,34 +220,32 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
         rerank=False,
         decay=False,
     )
-    if _has_hit(engine.searcher.search(request), name):
-        return Good.FOUND
-    if _has_hit(engine.searcher.search(replace(request, filters=replace(_EVERY, only=(name,)))), name):
-        return Good.OUTRANKED
+    # Among all, then alone: what is found only alone is behind others.
+    for filters in (_EVERY, replace(_EVERY, only=(name,))):
+        result = engine.searcher.search(replace(request, filters=filters))
+        if any(hit.memory.id == name for hit in result.hits):
+            return filters is _EVERY
     return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
 
 
-def _has_hit(result: SearchResult, memory_id: str) -> bool:
-    return any(hit.memory.id == memory_id for hit in result.hits)
-
-
-def _why_no_meaning(engine: Engine) -> Unjudged | None:
-    """Why memories cannot be looked for by meaning, if they cannot."""
+def _why_no_meaning(engine: Engine) -> str:
+    """Why memories cannot be looked for by meaning, empty if they can."""
     if isinstance(engine.embedder, Degradation):
-        return Unjudged(engine.embedder.failure_mode)
+        return engine.embedder.failure_mode
     try:
         done, total = vectors_ready(engine)
     except DamagedDatabase as error:
-        return Unjudged(error.message)
-    return Unjudged(f"only {done} of {total} pieces have a vector") if done < total else None
+        return error.message
+    return f"only {done} of {total} pieces have a vector" if done < total else ""
 
 
-def _ask_meaning(engine: Engine, name: str) -> Answer:
+def _ask_meaning(engine: Engine, name: str, unable: str) -> Answer:
     """Whether the memory is found by the text of its first piece, which must have the vector that is stored for it.
 
     Being found at all says nothing: some memories are nearest even where all vectors are zero, or the same.
     """
-    assert not isinstance(engine.embedder, Degradation)
+    if unable or isinstance(engine.embedder, Degradation):
+        return unable
     look = partial(engine.index.match_vector, engine.embedder.model)
     piece = engine.index.pieces([(name, 0)]).get(name)
     text = f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""
@@ -288,14 +254,14 @@ def _ask_meaning(engine: Engine, name: str) -> Answer:
         nearest = look(vector, _EVERY, WITHIN)
         alone = look(vector, replace(_EVERY, only=(name,)), 1)
     except EmbedderUnavailable as error:
-        return Unjudged(error.degradation.failure_mode)
+        return error.degradation.failure_mode
     except DamagedDatabase as error:
-        return Unjudged(error.message)
+        return error.message
     cosine = alone[0].score if alone else 0.0
     if not NEAR <= cosine <= 2 - NEAR:
         sentence = f"The memory {name} is not found by meaning of its own: its vector is not that of its text"
         return Lost(query="", missing=(name,), sentence=f"{sentence} (cosine {cosine:.2f}).")
-    return Good.FOUND if any(match.id == name for match in nearest) else Good.OUTRANKED
+    return any(match.id == name for match in nearest)
 
 
 # Golden queries
@@ -303,7 +269,7 @@ def _ask_meaning(engine: Engine, name: str) -> Answer:
 
 def golden_file(engine: Engine) -> GoldenFile:
     """The project's golden queries, and what is wrong with those that cannot be asked; raises UnreadableFile."""
-    return read_golden(engine.settings.folder / GOLDEN_FILE, engine.searcher.validate)
+    return toml_files.read_golden(engine.settings.folder / GOLDEN_FILE, engine.searcher.validate)
 
 
 def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) -> Golden:
@@ -319,9 +285,9 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
     with engine.write_lock():
         if any(known.text == golden.text for known in golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
-        before = golden_text(path)
-        after = redact_edit(before, with_query(before, golden))
-        return write_golden(path, after, engine.searcher.validate).queries[-1]
+        before = toml_files.golden_text(path)
+        after = redact_edit(before, toml_files.with_query(before, golden))
+        return toml_files.write_golden(path, after, engine.searcher.validate).queries[-1]
 
 
 def _golden_questions(engine: Engine, by_meaning: bool) -> Questions:
@@ -340,15 +306,15 @@ def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:
     brought = {hit.memory.id for hit in (*result.always_on, *result.hits)}
     missing = tuple(name for name in golden.expect if name not in brought)
     if not missing:
-        return Good.FOUND
+        return True
     gone = [name for name in missing if name not in engine.index.get(missing)]
     if not gone and not _is_words_only(engine):
-        without = [each.failure_mode for each in result.degradations if each.failure_mode.startswith(_NO_MEANING)]
-        if without or not by_meaning:
-            return Unjudged(without[0] if by_meaning else _ASLEEP)
-    there = [name for name in missing if name not in gone]
-    faults = [f"no longer exists: {', '.join(gone)}"] if gone else []
-    faults += [f"not among its first {golden.within} hits: {', '.join(there)}"] if there else []
-    sentence = f"The golden query {golden.text!r} lost {len(missing)} of {len(golden.expect)}; {'; '.join(faults)}."
+        modes = (each.failure_mode for each in result.degradations if each.failure_mode.startswith(_NO_MEANING))
+        if reason := next(modes, "") if by_meaning else _ASLEEP:
+            return reason
+    faults = {"no longer exists": gone}
+    faults[f"not among its first {golden.within} hits"] = [name for name in missing if name not in gone]
+    why = "; ".join(f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names)
+    sentence = f"The golden query {golden.text!r} lost {len(missing)} of {len(golden.expect)}; {why}."
     advice = f"Bring back what is gone, or correct {GOLDEN_FILE}." if gone else REBUILD
     return Lost(query=golden.text, missing=missing, sentence=sentence, advice=advice)

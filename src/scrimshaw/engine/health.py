@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -25,14 +25,14 @@ from scrimshaw.engine.ledger import links_path
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Capability, Degradation, Filters, Job, JobState, Status
+from scrimshaw.models import Capability, Degradation, Filters, JobState, Status
 from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
 from scrimshaw.storage.git import work_tree
-from scrimshaw.storage.ports import Query
+from scrimshaw.storage.ports import Query, StatusChange
 from scrimshaw.storage.toml_files import read_links
 from scrimshaw.toml_text import parse_toml
 
@@ -74,20 +74,20 @@ class Check(Struct, frozen=True, kw_only=True):
 
     name: str
     measures: str
-    lost: str  #: what is lost without the part, and what happens instead
-    instead: str
+    lost: str  #: without the part
+    instead: str  #: what happens then
     advice: str  #: what to do, where the result does not say
     run: Run  #: may raise ScrimshawError
     #: What health then says: some parts a memory does without, without others it cannot be trusted.
     when_off: Literal["healthy", "degraded", "broken"] = "degraded"
 
-    def degradation(self, status: Status, detail: str, hint: str) -> Degradation:
+    def degradation(self, result: Result, advice: str = "") -> Degradation:
         """What it means for answers that the part is not on."""
-        return Degradation(
-            failure_mode=f"{self.name}_{status}: {detail}",
+        return result.degradation or Degradation(
+            failure_mode=f"{self.name}_{result.status}: {result.detail}",
             fallback_mode=self.instead,
             confidence_impact=self.lost,
-            retry_recommendation=hint,
+            retry_recommendation=advice or self.advice,
         )
 
     def verdict(self, result: Result) -> Severity:
@@ -100,7 +100,7 @@ class Check(Struct, frozen=True, kw_only=True):
         return Severity.PROBLEM if is_broken else Severity.WARNING
 
 
-def make_checks(runs: Mapping[str, Run]) -> tuple[Check, ...]:
+def make_checks(**runs: Run) -> tuple[Check, ...]:
     """The checks of these names, with their texts in health.toml."""
     return tuple(Check(name=name, run=run, **_TEXTS[name]) for name, run in runs.items())
 
@@ -116,8 +116,8 @@ class Health(Struct, frozen=True, kw_only=True):
     vectors: tuple[int, int]  #: pieces with a vector, and all pieces
     capabilities: tuple[Capability, ...]
     degradations: tuple[Degradation, ...]
-    verdicts: Mapping[str, Severity]  #: by part: what its status means, and what to do where it is not on
-    advice: Mapping[str, str]
+    verdicts: Mapping[str, Severity]  #: by part, what its status means
+    advice: Mapping[str, str]  #: by part that is not on, what to do
     problems: tuple[str, ...]  #: what breaks the memory
 
 
@@ -126,19 +126,17 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
 
     It answers whatever is broken. `thorough` reads every page of both databases and checks the ledger's chain.
     """
-    checks = (*CHECKS, *more)
-    results = {check.name: _run(check, engine) for check in checks}
-    verdicts = {check.name: check.verdict(results[check.name]) for check in checks}
-    lost = {
-        check.name: result.degradation or check.degradation(result.status, result.detail, check.advice)
-        for check in checks
-        if (result := results[check.name]).status != Status.ON
-    }
+    checks = {check.name: check for check in (*CHECKS, *more)}
+    results = {name: _run(check, engine) for name, check in checks.items()}
+    verdicts = {name: check.verdict(results[name]) for name, check in checks.items()}
+    lost = {name: checks[name].degradation(each) for name, each in results.items() if each.status != Status.ON}
     own = engine.degradations.of()
-    told = (*(lost[each.name] for each in checks if each.name in lost and each.when_off != "healthy"), *own)
+    matters = (*(each for name, each in lost.items() if checks[name].when_off != "healthy"), *own)
     problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Severity.PROBLEM]
-    capabilities = tuple(_with_history(engine, results))
-    memories, vectors = 0, (0, 0)
+    memories, vectors, changes = 0, (0, 0), dict[str, StatusChange]()
+    with suppress(StorageFailure):  # the check of the journal says so
+        statuses = {name: result.status for name, result in results.items()}
+        changes = engine.maintenance.record_statuses(statuses, now=engine.clock())
     try:
         problems += _find_damage(engine) if thorough else []
         memories = engine.index.count(_EVERY)[""]
@@ -151,8 +149,8 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         status="broken" if problems else "degraded" if is_degraded else "healthy",
         memories=memories,
         vectors=vectors,
-        capabilities=capabilities,
-        degradations=tuple({each.failure_mode: each for each in told}.values()),
+        capabilities=tuple(_add_change(name, result, changes.get(name)) for name, result in results.items()),
+        degradations=tuple({each.failure_mode: each for each in matters}.values()),
         verdicts=verdicts,
         advice={name: degradation.retry_recommendation for name, degradation in lost.items()},
         problems=tuple(problems),
@@ -173,27 +171,22 @@ def _run(check: Check, engine: Engine) -> Result:
     try:
         return check.run(engine)
     except ScrimshawError as error:
-        detail, advice = error.message, error.hint or check.advice
+        detail, advice = error.message, error.hint
     except Exception as error:  # noqa: BLE001 - a bug in one check must not hide what all others find
         # Its text may quote anything.
         frames = "".join(traceback.format_tb(error.__traceback__))
         _log.error("The check %s failed with %s\n%s", check.name, type(error).__name__, frames)
         detail = f"a bug in Scrimshaw stopped the probe: {type(error).__name__}; the log on standard error says where"
         advice = "Report the bug with what the log says."
-    return Result(Status.OFF, detail, check.degradation(Status.OFF, detail, advice))
+    return Result(Status.OFF, detail, check.degradation(off(detail), advice))
 
 
-def _with_history(engine: Engine, results: Mapping[str, Result]) -> Iterator[Capability]:
-    """The results with their last change; a journal that cannot be used has a check of its own to say so."""
-    changes: Mapping[str, Any] = {}
-    with suppress(StorageFailure):
-        seen = {name: result.status for name, result in results.items()}
-        changes = engine.maintenance.record_statuses(seen, now=engine.clock())
-    for name, result in results.items():
-        last = changes.get(name)
-        was = last.was if last else ""
-        since = datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds") if last and was else ""
-        yield Capability(name=name, status=result.status, detail=result.detail, was=was, since=since)
+def _add_change(name: str, result: Result, last: StatusChange | None) -> Capability:
+    """The result with its last change, if the part was ever seen otherwise."""
+    if not last or not last.was:
+        return Capability(name=name, status=result.status, detail=result.detail)
+    since = datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds")
+    return Capability(name=name, status=result.status, detail=result.detail, was=last.was, since=since)
 
 
 def _find_damage(engine: Engine) -> list[str]:
@@ -218,11 +211,12 @@ def _check_text(engine: Engine) -> Result:
     words = ((memory, word) for memory in memories for word in query_terms(memory.title) if word.isascii())
     memory, word = next(words, (None, "memory"))
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
-    found = engine.index.match_text(Query(((word,),)), filters, 1)
-    if memory and not found:
+    is_found = bool(engine.index.match_text(Query(((word,),)), filters, 1))
+    if memory is None:
+        return on(f"{engine.maintenance.version}; answers, and holds no memory yet")
+    if not is_found:
         return off(f"the word {word!r} does not find {memory.id}, which holds it")
-    answer = f"the word {word!r} finds {memory.id}" if memory else "answers, and holds no memory yet"
-    return on(f"{engine.maintenance.version}; {answer}")
+    return on(f"{engine.maintenance.version}; the word {word!r} finds {memory.id}")
 
 
 def _check_vectors(engine: Engine) -> Result:
@@ -238,15 +232,13 @@ def _check_vectors(engine: Engine) -> Result:
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
         return off(f"{done} pieces have a vector, and none is found")
-    detail = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one"
+    detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one", False
     if done == total:
         return on(detail)
-    jobs: Sequence[Job] = ()
     with suppress(StorageFailure):  # the check of the journal says so
         jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
-    is_under_way = any(job.kind == EMBED for job in jobs)
-    pending = vectors_pending(done, total)
-    return Result(Status.DEGRADED, detail, pending, expected=is_under_way)
+        is_under_way = any(job.kind == EMBED for job in jobs)
+    return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
 
 def _check_triggers(engine: Engine) -> Result:
@@ -351,18 +343,7 @@ def _check_git(engine: Engine) -> Result:
 
 
 CHECKS = make_checks(
-    {
-        "index": _check_index,
-        "full_text": _check_text,
-        "vectors": _check_vectors,
-        "triggers": _check_triggers,
-        "graph": _check_graph,
-        "recall": _check_recall,
-        "redaction": _check_redaction,
-        "journal": _check_journal,
-        "jobs": _check_jobs,
-        "vault": _check_vault,
-        "lock": _check_lock,
-        "git": _check_git,
-    }
-)
+    index=_check_index, full_text=_check_text, vectors=_check_vectors, triggers=_check_triggers, graph=_check_graph,
+    recall=_check_recall, redaction=_check_redaction, journal=_check_journal, jobs=_check_jobs, vault=_check_vault,
+    lock=_check_lock, git=_check_git,
+)  # fmt: skip

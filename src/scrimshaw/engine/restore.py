@@ -72,9 +72,9 @@ class Restored(Struct, frozen=True, kw_only=True):
     redacted: tuple[str, ...] = ()  #: files that come back without what was hidden when they were kept
     rows: Mapping[str, int] = {}  #: by table, how many rows came back
     backup: str = ""  #: the checkpoint made before
-    sampled: int = 0  #: how many restored memories were looked for, how many were found, and which were not
-    found: int = 0
-    missing: tuple[str, ...] = ()
+    sampled: int = 0  #: how many restored memories were looked for
+    found: int = 0  #: of these
+    missing: tuple[str, ...] = ()  #: of these, by id
     unrecorded: int = 0  #: how many files were not as the ledger said, and were taken as they are
     recovery: Recovery | None = None
     dry_run: bool = False
