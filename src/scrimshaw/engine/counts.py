@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,9 @@ LARGEST_PAGE = 100
 
 # How much each tier counts.
 TIER_WEIGHTS: Mapping[Tier, float] = {
-    Tier.CONSTITUTIONAL: 1.0,
-    Tier.CRITICAL: 1.0,
-    Tier.IMPORTANT: 0.8,
-    Tier.NORMAL: 0.5,
-    Tier.TEMPORARY: 0.3,
-    Tier.DEPRECATED: 0.1,
-}
+    Tier.CONSTITUTIONAL: 1.0, Tier.CRITICAL: 1.0, Tier.IMPORTANT: 0.8,
+    Tier.NORMAL: 0.5, Tier.TEMPORARY: 0.3, Tier.DEPRECATED: 0.1,
+}  # fmt: skip
 
 
 class MemoryPage(Struct, frozen=True, kw_only=True):
@@ -101,7 +98,7 @@ def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int
 
 def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> Stats:
     """Counts of the memories that satisfy the filters; `exclude` are globs on ids to leave out."""
-    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
+    every = engine.index.select(filters)
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
     dates = sorted(memory.updated for memory in memories if memory.updated)
     degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
@@ -129,9 +126,9 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
 
 def contexts(engine: Engine) -> list[SessionTokens]:
     """What each session's model was handed, the session with the newest event first; one that got nothing is absent."""
-    handed: dict[str, list[Injected]] = {}
+    handed = defaultdict[str, list[Injected]](list)
     for row in engine.sessions.injections():
-        handed.setdefault(row.session, []).append(row)
+        handed[row.session].append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)
     return [
@@ -152,12 +149,8 @@ def contexts(engine: Engine) -> list[SessionTokens]:
 
 def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     """Folders with the most memories, the newest or the most important first; `by` is count, recency or importance."""
-    keys: Mapping[str, Callable[[Folder], Any]] = {
-        "count": lambda folder: folder.count,
-        "recency": lambda folder: folder.updated,
-        "importance": lambda folder: folder.importance,
-    }
-    return sorted(sorted(folders, key=lambda folder: folder.name), key=keys[by], reverse=True)
+    field = {"count": "count", "recency": "updated", "importance": "importance"}[by]
+    return sorted(sorted(folders, key=attrgetter("name")), key=attrgetter(field), reverse=True)
 
 
 def _count_names(names: Iterable[str]) -> dict[str, int]:
@@ -165,10 +158,9 @@ def _count_names(names: Iterable[str]) -> dict[str, int]:
 
 
 def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
-    grouped: dict[str, list[Memory]] = {}
+    grouped = defaultdict[str, list[Memory]](list)
     for memory in memories:
-        folder, slash, _ = memory.id.partition("/")
-        grouped.setdefault(folder if slash else "", []).append(memory)
+        grouped[memory.id.partition("/")[0] if "/" in memory.id else ""].append(memory)
     return tuple(
         Folder(
             name=name,
@@ -230,8 +222,5 @@ def export_jsonl(engine: Engine, file: Path, filters: Filters | None = None) -> 
 
 def _list_writable(engine: Engine, filters: Filters | None) -> Iterator[Memory]:
     """The memories of the vaults in the order of their ids, deprecated ones as well; documents stay where they are."""
-    wanted = filters or Filters(include_deprecated=True)
-    offset = 0
-    while page := engine.index.select(wanted, sort="id", limit=LARGEST_PAGE, offset=offset):
-        yield from (memory for memory in page if memory.writable)
-        offset += len(page)
+    found = engine.index.select(filters or Filters(include_deprecated=True))
+    return (memory for memory in found if memory.writable)

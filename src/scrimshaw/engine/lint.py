@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
@@ -21,19 +22,12 @@ from msgspec import Struct
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
 from scrimshaw.engine.write import Saved, rewrite
-from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
+from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
+from scrimshaw.ingest import references
 from scrimshaw.ingest.front_matter import parse_phrases, parse_quality, parse_time
 from scrimshaw.ingest.memory_file import MemoryFile, decode_text, parse_memory_file
 from scrimshaw.ingest.quality import FileContents, QualityVerdict, find_decisions, judge, read_contents
-from scrimshaw.ingest.references import (
-    Reference,
-    Rename,
-    find_references,
-    find_stale,
-    follow_renames,
-    rename_path,
-    rewrite_references,
-)
+from scrimshaw.ingest.references import Reference, Rename, find_references, rewrite_references
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
@@ -67,8 +61,8 @@ class Linted(Struct, frozen=True, kw_only=True):
     flags: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  #: each with its line, 0 where that is not known
     lines: tuple[int, ...] = ()
-    references: int = 0  #: references in all, and those that lead nowhere
-    stale: tuple[Reference, ...] = ()
+    references: int = 0
+    stale: tuple[Reference, ...] = ()  #: references that lead nowhere
 
 
 class Repair(Struct, frozen=True, kw_only=True):
@@ -94,12 +88,14 @@ class ProjectFiles:
         if not path.is_relative_to(self.project):
             return ()
         folder = path.parent.relative_to(self.project).as_posix()
-        return find_stale(found, "" if folder == "." else folder, self.exists, roots=self.roots, names=self.names)
+        folder = "" if folder == "." else folder
+        return references.find_stale(found, folder, self.exists, roots=self.roots, names=self.names)
 
     def changes(self, text: str, path: Path, renames: Sequence[Rename]) -> list[tuple[Reference, str]]:
         """The stale references of a file that the renames change, each with its new path."""
         folder = path.parent.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else ""
-        new = ((one, follow_renames(one, folder, renames)) for one in self.find_stale(find_references(text), path))
+        stale = self.find_stale(find_references(text), path)
+        new = ((one, references.follow_renames(one, folder, renames)) for one in stale)
         return [(one, target) for one, target in new if target != one.path]
 
 
@@ -109,19 +105,20 @@ def list_project_files(settings: Settings) -> ProjectFiles:
     vault = (settings.folder / MEMORIES).resolve()
     inside = (vault.relative_to(project).as_posix(),) if vault.is_relative_to(project) else ()
     ids = [path.relative_to(vault).as_posix().removesuffix(SUFFIX) for path in list_markdown(settings, vault)]
+
+    @cache
+    def exists(path: str) -> bool:
+        try:
+            return (project / path).exists()
+        except OSError:  # such as a name that no file can have
+            return False
+
     return ProjectFiles(
         project=project,
         roots=("", *inside, *(folder for folder in SPEC_FOLDERS if (project / folder).is_dir())),
         names=frozenset(name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2])),
-        exists=cache(partial(_exists, project)),
+        exists=exists,
     )
-
-
-def _exists(project: Path, path: str) -> bool:
-    try:
-        return (project / path).exists()
-    except OSError:  # such as a name that no file can have
-        return False
 
 
 def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False) -> list[Linted]:
@@ -131,42 +128,32 @@ def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False
     path that is not there.
     """
     known = list_project_files(settings) if follow else None
+    files = dict[Path | Skip, None]()
+    for path in paths or [settings.folder / MEMORIES]:
+        if not path.exists():
+            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
+        files |= dict.fromkeys(_list_below(settings, path) if path.is_dir() else [path.resolve()])
     found = [
         Linted(path=_relative(settings, Path(file.path)), state=LintState.SKIPPED, reasons=(file.reason,), lines=(0,))
         if isinstance(file, Skip)
         else _lint_file(settings, file, known)
-        for file in _list_files(settings, paths or [settings.folder / MEMORIES])
+        for file in files
     ]
-    order = {state: place for place, state in enumerate(LintState)}
-    return sorted(found, key=lambda one: (order[one.state], one.score, one.path))
+    order = list(LintState)
+    return sorted(found, key=lambda one: (order.index(one.state), one.score, one.path))
 
 
 def list_markdown(settings: Settings, folder: Path) -> list[Path]:
     """The Markdown files below a folder as a vault would read them; none where there is no folder."""
-    found = _list_below(settings, folder.resolve()) if folder.is_dir() else iter(())
+    found = _list_below(settings, folder.resolve()) if folder.is_dir() else ()
     return [path for path in found if isinstance(path, Path)]
 
 
 def read_markdown(path: Path) -> str | None:
     """The text of a file, None where it cannot be read or is not text."""
-    try:
+    with suppress(OSError, UnreadableFile):
         return decode_text(path.read_bytes(), str(path))
-    except (OSError, UnreadableFile):
-        return None
-
-
-def _list_files(settings: Settings, paths: Sequence[Path]) -> Iterator[Path | Skip]:
-    """Every file once, however often it is named."""
-    seen: set[Path] = set()
-    for path in paths:
-        if not path.exists():
-            raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
-        for file in _list_below(settings, path) if path.is_dir() else [path.resolve()]:
-            if isinstance(file, Skip):
-                yield file
-            elif file not in seen:
-                seen.add(file)
-                yield file
+    return None
 
 
 def _list_below(settings: Settings, folder: Path) -> Iterator[Path | Skip]:
@@ -180,23 +167,24 @@ def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Li
     try:
         file = parse_memory_file(path.read_bytes(), name)
         file.raise_problem()
-    except UnreadableFile as error:
-        return _unreadable(name, error.message, int(error.details.get("line", 0)))
-    except OSError as error:
-        return _unreadable(name, f"{name} cannot be read: {error.strerror}.")
+    except (UnreadableFile, OSError) as error:
+        reason, line = f"{name} cannot be read: {describe_os_error(error)}.", 0
+        if isinstance(error, UnreadableFile):
+            reason, line = error.message, int(error.details.get("line", 0))
+        return Linted(path=name, state=LintState.REJECTED, flags=(UNREADABLE,), reasons=(reason,), lines=(line,))
     verdict = judge(file, phrases=settings.quality.phrases)
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
-    dead = known.find_stale(found, path) if known else ()
-    warned = LintState.WARNED if verdict.flags or dead else LintState.CLEAN
+    stale = known.find_stale(found, path) if known else ()
+    unless_rejected = LintState.WARNED if verdict.flags or stale else LintState.CLEAN
     return Linted(
         path=name,
-        state=warned if verdict.is_accepted else LintState.REJECTED,
+        state=unless_rejected if verdict.is_accepted else LintState.REJECTED,
         score=verdict.score,
         flags=verdict.flags,
         reasons=verdict.reasons,
         lines=tuple(_line_of(reason, file.text) for reason in verdict.reasons),
         references=len(found),
-        stale=dead,
+        stale=stale,
     )
 
 
@@ -206,10 +194,6 @@ def _line_of(reason: str, text: str) -> int:
     best = [sum(piece in line for piece in pieces) for line in text.splitlines()]
     most = max(best, default=0)
     return best.index(most) + 1 if most else 0
-
-
-def _unreadable(name: str, reason: str, line: int = 0) -> Linted:
-    return Linted(path=name, state=LintState.REJECTED, flags=(UNREADABLE,), reasons=(reason,), lines=(line,))
 
 
 def _relative(settings: Settings, path: Path) -> str:
@@ -234,11 +218,8 @@ def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
 
     Only stale references follow a rename: one that still leads somewhere stays, and so does one already renamed.
     """
-    known = list_project_files(engine.settings)
-    repairs = []
-    for memory in _own_memories(engine):
-        path = Path(memory.path)
-        before = read_markdown(path) or ""
+    known, repairs = list_project_files(engine.settings), []
+    for memory, path, before in _read_own_memories(engine):
         if changes := known.changes(before, path, renames):
             after, paths = rewrite_references(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
             name = _relative(engine.settings, path)
@@ -253,14 +234,12 @@ def propose_renames(engine: Engine) -> list[Rename]:
     Raises StorageFailure where git is missing or the project is in no repository.
     """
     renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
-    known = list_project_files(engine.settings)
-    useful: set[Rename] = set()
-    for memory in _own_memories(engine):
-        path = Path(memory.path)
-        for reference in known.find_stale(find_references(read_markdown(path) or ""), path):
+    known, useful = list_project_files(engine.settings), set[Rename]()
+    for _, path, text in _read_own_memories(engine):
+        for reference in known.find_stale(find_references(text), path):
             place, steps = reference.path, list[Rename]()
             for rename in renames:
-                if (after := rename_path(place, [rename])) != place:
+                if (after := references.rename_path(place, [rename])) != place:
                     place = after
                     steps.append(rename)
             # Renames that lead nowhere either are of no use.
@@ -290,20 +269,18 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
     more = f" and {len(renames) - _MOST_RENAMES} more" if len(renames) > _MOST_RENAMES else ""
     changed = []
     for repair in repairs:
-        entry = Entry(
-            action=Action.UPDATE,
-            memory_id=repair.id,
-            reason=f"paths renamed: {texts}{more}",
-            actor=actor,
-        )
+        reason = f"paths renamed: {texts}{more}"
+        entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
         changed.append(rewrite(engine, repair.id, partial(follow, path=Path(repair.path)), entry))
     return changed
 
 
-def _own_memories(engine: Engine) -> list[Memory]:
-    """The writable memories of the project: those of the user's own vault speak of other projects too."""
+def _read_own_memories(engine: Engine) -> Iterator[tuple[Memory, Path, str]]:
+    """The writable memories of the project with their texts: those of the user's own vault speak of other projects."""
     own = Filters(source=engine.sources[0].name, include_deprecated=True)
-    return [memory for memory in engine.index.select(own, sort="id", limit=-1, offset=0) if memory.writable]
+    for memory in engine.index.select(own):
+        if memory.writable:
+            yield memory, Path(memory.path), read_markdown(Path(memory.path)) or ""
 
 
 # Figures of the newest memories
