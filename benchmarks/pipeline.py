@@ -25,7 +25,7 @@ from mcp.server.lowlevel import Server
 from benchmarks import corpus
 from benchmarks.figures import machine
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import AfterTool, ServerInfo, build_server
+from scrimshaw.app.mcp.protocol import AfterTool, build_server
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rules import check_rules
 from scrimshaw.app.serve import Memories
@@ -123,8 +123,7 @@ def _wait(done: threading.Semaphore, calls: int) -> None:
 
 
 def _server(engine: Engine, after_tool: Sequence[AfterTool]) -> Server[Any]:
-    info = ServerInfo(name="scrimshaw", version="bench")
-    return build_server(info, choose("all"), engine, resources=Memories(engine), after_tool=after_tool)
+    return build_server(choose("all"), engine, resources=Memories(engine), after_tool=after_tool)
 
 
 def _print(tool: str, ours: Times, bare: Times) -> None:

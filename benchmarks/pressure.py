@@ -113,11 +113,11 @@ def asking(dispatcher: Dispatcher, session: str, questions: Sequence[JudgedQuery
         outcome = dispatcher.dispatch("memory_context", call)
         if outcome.error:
             raise SystemExit(outcome.text)
-        shown = {hit["id"] for hit in outcome.body["result"]["hits"]}
+        shown = {hit["id"] for hit in outcome.reply["result"]["hits"]}
         return Reply(
             tokens=count_tokens(outcome.text),
-            budget=outcome.body["token_budget"],
-            level=outcome.body.get("pressure_level", ""),
+            budget=outcome.reply["token_budget"],
+            level=outcome.reply.get("pressure_level", ""),
             relevant=frozenset(name for name in shown if question.relevant.get(name, 0) > 0),
         )
 

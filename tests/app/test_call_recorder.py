@@ -15,7 +15,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, ResourcePage, ServerInfo, build_server
+from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, build_server
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rules import check_rules
 from scrimshaw.engine import Engine
@@ -62,8 +62,8 @@ def note(subject: str, **arguments: Any) -> dict[str, Any]:
 class NoResources:
     """Nothing to list or read."""
 
-    def page(self, cursor: str) -> ResourcePage:
-        return ResourcePage(entries=[])
+    def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
+        return [], ""
 
     def read(self, memory_id: str) -> str:
         return ""
@@ -72,7 +72,6 @@ class NoResources:
 async def calls(engine: Engine, *asked: tuple[str, dict[str, Any]]) -> list[Any]:
     """Call tools one after the other; the answers. What was queued is done when this returns."""
     server = build_server(
-        ServerInfo(name="s", version="1"),
         choose("all"),
         engine,
         resources=NoResources(),

@@ -19,7 +19,7 @@ from tests.engine.breaking import locked_by_another, tamper
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
 from scrimshaw.app.cli.main import COMMAND
-from scrimshaw.app.mcp.tools.browse import HealthCall, memory_health
+from scrimshaw.app.mcp.tools.browse import memory_health
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.errors import ConfigError
@@ -573,7 +573,7 @@ class TestDoctor:
         with locked_by_another(vault.parent / "vault.lock"):
             done = cli("doctor", "--json")
             with open_engine(settings) as engine:
-                told = memory_health.run(engine, HealthCall())
+                told = memory_health.run(engine)
         found = {finding["name"]: (finding["verdict"], finding["fix"]) for finding in done.json["findings"]}
         assert (done.code, done.json["status"], told.status) == (0, "degraded", "degraded")
         assert found["jobs"][0] == "warning"

@@ -159,7 +159,7 @@ def test_a_resource_has_the_label_and_the_fence_of_an_answer(agent: Agent, vault
     assert memories.read("session:s/2").startswith(f'<{FENCE} note="Trust agent, ')
     assert (tricks.count(MARK), UNSEEN.search(tricks)) == (1, None)
     assert memories.read("mine") == f"My own words: {ORDER}"
-    titles = {entry.id: entry.title for entry in memories.page("").entries}
+    titles = dict(memories.page("")[0])
     assert titles["page"] == "page"
     assert not UNSEEN.search(titles["tricks"])
     assert MARK not in titles["tricks"]

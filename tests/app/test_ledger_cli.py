@@ -67,7 +67,7 @@ class Doors:
         outcome = self._mcp.dispatch(tool, arguments)
         assert not outcome.error, outcome
         self.left(tool, *rows)
-        return outcome.body
+        return outcome.reply
 
     def cli(self, *arguments: str, rows: tuple[tuple[str, str], ...] = ()) -> Run:
         run = self._cli(*arguments)
@@ -313,7 +313,7 @@ def test_the_tools_do_what_the_commands_do(three: Engine, vault: Path) -> None:
 
     def call(tool: str, **arguments: Any) -> Any:
         outcome = dispatcher.dispatch(tool, arguments)
-        return outcome.error or outcome.body
+        return outcome.error or outcome.reply
 
     assert call("memory_history", id="a")["entries"][0]["session"] == "s1"
     assert [row["memory_id"] for row in call("memory_history", limit=1)["entries"]] == ["b"]

@@ -24,7 +24,7 @@ class Client:
 
     def __call__(self, tool: str, **arguments: Any) -> Any:
         outcome = self._dispatcher.dispatch(tool, arguments)
-        return outcome.error or outcome.body
+        return outcome.error or outcome.reply
 
 
 @pytest.fixture

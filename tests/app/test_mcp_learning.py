@@ -19,7 +19,7 @@ def call(tmp_path: Path) -> Any:
     settings = load(tmp_path, home=tmp_path / "home", environment={"SCRIMSHAW_EMBEDDING_PROVIDER": "none"})
     with open_engine(settings) as engine:
         dispatcher = Dispatcher(choose("learning"), engine)
-        yield lambda name, **arguments: dispatcher.dispatch(name, arguments).body
+        yield lambda name, **arguments: dispatcher.dispatch(name, arguments).reply
 
 
 def task(name: str, scores: dict[str, int], **more: Any) -> dict[str, Any]:

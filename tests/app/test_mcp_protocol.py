@@ -30,19 +30,18 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
 
+import scrimshaw
 import scrimshaw.app.mcp.protocol as protocol
 from scrimshaw.app.mcp.protocol import (
     AfterTool,
     AfterToolCallbacks,
     Dispatcher,
     FinishedCall,
-    ResourceEntry,
-    ResourcePage,
-    ServerInfo,
     build_server,
     serve_stdio,
 )
-from scrimshaw.app.mcp.schema import decode, input_schema, output_schema, prompt, tool
+from scrimshaw.app.mcp.schema import decode, input_schema, output_schema, tool
+from scrimshaw.app.mcp.tools import ALL_TOOLS
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 
 pytestmark = pytest.mark.anyio
@@ -153,7 +152,7 @@ class RecallCall(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     limit: Annotated[int, msgspec.Meta(ge=1)] = 3
 
 
-@prompt
+@tool()
 def recall(engine: Engine, call: RecallCall) -> str:
     """Bring back what is known."""
     return f"Recall {call.limit} things about {call.topic} from {engine.name}."
@@ -162,10 +161,10 @@ def recall(engine: Engine, call: RecallCall) -> str:
 class Reader:
     """Two pages of resources; any id can be read except `none` and `bug`."""
 
-    def page(self, cursor: str) -> ResourcePage:
+    def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
         if cursor:
-            return ResourcePage(entries=[ResourceEntry(id="z", title="Last")])
-        return ResourcePage(entries=[ResourceEntry(id="a b/ü#%20", title="First")], next_cursor="2")
+            return [("z", "Last")], ""
+        return [("a b/ü#%20", "First")], "2"
 
     def read(self, memory_id: str) -> str:
         if memory_id == "none":
@@ -177,7 +176,6 @@ class Reader:
 
 def make_server(*after_tool: AfterTool) -> Server[Any]:
     return build_server(
-        ServerInfo(name="scrimshaw", version="1.2.3", title="Scrimshaw"),
         TOOLS,
         Engine(),
         resources=Reader(),
@@ -232,7 +230,7 @@ async def test_a_client_can_use_every_kind_of_request_in_one_session(client: Cli
         assert client.protocol_version == (LEGACY if client.mode == "legacy" else MODERN)
         assert client.instructions == "Search first."
         assert client.server_info is not None
-        assert (client.server_info.name, client.server_info.version) == ("scrimshaw", "1.2.3")
+        assert (client.server_info.name, client.server_info.version) == ("scrimshaw", scrimshaw.__version__)
         assert [tool.name for tool in (await client.list_tools()).tools] == [spec.name for spec in TOOLS]
         found = await client.call_tool("memory_search", {"query": "wal"})
         refused = await client.call_tool("memory_search", {"query": "wal", "limit": 99})
@@ -648,17 +646,17 @@ def test_the_schema_and_the_check_agree(arguments: dict[str, Any]) -> None:
         {name: value for name, value in arguments.items() if (name, value) != ("tier", None)}
     )
     if allowed:
-        decode("memory_search", SearchCall, arguments)
+        decode("memory_search", memory_search, arguments)
         return
     with pytest.raises(InvalidRequest) as caught:
-        decode("memory_search", SearchCall, arguments)
+        decode("memory_search", memory_search, arguments)
     assert caught.value.details["parameter"]
 
 
 async def test_the_tool_list_stays_small(local: Client) -> None:
     """Seven tools the size of a search with five parameters and two levels of reply: under 10 KB on the wire."""
     seven = [msgspec.structs.replace(memory_search, name=f"memory_search_{number}") for number in range(7)]
-    server = build_server(ServerInfo(name="s", version="1"), seven, Engine(), resources=Reader())
+    server = build_server(seven, Engine(), resources=Reader())
     async with Client(server) as client:
         listed = (await client.list_tools()).model_dump_json(by_alias=True, exclude_none=True)
     assert len(listed) < 10_240
@@ -674,7 +672,7 @@ def test_a_tool_is_read_off_its_function() -> None:
     assert memory_search.description == "Find memories.\n\nBest first."
     assert (memory_search.call, memory_search.reply) == (SearchCall, SearchReply)
     assert (memory_search.toolset, memory_search.layer) == ("core", "L2")
-    assert memory_search(Engine(), SearchCall(query="q", limit=1)) == SearchReply(hits=())
+    assert memory_search.run(Engine(), SearchCall(query="q", limit=1)) == SearchReply(hits=())
 
 
 async def test_hints_on_the_wire(local: Client) -> None:
@@ -691,58 +689,31 @@ async def test_hints_on_the_wire(local: Client) -> None:
     }
 
 
-class Loose(msgspec.Struct, frozen=True):
-    text: str = ""
+def test_every_tool_says_what_it_does_and_takes_nothing_unknown() -> None:
+    for spec in ALL_TOOLS:
+        assert spec.description
+        assert issubclass(spec.reply, msgspec.Struct)
+        assert (spec.call.__struct_config__.frozen, spec.call.__struct_config__.forbid_unknown_fields) == (True, True)
 
 
-def _no_call(engine: Engine) -> TextReply:
-    """One parameter."""
-    return TextReply(text="")
+def test_parameters_may_stand_in_the_signature() -> None:
+    @tool(toolset="core", layer="L1")
+    def repeat(engine: Engine, text: str, times: Annotated[int, msgspec.Meta(ge=1)] = 2) -> TextReply:
+        """Repeat a text."""
+        return TextReply(text=text * times)
 
-
-def _bare(engine: Any, call):  # type: ignore[no-untyped-def]  # the fault under test
-    """No types."""
-
-
-def _loose(engine: Engine, call: Loose) -> TextReply:
-    """Takes unknown fields."""
-    return TextReply(text="")
-
-
-def _plain_reply(engine: Engine, call: TextCall) -> str:
-    """Answers a string."""
-    return ""
-
-
-def _silent(engine: Engine, call: TextCall) -> TextReply:
-    return TextReply(text="")
-
-
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (_no_call, "must be annotated"),
-        (_bare, "must be annotated"),
-        (_loose, "forbid unknown fields"),
-        (_plain_reply, "msgspec.Struct"),
-        (_silent, "needs a docstring"),
-    ],
-)
-def test_a_badly_declared_tool_fails_at_import(function: Callable[..., Any], words: str) -> None:
-    with pytest.raises(TypeError, match=words):
-        tool(toolset="core", layer="L1")(function)
-
-
-def test_a_prompt_must_return_text() -> None:
-    with pytest.raises(TypeError, match="must return str"):
-        prompt(memory_search.run)
+    assert repeat.run(Engine(), **decode("repeat", repeat, {"text": "a"})) == TextReply(text="aa")
+    assert input_schema(repeat.call)["required"] == ["text"]
+    with pytest.raises(InvalidRequest, match="has no parameter `engine`"):
+        decode("repeat", repeat, {"text": "a", "engine": 1})
+    with pytest.raises(InvalidRequest, match="cannot use `times`"):
+        decode("repeat", repeat, {"text": "a", "times": 0})
 
 
 if __name__ == "__main__":
     logging.basicConfig(level=logging.INFO)
     serve_stdio(
         build_server(
-            ServerInfo(name="scrimshaw", version="1.2.3"),
             TOOLS,
             Engine(),
             resources=Reader(),

@@ -95,7 +95,7 @@ def test_no_text_breaks_a_tool(filled: Engine, tool: str, parameter: str) -> Non
         outcome = dispatcher.dispatch(tool, NEEDED.get(tool, {}) | {parameter: given(schema, text)})
         assert outcome.error in ("", "invalid", "invalid_id", "not_found", "exists", "conflict", "unreadable"), text
         if outcome.error:
-            assert outcome.body["error"]["message"], text
+            assert outcome.reply["error"]["message"], text
 
 
 def test_a_text_that_is_stored_comes_back_exactly(engine: Engine) -> None:

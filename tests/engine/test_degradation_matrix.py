@@ -24,8 +24,8 @@ from tests.samples import WordEmbedder, write_memory
 
 from scrimshaw.app.checks import PROCESS
 from scrimshaw.app.cli.main import main
-from scrimshaw.app.mcp.tools.browse import HealthCall, memory_health
-from scrimshaw.app.mcp.tools.core import GetCall, SaveCall, SearchCall, memory_get, memory_save, memory_search
+from scrimshaw.app.mcp.tools.browse import memory_health
+from scrimshaw.app.mcp.tools.core import SearchCall, memory_get, memory_save, memory_search
 from scrimshaw.config import EmbeddingSettings, load
 from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.core import LOCK_FILE
@@ -145,7 +145,7 @@ def test_a_tool_and_the_command_line_say_it_too(
     tamper(index_of(engine), off.sql)
     reply = memory_search.run(engine, SearchCall(query=QUERY))
     assert [each.failure_mode.partition(":")[0] for each in reply.degraded] == [off.said]
-    told = memory_health.run(engine, HealthCall())
+    told = memory_health.run(engine)
     assert {row.name for row in told.capabilities if row.status != Status.ON} >= off.rows
     if part.startswith("vectors"):
         return  # the command line of this project has no model to miss them
@@ -172,7 +172,7 @@ def test_a_lineage_that_cannot_be_read_vouches_for_nothing(engine: Engine) -> No
     result = ask(fresh, "house rule: never push by force")
     assert (result.always_on, "law" in ids(result)) == ((), True)
     assert {hit.memory.provenance.trust for hit in result.hits} == {Trust.WEB}
-    read = memory_get.run(fresh, GetCall(id="law"))
+    read = memory_get.run(fresh, id="law")
     assert (read.memory["trust"], "Never push" in read.content) == (Trust.WEB, True)
     assert read.degraded[0].failure_mode.startswith("graph_damaged")
 
@@ -375,7 +375,7 @@ def test_a_session_that_cannot_be_counted_keeps_no_question_waiting_for_an_answe
 
 def test_what_is_saved_while_the_index_refuses_is_saved_and_says_so(engine: Engine) -> None:
     tamper(index_of(engine), "DROP TABLE memory_text")
-    reply = memory_save.run(engine, SaveCall(content="Salt beef is kept in barrels below the waterline.", id="beef"))
+    reply = memory_save.run(engine, content="Salt beef is kept in barrels below the waterline.", id="beef")
     assert (reply.status, Path(reply.path).is_file()) == ("saved", True)
     assert reply.degraded[0].failure_mode.startswith("index_behind")
     assert engine.journal.history("beef")

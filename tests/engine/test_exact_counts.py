@@ -15,7 +15,6 @@ from msgspec import Struct
 from tests.samples import write_memory
 
 from scrimshaw.app.mcp.tools.browse import (
-    DependenciesCall,
     ListCall,
     StatsCall,
     memory_dependencies,
@@ -185,9 +184,8 @@ def test_dependencies_are_those_that_the_files_state(
 ) -> None:
     written = [note for note in written if note.id != start] + [Note(id=start, updated=DAYS[0], links=("in/a", "b"))]
     with memory_of(written, 0) as engine:
-        call = DependenciesCall(id=start, max_depth=depth, direction=direction)  # type: ignore[arg-type]  # a table of mixed types
-        told = memory_dependencies.run(engine, call)
-        again = memory_dependencies.run(engine, call)
+        told = memory_dependencies.run(engine, id=start, max_depth=depth, direction=direction)
+        again = memory_dependencies.run(engine, id=start, max_depth=depth, direction=direction)
         found = on_disk(engine.folder / "memories")
     assert told == again
     resolved = {(each["source"], each["target"]) for each in told.edges if not each.get("unresolved")}

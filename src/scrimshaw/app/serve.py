@@ -10,13 +10,12 @@ from typing import Annotated
 
 from msgspec import Meta
 
-import scrimshaw
 from scrimshaw.app.background import Background
 from scrimshaw.app.hooks import fencing
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import ResourceEntry, ResourcePage, ServerInfo, build_server, serve_stdio
+from scrimshaw.app.mcp.protocol import build_server, serve_stdio
 from scrimshaw.app.mcp.replies import public_title, search_reply, warnings
-from scrimshaw.app.mcp.schema import Call, PromptSpec, prompt
+from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.app.rules import check_rules
 from scrimshaw.config import load
@@ -49,7 +48,6 @@ def serve(project: Path, toolsets: str) -> None:
         background.start()
         try:
             server = build_server(
-                ServerInfo(name="scrimshaw", version=scrimshaw.__version__, title="Scrimshaw"),
                 tools,
                 engine,
                 resources=Memories(engine),
@@ -69,17 +67,15 @@ class Memories:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def page(self, cursor: str) -> ResourcePage:
-        """A page in the order of ids; raises InvalidRequest for a foreign cursor."""
+    def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
+        """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
         if cursor and not (cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
         offset = int(cursor or 0)
         found = counts.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
         following = offset + _PAGE
-        return ResourcePage(
-            entries=[ResourceEntry(id=memory.id, title=public_title(memory)) for memory in found.memories],
-            next_cursor=str(following) if following < found.total else "",
-        )
+        entries = [(memory.id, public_title(memory)) for memory in found.memories]
+        return entries, str(following) if following < found.total else ""
 
     def read(self, memory_id: str) -> str:
         """A memory's text, in a fence with its label where no person vouches for it; raises NotFound."""
@@ -91,16 +87,12 @@ class Memories:
         return fencing.fence(f"Trust {trust}{warning}.", found.body)
 
 
-class RecallCall(Call, frozen=True):
-    """Parameters of the prompt `recall`."""
-
-    topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
-
-
-@prompt
-def recall(engine: Engine, call: RecallCall) -> str:
+@tool()
+def recall(
+    engine: Engine, topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
+) -> str:
     """Bring what is known about a topic into the conversation."""
-    found = search_reply(read.search(engine, SearchRequest(query=call.topic, excerpt_tokens=_RECALL_TOKENS)))
+    found = search_reply(read.search(engine, SearchRequest(query=topic, excerpt_tokens=_RECALL_TOKENS)))
     lines = [
         f"## {hit['title']} (memory://{hit['id']}, trust: {hit.get('trust', 'human')})\n{hit['text']}"
         for hit in found.hits
@@ -108,7 +100,7 @@ def recall(engine: Engine, call: RecallCall) -> str:
     body = "\n\n".join(lines) or "Nothing is known about it yet."
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     walled = fencing.fence("Notes of the project.", body)
-    return f"What the project's memory holds about {call.topic!r}:\n\n{walled}{doubts}"
+    return f"What the project's memory holds about {topic!r}:\n\n{walled}{doubts}"
 
 
-PROMPTS: tuple[PromptSpec, ...] = (recall,)
+PROMPTS = (recall,)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-import msgspec
 from msgspec.structs import replace
 
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
@@ -46,13 +45,12 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
     session = engine.sessions.get(named) if named else next(iter(own), None)
     if session is None:
         return
-    reply = msgspec.json.encode(call.reply).decode()
     found = call.reply.get("result", call.reply)
     hits = found.get("hits") or found.get("matches") or ()
     injected = Injected(
-        session=session.id, occasion=call.tool, tokens=count_tokens(reply), hits=len(hits), at=engine.clock()
+        session=session.id, occasion=call.tool, tokens=count_tokens(call.text), hits=len(hits), at=engine.clock()
     )
-    seen = _observe_call(engine, rules, session, call, reply)
+    seen = _observe_call(engine, rules, session, call)
     if seen is None:
         sessions.tick(engine, session.id, injected)
         return
@@ -61,9 +59,7 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
     sessions.record_event(engine, replace(seen, injected=injected))
 
 
-def _observe_call(
-    engine: Engine, rules: Sequence[Rule], session: Session, call: FinishedCall, reply: str
-) -> Observation | None:
+def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call: FinishedCall) -> Observation | None:
     """What the rules keep of a call; its event says what was asked, not what was answered."""
     memory = _find_memory(engine, call)
     tool = _ACTS[call.tool] if memory else call.tool
@@ -78,7 +74,7 @@ def _observe_call(
         tool=tool,
         tool_name=call.tool,
         arguments={**call.arguments, **({"file_path": _relative_path(engine, memory)} if memory else {})},
-        output=str(call.reply.get("content") or reply),
+        output=str(call.reply.get("content") or call.text),
         failed=bool(call.error),
         call_id=call.call_id,
     )
@@ -88,7 +84,7 @@ def _observe_call(
     if item is None:
         return None
     # An item is no more trusted than what it quotes.
-    trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in reply else item.source.trust
+    trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in call.text else item.source.trust
     item = replace(item, memory_id=memory.id if memory else "", source=replace(item.source, trust=trust))
     return replace(seen, tool=call.tool, text=redact(seen.text.text.partition("\n")[0]), item=item)
 

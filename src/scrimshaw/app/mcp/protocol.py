@@ -14,7 +14,7 @@ import signal
 import threading
 import traceback
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -29,7 +29,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
-from scrimshaw.app.mcp.schema import PromptSpec, ToolSpec, decode, input_schema, output_schema
+import scrimshaw
+from scrimshaw.app.mcp.schema import ToolSpec, decode, input_schema, output_schema
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.invisible_characters import replace_invisible
 
@@ -56,36 +57,13 @@ _MAYBE_UNSEEN = re.compile(rb"[\x7f-\xff]|\\[bfru]")
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _Context = ServerRequestContext[Any, Any]
-_Page = wire.PaginatedRequestParams | None
-
-
-class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """Who the server says it is."""
-
-    name: str
-    version: str
-    title: str = ""
-
-
-class ResourceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line of the resource list; `id` is a memory id."""
-
-    id: str
-    title: str
-
-
-class ResourcePage(msgspec.Struct, frozen=True, kw_only=True):
-    """A page of the resource list; an empty `next_cursor` means that it is the last."""
-
-    entries: Sequence[ResourceEntry]
-    next_cursor: str = ""
 
 
 class ResourceReader(Protocol):
     """Where `memory://` resources come from. Both methods may raise any ScrimshawError."""
 
-    def page(self, cursor: str) -> ResourcePage:
-        """The page that a former page's `next_cursor` names; the first page for an empty one."""
+    def page(self, cursor: str) -> tuple[Sequence[tuple[str, str]], str]:
+        """Ids and titles of the page that a cursor names, the first for an empty one, and the cursor of the next."""
         ...
 
     def read(self, memory_id: str) -> str:
@@ -94,20 +72,13 @@ class ResourceReader(Protocol):
 
 
 class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool call as after-tool callbacks see it; `error` is the error's code, empty when the call succeeded."""
+    """A tool call and its answer: structured, and as compact JSON; `error` is the error's code."""
 
     call_id: str
     tool: str
     arguments: Mapping[str, Any]
     reply: Mapping[str, Any]
-    error: str = ""
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """A call's answer: `body` is the structured content, `text` the same as compact JSON, `error` the error's code."""
-
-    body: dict[str, Any]
-    text: str
+    text: str = ""
     error: str = ""
 
 
@@ -171,26 +142,27 @@ class Dispatcher:
 
     def __init__(self, tools: Sequence[ToolSpec], engine: Any, ready: Ready = bool) -> None:
         self.after_tool = AfterToolCallbacks()
-        self._tools = {spec.name: spec for spec in tools}
-        self._engine = engine
+        self.tools = {spec.name: spec for spec in tools}
+        self.engine = engine
         self.ready = ready
 
-    def dispatch(self, name: str, arguments: Mapping[str, Any]) -> Outcome:
-        """Run one call in the calling thread. A failure is an outcome too; nothing is raised."""
+    def dispatch(self, name: str, arguments: Mapping[str, Any]) -> FinishedCall:
+        """Run one call in the calling thread. A failure is an answer too; nothing is raised."""
         self.ready()
-        spec = self._tools.get(name)
+        spec, error = self.tools.get(name), ""
         try:
             if spec is None:
-                raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self._tools)}.", parameter="name")
-            outcome = _make_outcome(spec.run(self._engine, decode(name, spec.call, arguments)))
+                raise NotFound(f"There is no tool `{name}`.", f"Tools: {', '.join(self.tools)}.", parameter="name")
+            reply, text = _encode_reply(spec.run(self.engine, **decode(name, spec, arguments)))
         except Exception as failure:  # noqa: BLE001 - the edge of the process: a bug must not end the session
-            error = _as_expected(failure, f"tool {name}")
-            outcome = _make_outcome({"error": error_body(error)}, error.code)
+            refusal = _as_expected(failure, f"tool {name}")
+            error = refusal.code
+            reply, text = _encode_reply({"error": error_body(refusal)})
         finished = FinishedCall(
-            call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=outcome.body, error=outcome.error
+            call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=reply, text=text, error=error
         )
         self.after_tool.fire(finished)
-        return outcome
+        return finished
 
 
 def error_body(error: ScrimshawError) -> dict[str, Any]:
@@ -203,12 +175,11 @@ def error_body(error: ScrimshawError) -> dict[str, Any]:
 
 
 def build_server(
-    server_info: ServerInfo,
     tools: Sequence[ToolSpec],
     engine: Any,
     *,
     resources: ResourceReader,
-    prompts: Sequence[PromptSpec] = (),
+    prompts: Sequence[ToolSpec] = (),
     instructions: str = "",
     after_tool: Sequence[AfterTool] = (),
     ready: Ready = bool,
@@ -217,19 +188,20 @@ def build_server(
 
     One connection at a time: each one starts the after-tool callbacks and stops them at its end.
     """
-    handlers = _Handlers(Dispatcher(tools, engine, ready), tools, engine, resources, prompts, after_tool)
+    handlers = _Handlers(Dispatcher(tools, engine, ready), resources, prompts, after_tool)
+    templates = wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
     return Server(
-        server_info.name,
-        version=server_info.version,
-        title=server_info.title or None,
+        "scrimshaw",
+        version=scrimshaw.__version__,
+        title="Scrimshaw",
         instructions=instructions or None,
         lifespan=handlers.run_callbacks,
-        on_list_tools=handlers.list_tools,
+        on_list_tools=_always(wire.ListToolsResult(tools=list(map(_wire_tool, tools)))),
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
-        on_list_resource_templates=handlers.list_templates,
+        on_list_resource_templates=_always(templates),
         on_read_resource=handlers.read_resource,
-        on_list_prompts=handlers.list_prompts,
+        on_list_prompts=_always(wire.ListPromptsResult(prompts=list(map(_wire_prompt, prompts)))),
         on_get_prompt=handlers.get_prompt,
     )
 
@@ -250,25 +222,29 @@ async def _serve(server: Server[Any]) -> None:
         await server.run(reader, writer, server.create_initialization_options())
 
 
+def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
+    """A handler for what never changes."""
+
+    async def handle(_: Any, _params: Any) -> _T:
+        return answer
+
+    return handle
+
+
 class _Handlers:
     """The SDK's request handlers; each one is translation around a single call."""
 
     def __init__(
         self,
         dispatcher: Dispatcher,
-        tools: Sequence[ToolSpec],
-        engine: Any,
         resources: ResourceReader,
-        prompts: Sequence[PromptSpec],
+        prompts: Sequence[ToolSpec],
         after_tool: Sequence[AfterTool],
     ) -> None:
         self._dispatcher = dispatcher
-        self._engine = engine
         self._resources = resources
         self._after_tool = after_tool
         self._prompts = {spec.name: spec for spec in prompts}
-        self._tool_list = wire.ListToolsResult(tools=[_wire_tool(spec) for spec in tools])
-        self._prompt_list = wire.ListPromptsResult(prompts=[_wire_prompt(spec) for spec in prompts])
         self._workers = anyio.CapacityLimiter(WORKER_THREADS)
 
     @asynccontextmanager
@@ -283,60 +259,48 @@ class _Handlers:
         finally:
             pipeline.stop()
 
-    async def list_tools(self, _: _Context, _params: _Page) -> wire.ListToolsResult:
-        return self._tool_list
-
     async def call_tool(self, _: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
         work = partial(self._dispatcher.dispatch, params.name, params.arguments or {})
-        outcome = await anyio.to_thread.run_sync(work, limiter=self._workers)
-        return wire.CallToolResult(
-            content=[wire.TextContent(text=outcome.text)],
-            structured_content=outcome.body,
-            is_error=bool(outcome.error),
-        )
+        call = await anyio.to_thread.run_sync(work, limiter=self._workers)
+        content = wire.TextContent(text=call.text)
+        return wire.CallToolResult(content=[content], structured_content=call.reply, is_error=bool(call.error))
 
-    async def list_resources(self, _: _Context, params: _Page) -> wire.ListResourcesResult:
+    async def list_resources(self, _: _Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
-        page = await self._in_worker(partial(self._resources.page, cursor), "resources/list")
+        entries, following = await self._in_worker(partial(self._resources.page, cursor), "resources/list")
         resources = [
             wire.Resource(
-                uri=MEMORY_SCHEME + quote(entry.id),
-                name=replace_invisible(entry.id),
-                title=replace_invisible(entry.title),
+                uri=MEMORY_SCHEME + quote(memory_id),
+                name=replace_invisible(memory_id),
+                title=replace_invisible(title),
                 mime_type=_MARKDOWN,
             )
-            for entry in page.entries
+            for memory_id, title in entries
         ]
-        return wire.ListResourcesResult(resources=resources, next_cursor=page.next_cursor or None)
-
-    async def list_templates(self, _: _Context, _params: _Page) -> wire.ListResourceTemplatesResult:
-        return wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
+        return wire.ListResourcesResult(resources=resources, next_cursor=following or None)
 
     async def read_resource(self, _: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
-        text = await self._in_worker(partial(self._read, params.uri), "resources/read")
+        def read() -> str:
+            if not params.uri.startswith(MEMORY_SCHEME):
+                hint = f"Use {MEMORY_SCHEME} and a memory id."
+                raise InvalidRequest(f"`{params.uri}` is no memory.", hint, parameter="uri")
+            return self._resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
+
+        text = await self._in_worker(read, "resources/read")
         contents = wire.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)
         return wire.ReadResourceResult(contents=[contents])
 
-    async def list_prompts(self, _: _Context, _params: _Page) -> wire.ListPromptsResult:
-        return self._prompt_list
-
     async def get_prompt(self, _: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        work = partial(self._render, params.name, params.arguments or {})
-        return await self._in_worker(work, f"prompt {params.name}")
+        def render() -> wire.GetPromptResult:
+            spec = self._prompts.get(params.name)
+            if spec is None:
+                known = ", ".join(self._prompts) or "none"
+                raise NotFound(f"There is no prompt `{params.name}`.", f"Prompts: {known}.", parameter="name")
+            text = spec.run(self._dispatcher.engine, **decode(params.name, spec, params.arguments or {}, strict=False))
+            message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
+            return wire.GetPromptResult(description=spec.description, messages=[message])
 
-    def _read(self, uri: str) -> str:
-        if not uri.startswith(MEMORY_SCHEME):
-            raise InvalidRequest(f"`{uri}` is no memory.", f"Use {MEMORY_SCHEME} and a memory id.", parameter="uri")
-        return self._resources.read(unquote(uri.removeprefix(MEMORY_SCHEME)))
-
-    def _render(self, name: str, arguments: Mapping[str, str]) -> wire.GetPromptResult:
-        spec = self._prompts.get(name)
-        if spec is None:
-            known = ", ".join(self._prompts) or "none"
-            raise NotFound(f"There is no prompt `{name}`.", f"Prompts: {known}.", parameter="name")
-        text = spec.run(self._engine, decode(name, spec.call, arguments, strict=False))
-        message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
-        return wire.GetPromptResult(description=spec.description, messages=[message])
+        return await self._in_worker(render, f"prompt {params.name}")
 
     async def _in_worker(self, work: Callable[[], _T], doing: str) -> _T:
         """Run `work` in a worker thread once the server is ready; its failure becomes the protocol's own error."""
@@ -370,13 +334,14 @@ def _as_expected(error: Exception, doing: str) -> ScrimshawError:
     return InternalError(f"A bug in Scrimshaw stopped {doing}.", hint)
 
 
-def _make_outcome(reply: Any, error: str = "") -> Outcome:
+def _encode_reply(reply: Any) -> tuple[dict[str, Any], str]:
+    """A reply as structured content and as compact JSON, every character of it visible."""
     encoded = msgspec.json.encode(reply)
-    body = msgspec.json.decode(encoded)
+    body: dict[str, Any] = msgspec.json.decode(encoded)
     if _MAYBE_UNSEEN.search(encoded):
         body = _make_visible(body)
         encoded = msgspec.json.encode(body)
-    return Outcome(body, encoded.decode(), error)
+    return body, encoded.decode()
 
 
 def _make_visible(value: Any) -> Any:
@@ -402,12 +367,11 @@ def _wire_tool(spec: ToolSpec) -> wire.Tool:
     )
 
 
-def _wire_prompt(spec: PromptSpec) -> wire.Prompt:
+def _wire_prompt(spec: ToolSpec) -> wire.Prompt:
     schema = input_schema(spec.call)
+    required = schema.get("required", ())
     arguments = [
-        wire.PromptArgument(
-            name=name, description=parameter.get("description"), required=name in schema.get("required", ())
-        )
+        wire.PromptArgument(name=name, description=parameter.get("description"), required=name in required)
         for name, parameter in schema["properties"].items()
     ]
     return wire.Prompt(name=spec.name, description=spec.description, arguments=arguments)

@@ -1,15 +1,10 @@
-"""What a tool is, free of any protocol: a plain function, the struct it takes, the struct it answers.
-
-    class EchoCall(Call, frozen=True):
-        text: Annotated[str, msgspec.Meta(description="What to repeat.", max_length=200)]
+"""What a tool is, free of any protocol: a plain function, the parameters it takes, the struct it answers.
 
     @tool(toolset="core", layer="L1", read_only=True)
-    def echo(engine: Engine, call: EchoCall) -> EchoReply:
+    def echo(engine: Engine, text: Annotated[str, Meta(description="What to repeat.", max_length=200)]) -> EchoReply:
         "Repeat a text."
 
-    TOOLS = (echo,)
-
-The JSON Schemas are made from the structs and kept short, since a client pays for them in every session:
+The JSON Schemas are made from the signatures and kept short, since a client pays for them in every session:
 references are written out, and what a reader cannot use is dropped.
 """
 
@@ -18,15 +13,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, get_type_hints
 
 import msgspec
 
 from scrimshaw.errors import InvalidRequest
 
-_StructT = TypeVar("_StructT", bound=msgspec.Struct)
 Schema = dict[str, Any]
-Run = Callable[[Any, Any], Any]
+Run = Callable[..., Any]
 
 # Defaults and requirements that say nothing.
 _SILENT: tuple[Any, ...] = (None, "", [], (), {})
@@ -44,75 +38,55 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool. `call` and `reply` are the struct types that `run(engine, call)` takes and returns.
+    """One tool, or one prompt: `run(engine, ...)` takes what `call` describes, and returns a `reply`.
 
     `toolset` is the group a user switches on or off, `layer` the tool's place in the order from L1 to L7; `read_only`,
     `destructive` and `idempotent` are the hints of the same names in MCP.
     """
 
     name: str
-    toolset: str
-    layer: str
     description: str
     call: type[msgspec.Struct]
-    reply: type[msgspec.Struct]
+    takes_struct: bool
+    reply: type
     run: Run
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-
-    def __call__(self, engine: Any, call: Any) -> Any:
-        """Run the tool as the plain function it is."""
-        return self.run(engine, call)
+    toolset: str = ""
+    layer: str = ""
+    read_only: bool = False
+    destructive: bool = False
+    idempotent: bool = False
 
 
-class PromptSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One prompt: `run(engine, call)` returns the text of a single user message."""
+def tool(*, toolset: str = "", layer: str = "", **hints: bool) -> Callable[[Run], ToolSpec]:
+    """Make a `ToolSpec` of a function `(engine, ...) -> reply` with a docstring, which is what the agent reads.
 
-    name: str
-    description: str
-    call: type[msgspec.Struct]
-    run: Run
-
-
-def tool(
-    *,
-    toolset: str,
-    layer: str,
-    read_only: bool = False,
-    destructive: bool = False,
-    idempotent: bool = False,
-) -> Callable[[Run], ToolSpec]:
-    """Make a `ToolSpec` of a function: name, parameters, reply and description are read off it.
-
-    Raises TypeError when the function is not of the shape `(engine, call: Struct) -> Struct` with a docstring.
-    The types named in its signature must be importable at run time.
+    Its parameters are the tool's, or the fields of a `Call` where it takes one as `call`. A prompt is a tool of no
+    toolset that returns text. The types named in the signature must be importable at run time.
     """
 
     def build(run: Run) -> ToolSpec:
-        call, reply, description = _read_signature(run)
+        types = get_type_hints(run, include_extras=True)
+        reply, call = types.pop("return"), types.get("call")
+        if call is None:
+            _, *parameters = inspect.signature(run).parameters.values()
+            fields = [
+                (each.name, types[each.name], msgspec.NODEFAULT if each.default is each.empty else each.default)
+                for each in parameters
+            ]
+            call = msgspec.defstruct("Parameters", fields, bases=(Call,), frozen=True)
         return ToolSpec(
             name=run.__name__,
+            description=inspect.getdoc(run) or "",
+            call=call,
+            takes_struct="call" in types,
+            reply=reply,
+            run=run,
             toolset=toolset,
             layer=layer,
-            description=description,
-            call=call,
-            reply=_demand_struct(reply, run),
-            run=run,
-            read_only=read_only,
-            destructive=destructive,
-            idempotent=idempotent,
+            **hints,
         )
 
     return build
-
-
-def prompt(run: Run) -> PromptSpec:
-    """Make a `PromptSpec` of a function `(engine, call: Struct) -> str`; raises TypeError like `tool`."""
-    call, reply, description = _read_signature(run)
-    if reply is not str:
-        raise TypeError(f"prompt {run.__name__} must return str")
-    return PromptSpec(name=run.__name__, description=description, call=call, run=run)
 
 
 def input_schema(call: type[msgspec.Struct]) -> Schema:
@@ -134,18 +108,19 @@ def output_schema(reply: type[msgspec.Struct]) -> Schema:
     return _as_output(root, definitions)
 
 
-def decode(name: str, call: type[_StructT], arguments: Mapping[str, Any], *, strict: bool = True) -> _StructT:
-    """The arguments of tool or prompt `name` as its parameter struct; not strict reads numbers out of strings.
+def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
+    """What tool or prompt `name` is called with for these arguments; not strict reads numbers out of strings.
 
     Raises InvalidRequest that names the parameter and says what it takes, or for text that no file can hold.
     """
     try:
         msgspec.json.encode(arguments)
-        return msgspec.convert(arguments, call, strict=strict)
+        call = msgspec.convert(arguments, spec.call, strict=strict)
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
-        raise _explain_refusal(name, call, str(error)) from None
+        raise _explain_refusal(name, spec.call, str(error)) from None
+    return {"call": call} if spec.takes_struct else msgspec.structs.asdict(call)
 
 
 def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:
@@ -163,27 +138,6 @@ def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> Invali
     if parameter in known:
         hint = f"`{parameter}` takes {msgspec.json.encode(known[parameter]).decode()}"
     return InvalidRequest(message, hint, parameter=path)
-
-
-def _read_signature(run: Run) -> tuple[type[msgspec.Struct], Any, str]:
-    """The type of the second parameter, checked, the return type, and the docstring."""
-    parameters = list(inspect.signature(run).parameters)
-    hints = get_type_hints(run)
-    if len(parameters) != 2 or parameters[1] not in hints or "return" not in hints:
-        raise TypeError(f"{run.__name__} must be annotated as (engine, call: Struct) -> reply")
-    call = _demand_struct(hints[parameters[1]], run)
-    if not (call.__struct_config__.frozen and call.__struct_config__.forbid_unknown_fields):
-        raise TypeError(f"{call.__name__} must be frozen and forbid unknown fields")
-    description = inspect.getdoc(run)
-    if not description:
-        raise TypeError(f"{run.__name__} needs a docstring: it is what the agent reads")
-    return call, hints["return"], description
-
-
-def _demand_struct(annotation: Any, run: Run) -> type[msgspec.Struct]:
-    if not (isinstance(annotation, type) and issubclass(annotation, msgspec.Struct)):
-        raise TypeError(f"{run.__name__} must take and return a msgspec.Struct, not {annotation!r}")
-    return annotation
 
 
 def _components(struct: type[msgspec.Struct]) -> tuple[Schema, Schema]:

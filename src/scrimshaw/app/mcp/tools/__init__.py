@@ -8,11 +8,9 @@ from scrimshaw.errors import InvalidRequest
 
 DEFAULT_TOOLSETS = "core"
 TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
+_FOUND = (value for module in (core, change, browse, maintain) for value in vars(module).values())
 ALL_TOOLS: tuple[ToolSpec, ...] = tuple(
-    sorted(
-        (*core.TOOLS, *change.TOOLS, *browse.TOOLS, *maintain.TOOLS),
-        key=lambda spec: TOOLSETS.index(spec.toolset),
-    )
+    sorted((each for each in _FOUND if isinstance(each, ToolSpec)), key=lambda spec: TOOLSETS.index(spec.toolset))
 )
 
 

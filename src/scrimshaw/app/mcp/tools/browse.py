@@ -30,10 +30,6 @@ _ENTRY = (
 Direction = Literal["outgoing", "incoming", "both"]
 
 
-class HealthCall(Call, frozen=True):
-    thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
-
-
 class HealthReply(Reply, frozen=True, omit_defaults=True):
     """`status`: healthy, degraded or broken. A capability is on, degraded or off, and `was` so until `since`."""
 
@@ -100,12 +96,6 @@ class StatsReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class DependenciesCall(Call, frozen=True):
-    id: MemoryId
-    max_depth: Annotated[int, Meta(ge=1, le=10)] = 1
-    direction: Direction = "both"
-
-
 class DependenciesReply(Reply, frozen=True):
     """Edges as the files state them; `unresolved` ones lead to no memory."""
 
@@ -113,20 +103,10 @@ class DependenciesReply(Reply, frozen=True):
     edges: Sequence[Mapping[str, Any]]
 
 
-class HistoryCall(Call, frozen=True):
-    id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = ""
-    session_id: Annotated[str, Meta(description="Only what this session changed.")] = ""
-    limit: Annotated[int, Meta(ge=1, le=100)] = 20
-
-
 class HistoryReply(Reply, frozen=True):
     """Entries of the ledger, newest first; `at` is seconds since 1970."""
 
     entries: Sequence[Mapping[str, Any]]
-
-
-class CausalStatsCall(Call, frozen=True):
-    """memory_causal_stats takes no parameters."""
 
 
 class CausalStatsReply(Reply, frozen=True):
@@ -141,14 +121,6 @@ class CausalStatsReply(Reply, frozen=True):
     dangling: Sequence[Mapping[str, str]]
 
 
-class DriftWhyCall(Call, frozen=True):
-    memory_id: MemoryId
-    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Most hops of the chain.")] = 3
-    direction: Direction = "both"
-    relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = ()
-    include_memory_details: bool = True
-
-
 class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
     """`replaced_by` is newest first, with evidence; `chain` holds the edges met by relation."""
 
@@ -159,14 +131,6 @@ class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
     memories: Sequence[Mapping[str, Any]] = ()
 
 
-class LearningHistoryCall(Call, frozen=True):
-    spec_folder: Annotated[str, Meta(min_length=1, max_length=240)]
-    session_id: str = ""
-    limit: Annotated[int, Meta(ge=1, le=100)] = 10
-    only_complete: bool = False
-    include_summary: bool = True
-
-
 class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
     """Tasks, newest first."""
 
@@ -175,9 +139,11 @@ class LearningHistoryReply(Reply, frozen=True, omit_defaults=True):
 
 
 @tool(toolset="core", layer="L3", read_only=True, idempotent=True)
-def memory_health(engine: Engine, call: HealthCall) -> HealthReply:
+def memory_health(
+    engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
+) -> HealthReply:
     """What works, what does not, and what to do about it."""
-    found = check_health(engine, thorough=call.thorough, more=process_checks(engine.settings.project))
+    found = check_health(engine, thorough=thorough, more=process_checks(engine.settings.project))
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` says so
         skips = skipped_files(engine)
@@ -209,21 +175,28 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
-def memory_dependencies(engine: Engine, call: DependenciesCall) -> DependenciesReply:
+def memory_dependencies(
+    engine: Engine, id: MemoryId, max_depth: Annotated[int, Meta(ge=1, le=10)] = 1, direction: Direction = "both"
+) -> DependenciesReply:
     """What a memory links to and what links to it."""
-    edges = read.dependencies(engine, call.id, hops=call.max_depth, direction=call.direction)
-    return DependenciesReply(id=call.id, edges=[public_edge(edge) for edge in edges])
+    edges = read.dependencies(engine, id, hops=max_depth, direction=direction)
+    return DependenciesReply(id=id, edges=[public_edge(edge) for edge in edges])
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
-def memory_history(engine: Engine, call: HistoryCall) -> HistoryReply:
+def memory_history(
+    engine: Engine,
+    id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = "",
+    session_id: Annotated[str, Meta(description="Only what this session changed.")] = "",
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20,
+) -> HistoryReply:
     """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
-    rows = engine.journal.history(call.id, call.limit, session=call.session_id)
+    rows = engine.journal.history(id, limit, session=session_id)
     return HistoryReply(entries=[public_words({name: row[name] for name in _ENTRY if row[name]}) for row in rows])
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
-def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsReply:
+def memory_causal_stats(engine: Engine) -> CausalStatsReply:
     """Count causal relations, and find those that lead nowhere."""
     found = links.stats(engine)
     dangling = [
@@ -234,15 +207,22 @@ def memory_causal_stats(engine: Engine, call: CausalStatsCall) -> CausalStatsRep
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
-def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
+def memory_drift_why(
+    engine: Engine,
+    memory_id: MemoryId,
+    max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Most hops of the chain.")] = 3,
+    direction: Direction = "both",
+    relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = (),
+    include_memory_details: bool = True,
+) -> DriftWhyReply:
     """What replaced a memory and why, and the chain of causes and effects around it."""
     found = links.drift_why(
         engine,
-        call.memory_id,
-        max_depth=call.max_depth,
-        direction=call.direction,
-        relations=call.relations,
-        details=call.include_memory_details,
+        memory_id,
+        max_depth=max_depth,
+        direction=direction,
+        relations=relations,
+        details=include_memory_details,
     )
     return DriftWhyReply(
         memory_id=found.id,
@@ -254,19 +234,18 @@ def memory_drift_why(engine: Engine, call: DriftWhyCall) -> DriftWhyReply:
 
 
 @tool(toolset="learning", layer="L6", read_only=True, idempotent=True)
-def memory_get_learning_history(engine: Engine, call: LearningHistoryCall) -> LearningHistoryReply:
+def memory_get_learning_history(
+    engine: Engine,
+    spec_folder: Annotated[str, Meta(min_length=1, max_length=240)],
+    session_id: str = "",
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10,
+    only_complete: bool = False,
+    include_summary: bool = True,
+) -> LearningHistoryReply:
     """What the tasks of a folder taught."""
-    found = learning.task_history(
-        engine, call.spec_folder, session=call.session_id, limit=call.limit, complete=call.only_complete
-    )
-    summary = {"tasks": len(found), "mean_learning_index": learning.mean_index(found)} if call.include_summary else {}
+    found = learning.task_history(engine, spec_folder, session=session_id, limit=limit, complete=only_complete)
+    summary = {"tasks": len(found), "mean_learning_index": learning.mean_index(found)} if include_summary else {}
     return LearningHistoryReply(tasks=[msgspec.to_builtins(each) for each in found], summary=summary)
-
-
-TOOLS = (
-    memory_health, memory_list, memory_stats, memory_dependencies, memory_history, memory_causal_stats,
-    memory_drift_why, memory_get_learning_history,
-)  # fmt: skip
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:

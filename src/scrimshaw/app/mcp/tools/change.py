@@ -21,14 +21,6 @@ Score = Annotated[float, Meta(ge=0, le=100)]
 TaskName = Annotated[str, Meta(min_length=1, max_length=240)]
 
 
-class DeleteCall(Call, frozen=True):
-    confirm: Confirm
-    id: Annotated[str, Meta(max_length=400)] = ""
-    spec_folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = ""
-    purge: Annotated[bool, Meta(description="Erase every copy, in checkpoints too: no undo.")] = False
-    session_id: str = ""
-
-
 class DeleteReply(Reply, frozen=True):
     """The ids that went, or would go in a dry run; `checkpoint` was made before."""
 
@@ -38,21 +30,6 @@ class DeleteReply(Reply, frozen=True):
     checkpoint: str = ""
 
 
-class BulkDeleteCall(Call, frozen=True):
-    tier: Tier
-    confirm: Confirm
-    spec_folder: Folder = ""
-    older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None
-    dry_run: bool = False
-    skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False
-    session_id: str = ""
-
-
-class ValidateCall(Call, frozen=True):
-    id: MemoryId
-    was_useful: bool
-
-
 class ValidateReply(Reply, frozen=True):
     """The memory's confidence after this judgement, 0..1 from 0.5; `promotable` to tier critical."""
 
@@ -60,22 +37,6 @@ class ValidateReply(Reply, frozen=True):
     confidence: float
     validations: int
     promotable: bool
-
-
-class CausalLinkCall(Call, frozen=True):
-    source_id: MemoryId
-    target_id: MemoryId
-    relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")]
-    strength: Annotated[float, Meta(ge=0, le=1)] = 1.0
-    evidence: Annotated[str, Meta(description="Why it holds.", max_length=2000)] = ""
-    session_id: str = ""
-
-
-class CausalUnlinkCall(Call, frozen=True):
-    source_id: MemoryId
-    target_id: MemoryId
-    relation: Relation
-    session_id: str = ""
 
 
 class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
@@ -120,56 +81,80 @@ class PostflightReply(Reply, frozen=True):
 
 
 @tool(toolset="mutation", layer="L4", destructive=True)
-def memory_delete(engine: Engine, call: DeleteCall) -> DeleteReply:
+def memory_delete(
+    engine: Engine,
+    confirm: Confirm,
+    id: Annotated[str, Meta(max_length=400)] = "",
+    spec_folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = "",
+    purge: Annotated[bool, Meta(description="Erase every copy, in checkpoints too: no undo.")] = False,
+    session_id: str = "",
+) -> DeleteReply:
     """Retire a memory, or all below a folder. The last text is kept for undo unless purged."""
-    if bool(call.id) == bool(call.spec_folder):
+    if bool(id) == bool(spec_folder):
         raise InvalidRequest("A delete takes an id or a spec_folder.", "Give exactly one.", parameter="id")
-    ids = [call.id]
-    if call.spec_folder:
-        filters = Filters(folder=call.spec_folder, include_deprecated=True)
+    ids = [id]
+    if spec_folder:
+        filters = Filters(folder=spec_folder, include_deprecated=True)
         below = engine.index.select(filters, sort="id", limit=-1, offset=0)
         ids = [memory.id for memory in below if memory.writable]
-    deleted = write.delete(engine, ids, purge=call.purge, session=session_id_of(engine, call.session_id))
+    deleted = write.delete(engine, ids, purge=purge, session=session_id_of(engine, session_id))
     return DeleteReply(deleted=deleted, count=len(deleted))
 
 
 @tool(toolset="mutation", layer="L4", destructive=True)
-def memory_bulk_delete(engine: Engine, call: BulkDeleteCall) -> DeleteReply:
+def memory_bulk_delete(
+    engine: Engine,
+    tier: Tier,
+    confirm: Confirm,
+    spec_folder: Folder = "",
+    older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None,
+    dry_run: bool = False,
+    skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False,
+    session_id: str = "",
+) -> DeleteReply:
     """Retire memories of a tier. A whole constitutional or critical tier is refused."""
     before = ""
-    if call.older_than_days:
-        before = (datetime.now(UTC) - timedelta(days=call.older_than_days)).strftime("%Y-%m-%d")
-    chosen = [memory.id for memory in write.bulk_select(engine, call.tier, folder=call.spec_folder, before=before)]
-    if call.dry_run or not chosen:
-        return DeleteReply(deleted=chosen, count=len(chosen), dry_run=call.dry_run)
-    checkpoint = "" if call.skip_checkpoint else checkpoints.checkpoint_before(engine, "bulk-delete").name
-    session = session_id_of(engine, call.session_id)
-    deleted = write.delete(engine, chosen, reason=f"bulk delete of {call.tier}", session=session, backup=False)
+    if older_than_days:
+        before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%d")
+    chosen = [memory.id for memory in write.bulk_select(engine, tier, folder=spec_folder, before=before)]
+    if dry_run or not chosen:
+        return DeleteReply(deleted=chosen, count=len(chosen), dry_run=dry_run)
+    checkpoint = "" if skip_checkpoint else checkpoints.checkpoint_before(engine, "bulk-delete").name
+    session = session_id_of(engine, session_id)
+    deleted = write.delete(engine, chosen, reason=f"bulk delete of {tier}", session=session, backup=False)
     return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint)
 
 
 @tool(toolset="mutation", layer="L4")
-def memory_validate(engine: Engine, call: ValidateCall) -> ValidateReply:
+def memory_validate(engine: Engine, id: MemoryId, was_useful: bool) -> ValidateReply:
     """Say whether a memory helped; memories that did not sink a little."""
-    state = read.validate(engine, call.id, useful=call.was_useful)
+    state = read.validate(engine, id, useful=was_useful)
     return public(ValidateReply, state, validations=state.reviews)
 
 
 @tool(toolset="analysis", layer="L6", idempotent=True)
-def memory_causal_link(engine: Engine, call: CausalLinkCall) -> CausalLinkReply:
+def memory_causal_link(
+    engine: Engine,
+    source_id: MemoryId,
+    target_id: MemoryId,
+    relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")],
+    strength: Annotated[float, Meta(ge=0, le=1)] = 1.0,
+    evidence: Annotated[str, Meta(description="Why it holds.", max_length=2000)] = "",
+    session_id: str = "",
+) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
-    session = session_id_of(engine, call.session_id)
-    linked = links.link(
-        engine, call.source_id, call.target_id, call.relation, call.strength, call.evidence, session=session
-    )
+    session = session_id_of(engine, session_id)
+    linked = links.link(engine, source_id, target_id, relation, strength, evidence, session=session)
     return public(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
 @tool(toolset="analysis", layer="L6")
-def memory_causal_unlink(engine: Engine, call: CausalUnlinkCall) -> CausalLinkReply:
+def memory_causal_unlink(
+    engine: Engine, source_id: MemoryId, target_id: MemoryId, relation: Relation, session_id: str = ""
+) -> CausalLinkReply:
     """Take a relation back."""
-    session = session_id_of(engine, call.session_id)
-    linked = links.unlink(engine, call.source_id, call.target_id, call.relation, session=session)
+    session = session_id_of(engine, session_id)
+    linked = links.unlink(engine, source_id, target_id, relation, session=session)
     return public(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
@@ -191,12 +176,6 @@ def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
         context_gain=found.context or 0.0,
         learning_index=found.index or 0.0,
     )
-
-
-TOOLS = (
-    memory_delete, memory_bulk_delete, memory_validate, memory_causal_link, memory_causal_unlink,
-    task_preflight, task_postflight
-)  # fmt: skip
 
 
 def _make_record(call: FlightCall, phase: str) -> Learning:

@@ -74,21 +74,6 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     include_trace: Annotated[bool, Meta(description="Why each hit stands where it stands.")] = False
 
 
-class ContextCall(Call, frozen=True):
-    input: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)]
-    mode: Annotated[
-        Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
-    ] = "auto"
-    intent: Intent | None = None
-    spec_folder: Folder = ""
-    limit: Annotated[int, Meta(ge=1, le=100)] | None = None
-    session_id: str = ""
-    enable_dedup: bool = True
-    token_usage: Annotated[float, Meta(ge=0, le=1, description="Share of your context in use.")] | None = None
-    include_content: bool = False
-    include_trace: bool = False
-
-
 class ContextReply(Reply, frozen=True, omit_defaults=True):
     """Context for a task; the whole reply has at most `token_budget` tokens, always-on memories apart."""
 
@@ -104,11 +89,6 @@ class ContextReply(Reply, frozen=True, omit_defaults=True):
     state_omitted: int = 0
 
 
-class GetCall(Call, frozen=True):
-    id: MemoryId
-    anchor: Annotated[str, Meta(description="Only the section of this heading.")] = ""
-
-
 class GetReply(Reply, frozen=True, omit_defaults=True):
     """A memory with its text, fenced where `flags` warn of it; `redacted` names classes of secrets taken out of it."""
 
@@ -119,20 +99,6 @@ class GetReply(Reply, frozen=True, omit_defaults=True):
     redacted: Sequence[str] = ()
     notices: Sequence[str] = ()
     degraded: Sequence[Degradation] = ()
-
-
-class SaveCall(Call, frozen=True):
-    content: Content = ""
-    file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = ""
-    id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = ""
-    title: Annotated[str, Meta(max_length=300)] = ""
-    context_type: MemoryType = MemoryType.GENERAL
-    importance_tier: Tier = Tier.NORMAL
-    trigger_phrases: Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")] = ()
-    topics: tuple[str, ...] = ()
-    session_id: str = ""
-    force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False
-    dry_run: bool = False
 
 
 class SaveReply(Reply, frozen=True, omit_defaults=True):
@@ -154,31 +120,57 @@ class SaveReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class UpdateCall(Call, frozen=True):
-    id: MemoryId
-    content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None
-    title: str | None = None
-    context_type: MemoryType | None = None
-    importance_tier: Tier | None = None
-    trigger_phrases: tuple[str, ...] | None = None
-    topics: tuple[str, ...] | None = None
-    expected_hash: Annotated[str, Meta(description="content_hash you read; refused if changed since.")] | None = None
-    session_id: str = ""
-
-
-class TriggersCall(Call, frozen=True):
-    prompt: Annotated[str, Meta(min_length=1, max_length=100_000)]
-    limit: Annotated[int, Meta(ge=1, le=50)] = 3
-    spec_folder: Folder = ""
-    session_id: str = ""
-    turn_number: Annotated[int, Meta(ge=1)] | None = None
-    include_cognitive: Annotated[bool, Meta(description="Text by attention: whole, a start, or none.")] = True
-
-
 class TriggersReply(Reply, frozen=True):
     """Memories whose phrases stand in the prompt, strongest first; `flags` warn of a text, which is then fenced."""
 
     matches: Sequence[Mapping[str, Any]]
+
+
+@tool(toolset="core", layer="L1", read_only=True, idempotent=True)
+def memory_context(
+    engine: Engine,
+    input: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
+    mode: Annotated[
+        Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
+    ] = "auto",
+    intent: Intent | None = None,
+    spec_folder: Folder = "",
+    limit: Annotated[int, Meta(ge=1, le=100)] | None = None,
+    session_id: str = "",
+    enable_dedup: bool = True,
+    token_usage: Annotated[float, Meta(ge=0, le=1, description="Share of your context in use.")] | None = None,
+    include_content: bool = False,
+    include_trace: bool = False,
+) -> ContextReply:
+    """Bring what is known for a task, within a token budget. Call it first when a task begins."""
+    request = ContextRequest(
+        query=input,
+        mode=Mode(mode),
+        intent=intent,
+        filters=Filters(folder=spec_folder),
+        limit=limit,
+        include_content=include_content,
+        token_usage=token_usage,
+        deduplicate=enable_dedup,
+    )
+    session = find_session(engine, session_id)
+    found = context(engine, request, session)
+    pressure = msgspec.to_builtins(found.pressure)
+    about = found.session
+    reply = _fit_to_budget(
+        public(
+            ContextReply,
+            found,
+            result=search_reply(found.result, trace=include_trace),
+            pressure_level=found.pressure.level.upper(),
+            pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
+            session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
+            state=neutralise_state_lines(found.state),
+        )
+    )
+    sent = {hit["id"] for hit in reply.result.hits}
+    _mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
+    return reply
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
@@ -207,43 +199,14 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     return search_reply(result, trace=call.include_trace, cursor=page.decode())
 
 
-@tool(toolset="core", layer="L1", read_only=True, idempotent=True)
-def memory_context(engine: Engine, call: ContextCall) -> ContextReply:
-    """Bring what is known for a task, within a token budget. Call it first when a task begins."""
-    request = ContextRequest(
-        query=call.input,
-        mode=Mode(call.mode),
-        intent=call.intent,
-        filters=Filters(folder=call.spec_folder),
-        limit=call.limit,
-        include_content=call.include_content,
-        token_usage=call.token_usage,
-        deduplicate=call.enable_dedup,
-    )
-    session = find_session(engine, call.session_id)
-    found = context(engine, request, session)
-    pressure = msgspec.to_builtins(found.pressure)
-    about = found.session
-    reply = _fit_to_budget(
-        public(
-            ContextReply,
-            found,
-            result=search_reply(found.result, trace=call.include_trace),
-            pressure_level=found.pressure.level.upper(),
-            pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
-            session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
-            state=neutralise_state_lines(found.state),
-        )
-    )
-    sent = {hit["id"] for hit in reply.result.hits}
-    _mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
-    return reply
-
-
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
-def memory_get(engine: Engine, call: GetCall) -> GetReply:
+def memory_get(
+    engine: Engine,
+    id: MemoryId,
+    anchor: Annotated[str, Meta(description="Only the section of this heading.")] = "",
+) -> GetReply:
     """Read a memory, or one section of it."""
-    found = read.get(engine, call.id, call.anchor)
+    found = read.get(engine, id, anchor)
     trust = found.memory.provenance.trust
     return GetReply(
         memory=public_memory(found.memory),
@@ -257,68 +220,84 @@ def memory_get(engine: Engine, call: GetCall) -> GetReply:
 
 
 @tool(toolset="core", layer="L2")
-def memory_save(engine: Engine, call: SaveCall) -> SaveReply:
+def memory_save(
+    engine: Engine,
+    content: Content = "",
+    file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = "",
+    id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = "",
+    title: Annotated[str, Meta(max_length=300)] = "",
+    context_type: MemoryType = MemoryType.GENERAL,
+    importance_tier: Tier = Tier.NORMAL,
+    trigger_phrases: Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")] = (),
+    topics: tuple[str, ...] = (),
+    session_id: str = "",
+    force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
+    dry_run: bool = False,
+) -> SaveReply:
     """Keep a decision, finding or fix as Markdown for later sessions. Secrets are taken out; duplicates reported."""
-    if bool(call.content) == bool(call.file_path):
+    if bool(content) == bool(file_path):
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
-    session = session_id_of(engine, call.session_id)
-    if call.file_path:
-        path = Path(call.file_path)
-        saved = importers.save_file(engine, path, force=call.force, dry_run=call.dry_run, session=session)
+    session = session_id_of(engine, session_id)
+    if file_path:
+        saved = importers.save_file(engine, Path(file_path), force=force, dry_run=dry_run, session=session)
         return _save_reply(engine, saved)
     text = write.NewText(
-        content=call.content,
-        id=call.id,
-        title=call.title,
-        type=call.context_type,
-        tier=call.importance_tier,
-        triggers=call.trigger_phrases,
-        topics=call.topics,
+        content=content,
+        id=id,
+        title=title,
+        type=context_type,
+        tier=importance_tier,
+        triggers=trigger_phrases,
+        topics=topics,
         session=session,
     )
-    return _save_reply(engine, write.save(engine, text, force=call.force, dry_run=call.dry_run))
+    return _save_reply(engine, write.save(engine, text, force=force, dry_run=dry_run))
 
 
 @tool(toolset="core", layer="L4", idempotent=True)
-def memory_update(engine: Engine, call: UpdateCall) -> SaveReply:
+def memory_update(
+    engine: Engine,
+    id: MemoryId,
+    content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None,
+    title: str | None = None,
+    context_type: MemoryType | None = None,
+    importance_tier: Tier | None = None,
+    trigger_phrases: tuple[str, ...] | None = None,
+    topics: tuple[str, ...] | None = None,
+    expected_hash: Annotated[str, Meta(description="content_hash you read; refused if changed since.")] | None = None,
+    session_id: str = "",
+) -> SaveReply:
     """Change a memory's text or its front matter; what is not named stays as it is."""
-    given: dict[str, Any] = {
-        "title": call.title,
-        "type": call.context_type,
-        "tier": call.importance_tier,
-        "trigger_phrases": call.trigger_phrases,
-        "topics": call.topics,
-    }
-    changes = {
+    given: dict[str, Any] = {"title": title, "type": context_type, "tier": importance_tier}
+    given |= {"trigger_phrases": trigger_phrases, "topics": topics}
+    changes: dict[str, Any] = {
         name: list(value) if isinstance(value, tuple) else str(value)
         for name, value in given.items()
         if value is not None
     }
-    if not changes and call.content is None:
+    if not changes and content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
-    session = session_id_of(engine, call.session_id)
-    saved = write.update(
-        engine, call.id, changes, content=call.content, expected_hash=call.expected_hash, session=session
-    )
+    session = session_id_of(engine, session_id)
+    saved = write.update(engine, id, changes, content=content, expected_hash=expected_hash, session=session)
     return _save_reply(engine, saved)
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
-def memory_match_triggers(engine: Engine, call: TriggersCall) -> TriggersReply:
+def memory_match_triggers(
+    engine: Engine,
+    prompt: Annotated[str, Meta(min_length=1, max_length=100_000)],
+    limit: Annotated[int, Meta(ge=1, le=50)] = 3,
+    spec_folder: Folder = "",
+    session_id: str = "",
+    turn_number: Annotated[int, Meta(ge=1)] | None = None,
+    include_cognitive: Annotated[bool, Meta(description="Text by attention: whole, a start, or none.")] = True,
+) -> TriggersReply:
     """Memories whose trigger phrases stand in a prompt, without a model."""
+    session = find_session(engine, session_id)
     found = read.match_triggers(
-        engine,
-        call.prompt,
-        call.limit,
-        folder=call.spec_folder,
-        session=find_session(engine, call.session_id),
-        turn=call.turn_number,
-        cognitive=call.include_cognitive,
+        engine, prompt, limit, folder=spec_folder, session=session, turn=turn_number, cognitive=include_cognitive
     )
     return TriggersReply(matches=[_public_match(match) for match in found])
-
-
-TOOLS = (memory_context, memory_search, memory_get, memory_save, memory_update, memory_match_triggers)
 
 
 def find_session(engine: Engine, session_id: str) -> Session | None:

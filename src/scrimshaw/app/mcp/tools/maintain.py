@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
-import msgspec
 from msgspec import Meta
 
 from scrimshaw.app.mcp.replies import public, public_skips
-from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.mcp.schema import Reply, tool
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.models import Job, JobState
 
 CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
-
-
-class ScanCall(Call, frozen=True):
-    force: Annotated[bool, Meta(description="Read every file again.")] = False
+JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
 
 
 class ScanReply(Reply, frozen=True):
@@ -31,14 +27,6 @@ class ScanReply(Reply, frozen=True):
     skipped: Sequence[Mapping[str, str]]
 
 
-class IngestCall(Call, frozen=True):
-    paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")]
-
-
-class JobCall(Call, frozen=True):
-    job_id: Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
-
-
 class JobReply(Reply, frozen=True):
     """`state`: queued, running, done, failed or cancelled; `errors` name the files that failed."""
 
@@ -48,13 +36,6 @@ class JobReply(Reply, frozen=True):
     total: int
     progress: float
     errors: Sequence[str]
-
-
-class CreateCheckpointCall(Call, frozen=True):
-    name: CheckpointName
-    metadata: Annotated[dict[str, str], Meta(description="Notes to keep with it.")] = msgspec.field(
-        default_factory=dict
-    )
 
 
 class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
@@ -72,22 +53,10 @@ class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
     problem: str = ""
 
 
-class ListCheckpointsCall(Call, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=100)] = checkpoints.KEPT
-
-
 class ListCheckpointsReply(Reply, frozen=True):
     """Newest first; those named auto-... were made before something that destroys, or once a day."""
 
     checkpoints: Sequence[CheckpointReply]
-
-
-class RestoreCall(Call, frozen=True):
-    name: CheckpointName
-    clear_existing: Annotated[bool, Meta(description="Exactly that state; else only what is missing comes back.")] = (
-        False
-    )
-    dry_run: bool = False
 
 
 class RestoreReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
@@ -107,11 +76,6 @@ class RestoreReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
     dry_run: bool = False
 
 
-class DeleteCheckpointCall(Call, frozen=True):
-    name: CheckpointName
-    confirm_name: Annotated[str, Meta(description="The same name again.")]
-
-
 class DeleteCheckpointReply(Reply, frozen=True):
     """The checkpoint that went."""
 
@@ -119,64 +83,80 @@ class DeleteCheckpointReply(Reply, frozen=True):
 
 
 @tool(toolset="maintenance", layer="L7", idempotent=True)
-def memory_index_scan(engine: Engine, call: ScanCall) -> ScanReply:
+def memory_index_scan(
+    engine: Engine, force: Annotated[bool, Meta(description="Read every file again.")] = False
+) -> ScanReply:
     """Catch up with files that changed on disk."""
-    report = index.scan(engine, force=call.force)
+    report = index.scan(engine, force=force)
     return public(ScanReply, report, skipped=public_skips(report.skipped))
 
 
 @tool(toolset="maintenance", layer="L7")
-def memory_ingest_start(engine: Engine, call: IngestCall) -> JobReply:
+def memory_ingest_start(
+    engine: Engine,
+    paths: Annotated[tuple[str, ...], Meta(min_length=1, max_length=50, description="Markdown files or folders.")],
+) -> JobReply:
     """Import Markdown files in the background; ask memory_ingest_status how far it is."""
-    return _job_reply(importers.ingest_status(engine, importers.start_ingest(engine, call.paths)))
+    return _job_reply(importers.ingest_status(engine, importers.start_ingest(engine, paths)))
 
 
 @tool(toolset="maintenance", layer="L7", read_only=True, idempotent=True)
-def memory_ingest_status(engine: Engine, call: JobCall) -> JobReply:
+def memory_ingest_status(engine: Engine, job_id: JobId) -> JobReply:
     """How far an import is."""
-    return _job_reply(importers.ingest_status(engine, call.job_id))
+    return _job_reply(importers.ingest_status(engine, job_id))
 
 
 @tool(toolset="maintenance", layer="L7", idempotent=True)
-def memory_ingest_cancel(engine: Engine, call: JobCall) -> JobReply:
+def memory_ingest_cancel(engine: Engine, job_id: JobId) -> JobReply:
     """Stop an import; files already saved stay."""
-    importers.ingest_status(engine, call.job_id)
-    engine.journal.change_job(call.job_id, JobState.CANCELLED)
-    return _job_reply(importers.ingest_status(engine, call.job_id))
+    importers.ingest_status(engine, job_id)
+    engine.journal.change_job(job_id, JobState.CANCELLED)
+    return _job_reply(importers.ingest_status(engine, job_id))
 
 
 @tool(toolset="maintenance", layer="L5")
-def checkpoint_create(engine: Engine, call: CreateCheckpointCall) -> CheckpointReply:
+def checkpoint_create(
+    engine: Engine,
+    name: CheckpointName,
+    metadata: Annotated[dict[str, str], Meta(description="Notes to keep with it.")] | None = None,
+) -> CheckpointReply:
     """Keep the whole memory as it is now: files, relations, sessions, ledger. The newest ten stay."""
-    return public(CheckpointReply, checkpoints.create(engine, call.name, metadata=call.metadata))
+    return public(CheckpointReply, checkpoints.create(engine, name, metadata=metadata or {}))
 
 
 @tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
-def checkpoint_list(engine: Engine, call: ListCheckpointsCall) -> ListCheckpointsReply:
+def checkpoint_list(
+    engine: Engine, limit: Annotated[int, Meta(ge=1, le=100)] = checkpoints.KEPT
+) -> ListCheckpointsReply:
     """The checkpoints there are."""
-    found = checkpoints.list_checkpoints(engine, call.limit)
+    found = checkpoints.list_checkpoints(engine, limit)
     return ListCheckpointsReply(checkpoints=[public(CheckpointReply, each) for each in found])
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
-def checkpoint_restore(engine: Engine, call: RestoreCall) -> RestoreReply:
+def checkpoint_restore(
+    engine: Engine,
+    name: CheckpointName,
+    clear_existing: Annotated[
+        bool, Meta(description="Exactly that state; else only what is missing comes back.")
+    ] = False,
+    dry_run: bool = False,
+) -> RestoreReply:
     """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
-    path = checkpoints.path_of(engine, call.name)
-    restored = restore.restore(engine, path, clear_existing=call.clear_existing, dry_run=call.dry_run, actor="agent")
+    path = checkpoints.path_of(engine, name)
+    restored = restore.restore(engine, path, clear_existing=clear_existing, dry_run=dry_run, actor="agent")
     return public(RestoreReply, restored)
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
-def checkpoint_delete(engine: Engine, call: DeleteCheckpointCall) -> DeleteCheckpointReply:
+def checkpoint_delete(
+    engine: Engine,
+    name: CheckpointName,
+    confirm_name: Annotated[str, Meta(description="The same name again.")],
+) -> DeleteCheckpointReply:
     """Delete a checkpoint for good."""
-    checkpoints.delete(engine, call.name, call.confirm_name)
-    return DeleteCheckpointReply(deleted=call.name)
-
-
-TOOLS = (
-    memory_index_scan, memory_ingest_start, memory_ingest_status, memory_ingest_cancel, checkpoint_create,
-    checkpoint_list, checkpoint_restore, checkpoint_delete
-)  # fmt: skip
+    checkpoints.delete(engine, name, confirm_name)
+    return DeleteCheckpointReply(deleted=name)
 
 
 def _job_reply(job: Job) -> JobReply:
