@@ -43,7 +43,8 @@ def recorded(transcript: Transcript) -> Recording:
     for number, event in enumerate(_events(transcript)):
         said = event.output.split("\0") if event.kind in (EventKind.STOP, EventKind.COMPACT) else []
         last = replace(event, output=said[-1]) if said else event
-        kept = make_observation(add_call_id(last, str(number)), default_rules(), process=0, extraction=True)
+        last = last if last.call_id else add_call_id(last, str(number))
+        kept = make_observation(last, default_rules(), process=0, extraction=True)
         rest = make_answers(event, [text.strip()[:LONGEST_ANSWER] for text in said if text.strip()][-MOST_ANSWERS:])
         seen.update({each.call_id or str(number): each for each in [kept, *rest] if each.call_id not in seen})
     return _stored(transcript, list(seen.values()))

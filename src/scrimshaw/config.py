@@ -286,7 +286,7 @@ def config_files(project: Path, home: Path) -> tuple[Path, Path]:
 
 def is_environment_silent() -> bool:
     """Whether no variable of the environment sets a value."""
-    return not any(name.startswith(_PREFIXES) and name != "SCRIMSHAW_HOME" for name in os.environ)
+    return all(name == "SCRIMSHAW_HOME" or not name.startswith(_PREFIXES) for name in os.environ)
 
 
 def find_project(start: Path) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,7 +17,7 @@ from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import note, percent, show, show_json
 from scrimshaw.app.rules import check_rules
 from scrimshaw.ingest.extraction import Extraction, Rule, extract
-from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import LabelledCall, labelled_calls
 from scrimshaw_lab.metrics import share
@@ -113,7 +112,7 @@ def evaluate_extract(
     settings = settings_of(project)
     rules, _ = check_rules(settings)
     judged = labelled_calls(calls, labels)
-    report = evaluate_extraction(judged, partial(extract, rules=rules))
+    report = evaluate_extraction(judged, lambda call: extract(describe_call(call), rules))
     if as_json:
         show_json(figures(report, len(judged)))
     else:

@@ -40,7 +40,7 @@ from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import find_references, rewrite_references
 from scrimshaw.ingest.rule_checks import find_problems
-from scrimshaw.ingest.tool_calls import ToolCall
+from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw.models import Relation
 from scrimshaw.search.tokens import count_tokens
 
@@ -130,7 +130,7 @@ def _rules(text: str) -> None:
     names = ("Bash", "Read", "Edit", "Write", "Grep", "Web", "Mcp", tool)
     for name in (names[len(text) % len(names)], tool):
         arguments = {"command": argument, "file_path": argument, "pattern": argument, "content": output}
-        found = extract(ToolCall(tool=name, arguments=arguments, output=output), default_rules())
+        found = extract(describe_call(ToolCall(tool=name, arguments=arguments, output=output)), default_rules())
         assert found is None or (0 <= found.attention <= 1 and len(found.text) <= 500)
 
 

@@ -159,7 +159,7 @@ LEFT_ALONE = [
 
 @pytest.mark.parametrize(("call", "rule_id", "attention", "kind", "keys"), KEPT)
 def test_call_is_kept(call: ToolCall, rule_id: str, attention: float, kind: ItemKind, keys: list[str]) -> None:
-    extraction = extract(call, default_rules())
+    extraction = extract(describe_call(call), default_rules())
     assert extraction is not None
     assert (extraction.rule_id, extraction.attention, extraction.kind) == (rule_id, attention, kind)
     assert [key for key in keys if key not in extraction.text] == []
@@ -167,7 +167,7 @@ def test_call_is_kept(call: ToolCall, rule_id: str, attention: float, kind: Item
 
 @pytest.mark.parametrize("call", LEFT_ALONE)
 def test_call_is_left_alone(call: ToolCall) -> None:
-    assert extract(call, default_rules()) is None
+    assert extract(describe_call(call), default_rules()) is None
 
 
 def test_default_rules_are_given_in_the_order_of_trial() -> None:
@@ -175,20 +175,20 @@ def test_default_rules_are_given_in_the_order_of_trial() -> None:
 
 
 def test_path_is_the_file_the_call_is_about() -> None:
-    extraction = extract(bash("sed -i 's/one/two/' src/app.py"), default_rules())
+    extraction = extract(describe_call(bash("sed -i 's/one/two/' src/app.py")), default_rules())
     assert extraction is not None
     assert extraction.path == "src/app.py"
 
 
 def test_attention_of_zero_ends_the_search() -> None:
     rules = [Rule(id="quiet", tool="", attention=0.0), Rule(id="all", tool="", attention=1.0)]
-    assert extract(bash("make"), rules) is None
-    assert extract(bash("make"), rules[1:]) is not None
+    assert extract(describe_call(bash("make")), rules) is None
+    assert extract(describe_call(bash("make")), rules[1:]) is not None
 
 
 @pytest.mark.parametrize("tool", ["^Read", "^Bash$"])
 def test_rule_may_name_the_activity_or_the_tool(tool: str) -> None:
-    assert extract(bash("cat notes.md", "x"), [Rule(id="mine", tool=tool, attention=0.4)]) is not None
+    assert extract(describe_call(bash("cat notes.md", "x")), [Rule(id="mine", tool=tool, attention=0.4)]) is not None
 
 
 @pytest.mark.parametrize(
@@ -211,14 +211,14 @@ def test_outcome_is_what_the_client_says_else_what_the_text_says(
 @pytest.mark.parametrize("command", [["bash", "-lc", "cat spec.md"], ["cat", "spec.md"], "cat spec.md"])
 def test_command_may_be_a_list_of_words(command: object) -> None:
     call = ToolCall(tool="shell", arguments={"command": command}, output="# Goal")
-    extraction = extract(call, default_rules())
+    extraction = extract(describe_call(call), default_rules())
     assert extraction is not None
     assert extraction.rule_id == "spec-read"
 
 
 def test_patch_names_its_file() -> None:
     patch = "*** Begin Patch\n*** Update File: src/app.py\n@@\n-retries = 1\n+retries = 3\n*** End Patch"
-    extraction = extract(ToolCall(tool="apply_patch", arguments={"input": patch}), default_rules())
+    extraction = extract(describe_call(ToolCall(tool="apply_patch", arguments={"input": patch})), default_rules())
     assert extraction is not None
     assert (extraction.rule_id, extraction.path) == ("edit", "src/app.py")
     assert "+retries = 3" in extraction.text
@@ -231,7 +231,7 @@ def test_long_head_and_many_lines_stay_within_the_limit() -> None:
 
 def test_end_of_a_huge_output_is_still_seen() -> None:
     output = "noise\n" * LONGEST_SCAN + "== 1 failed, 2 passed in 9s =="
-    extraction = extract(bash("pytest", output), default_rules())
+    extraction = extract(describe_call(bash("pytest", output)), default_rules())
     assert extraction is not None
     assert "1 failed, 2 passed" in extraction.text
 
@@ -285,7 +285,9 @@ def test_summary_is_short_and_always_the_same(call: ToolCall, summarizer: Summar
 @settings(deadline=None)
 @given(calls)
 def test_first_rule_that_matches_wins(call: ToolCall) -> None:
-    extraction = extract(call, default_rules())
-    alone = [rule for rule in default_rules() if extract(call, [msgspec.structs.replace(rule, attention=0.5)])]
+    extraction = extract(describe_call(call), default_rules())
+    alone = [
+        rule for rule in default_rules() if extract(describe_call(call), [msgspec.structs.replace(rule, attention=0.5)])
+    ]
     winner = alone[0] if alone and alone[0].attention else None
     assert (extraction.rule_id if extraction else None) == (winner.id if winner else None)

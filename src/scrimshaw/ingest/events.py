@@ -9,8 +9,8 @@ from typing import Any
 from msgspec import Struct, structs
 
 from scrimshaw.ingest.extraction import Rule, extract
-from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, is_mostly_removed, redact
-from scrimshaw.ingest.tool_calls import ToolCall, describe_call
+from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
+from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe_call
 from scrimshaw.models import EventKind, ItemSource, NewItem, Observation, Redacted, Trust
 
 # What is recorded of an event for later drafts; more of it is in the client's own transcript.
@@ -52,12 +52,10 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 def add_call_id(event: Event, turn: str) -> Event:
-    """Give an event without `call_id` one made of what it says and of `turn`, the client's mark of the moment.
+    """Give an event an id made of what it says and of `turn`, the client's mark of the moment.
 
     The same report delivered twice gets the same id.
     """
-    if event.call_id:
-        return event
     parts = (event.session, event.agent, event.kind.value, turn, event.occasion, event.tool_name, event.arguments)
     content = repr((*parts, event.output, event.prompt))
     return structs.replace(event, call_id=hash_text(content, "backslashreplace"))
@@ -72,22 +70,22 @@ def hash_text(content: str, errors: str = "replace") -> str:
 
 def redact_names(event: Event) -> Event:
     """The event with its ids and tool names redacted: they are stored as they are, whatever a client puts there."""
-    names = {name: getattr(event, name) for name in ("session", "agent", "call_id", "tool", "tool_name")}
-    clean = {name: redact(value).text for name, value in names.items() if value}
-    return structs.replace(event, **clean)
+    clean: dict[str, str] = {}
+    for name in ("session", "agent", "call_id", "tool", "tool_name"):
+        if (value := getattr(event, name)) and (found := redact(value)).spans:
+            clean[name] = found.text
+    return structs.replace(event, **clean) if clean else event
 
 
 def make_observation(
     event: Event, rules: Sequence[Rule], *, process: int, extraction: bool, drop_ratio: float = MOSTLY_REMOVED_RATIO
 ) -> Observation:
     """What is recorded of an event; everything in it has passed the redaction gate."""
-    call = redact_call(event) if event.kind is EventKind.TOOL else None
-    activity = describe_call(call) if call else None
-    text = redact("")
-    if extraction and activity:
-        text = _clip(f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}")
-    elif extraction:
-        text = _clip(event.prompt if event.kind is EventKind.PROMPT else event.output)
+    activity = describe_call(redact_call(event)) if event.kind is EventKind.TOOL else None
+    content = event.prompt if event.kind is EventKind.PROMPT else event.output
+    if activity:
+        content = f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}"
+    text = _clip(content if extraction else "")
     return Observation(
         session=event.session,
         kind=event.kind,
@@ -98,7 +96,7 @@ def make_observation(
         tool=event.tool,
         path=activity.path if activity and extraction else "",
         failed=activity.failed if activity else None,
-        item=_extract_item(event, call, rules, drop_ratio) if call and extraction else None,
+        item=_extract_item(event, activity, rules, drop_ratio) if activity and extraction else None,
         task=text if event.kind is EventKind.PROMPT and extraction and not event.agent else None,
         context_used=event.context_used,
     )
@@ -134,10 +132,8 @@ def redact_call(event: Event) -> ToolCall:
         if isinstance(value, str):
             return redact(_make_relative(_cut_middle(value), event.cwd)).text
         if isinstance(value, Mapping):
-            return {str(key): clean(each) for key, each in value.items()}
-        if isinstance(value, list | tuple):
-            return [clean(each) for each in value]
-        return value
+            return dict(zip(map(str, value), map(clean, value.values()), strict=True))
+        return [*map(clean, value)] if isinstance(value, list | tuple) else value
 
     return ToolCall(
         tool=event.tool,
@@ -148,12 +144,12 @@ def redact_call(event: Event) -> ToolCall:
     )
 
 
-def _extract_item(event: Event, call: ToolCall, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:
-    found = extract(call, rules)
+def _extract_item(event: Event, activity: Activity, rules: Sequence[Rule], drop_ratio: float) -> NewItem | None:
+    found = extract(activity, rules)
     if found is None or not found.text.strip():
         return None
     before = redact(_cut_middle(event.output))
-    if is_mostly_removed(before, drop_ratio):
+    if before.removed_ratio > drop_ratio:
         return None
     return NewItem(
         text=redact(found.text),
@@ -172,7 +168,8 @@ def _extract_item(event: Event, call: ToolCall, rules: Sequence[Rule], drop_rati
 
 def _clip(text: str) -> Redacted:
     """The start of a text, redacted before it is cut: half a secret looks like none."""
-    return redact(redact(_cut_middle(text)).text[:RECORDED_CHARACTERS])
+    clean = redact(_cut_middle(text))
+    return clean if len(clean.text) <= RECORDED_CHARACTERS else redact(clean.text[:RECORDED_CHARACTERS])
 
 
 def _make_relative(text: str, folder: str) -> str:

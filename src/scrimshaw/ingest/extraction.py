@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from scrimshaw.ingest.tables import load_pattern, load_table
-from scrimshaw.ingest.tool_calls import Activity, ToolCall, describe_call
+from scrimshaw.ingest.tool_calls import Activity
 from scrimshaw.models import ItemKind
 
 LONGEST_SCAN = 64_000  # characters of an output that are looked at, head and tail: keeps a hook within its 5 ms
@@ -64,13 +64,6 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     priority: int = 0
 
 
-class Pattern(Protocol):
-    """The part of a compiled RE2 pattern that matching uses."""
-
-    def search(self, text: str) -> Any:
-        """The first match, or None."""
-
-
 @cache
 def default_rules() -> tuple[Rule, ...]:
     """The rules Scrimshaw comes with, in the order of trial."""
@@ -89,14 +82,13 @@ def order_rules(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 
 @cache
-def compile_pattern(pattern: str) -> Pattern:
+def compile_pattern(pattern: str) -> Any:
     """`pattern` on RE2, whose matching takes linear time; raises re2.error where RE2 refuses it."""
     import re2  # noqa: PLC0415 - native library, needed only where a call is matched
 
     options = re2.Options()
     options.log_errors = False
-    compiled: Pattern = re2.compile(pattern, options)
-    return compiled
+    return re2.compile(pattern, options)
 
 
 # Extraction
@@ -112,30 +104,24 @@ class Extraction(Struct, frozen=True, kw_only=True):
     path: str = ""
 
 
-def extract(call: ToolCall, rules: Iterable[Rule]) -> Extraction | None:
+def extract(activity: Activity, rules: Iterable[Rule]) -> Extraction | None:
     """What the first matching rule keeps of a call; None where none matches, or it says to leave the call alone."""
-    activity = _describe_within_scan(call)
-    rule = next((rule for rule in rules if _matches(rule, activity)), None)
+    if len(activity.output) > LONGEST_SCAN:
+        head, tail = activity.output[:_SCANNED_HEAD], activity.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
+        activity = replace(activity, output=f"{head}\n{tail}")
+    rule = find_rule(activity, rules)
     if not rule or not rule.attention:
         return None
     text = summarize(activity, rule.summarizer)
     return Extraction(kind=rule.kind, attention=rule.attention, text=text, rule_id=rule.id, path=activity.path)
 
 
-def find_rule(call: ToolCall, rules: Iterable[Rule]) -> Rule | None:
-    """The first of `rules` that matches `call`, one that says to leave it alone included."""
-    activity = _describe_within_scan(call)
-    return next((rule for rule in rules if _matches(rule, activity)), None)
+def find_rule(activity: Activity, rules: Iterable[Rule]) -> Rule | None:
+    """The first of `rules` that matches a call, one that says to leave it alone included."""
+    return next(filter(partial(_matches, activity), rules), None)
 
 
-def _describe_within_scan(call: ToolCall) -> Activity:
-    if len(call.output) > LONGEST_SCAN:
-        head, tail = call.output[:_SCANNED_HEAD], call.output[-(LONGEST_SCAN - _SCANNED_HEAD) :]
-        call = replace(call, output=f"{head}\n{tail}")
-    return describe_call(call)
-
-
-def _matches(rule: Rule, activity: Activity) -> bool:
+def _matches(activity: Activity, rule: Rule) -> bool:
     return (
         rule.failed in (None, activity.failed)
         and (_finds(rule.tool, activity.name) or _finds(rule.tool, activity.tool))
@@ -162,86 +148,32 @@ def _finds(pattern: str, text: str) -> bool:
 
 def summarize(activity: Activity, summarizer: Summarizer) -> str:
     """The summary of `activity`: at most LONGEST_SUMMARY characters, never empty, the same for the same input."""
-    text = _SUMMARIZERS[summarizer](activity)
-    return text[:LONGEST_SUMMARY].rstrip() or activity.name
-
-
-def _summarize_ends(activity: Activity) -> str:
     head = _head(activity)
-    text = _pattern("blanks").sub("\n", _pattern("numbering").sub("", _plain_output(activity))).strip()
-    room = LONGEST_SUMMARY - len(head) - 1
-    if len(text) <= room:
-        return f"{head}\n{text}"
-    tail = room // 6
-    return f"{head}\n{text[: room - tail - 3].rstrip()}\n…\n{text[-tail:].lstrip()}"
-
-
-def _summarize_matches(activity: Activity) -> str:
-    lines = [line for line in _lines(activity) if line.strip() != "--" and not _pattern("tally").search(line)]
-    files = dict.fromkeys(found[1] for line in lines if (found := _pattern("located").match(line)))
-    counts = f"{len(lines)} lines" + (f" in {len(files)} files: {', '.join(list(files)[:3])}" if files else "")
-    wrong = [line for line in lines if "error" in line.lower() or "fail" in line.lower()]
-    return _join(_head(activity), [counts, *wrong, *lines])
-
-
-def _summarize_output(activity: Activity) -> str:
-    lines = [line for line in _lines(activity) if not _pattern("progress").match(line)]
-    return _whole_or(activity, [*lines[-2:], *lines[:2], *_matching("outcome", lines), *reversed(lines)])
-
-
-def _summarize_errors(activity: Activity) -> str:
-    lines = _lines(activity)
-    wrong = [*_matching("raised", lines)[-1:], *_matching("wrong", lines)[:4], *_matching("place", lines)[-2:]]
-    return _whole_or(activity, [*wrong, *lines[-3:]] if wrong else lines)
-
-
-def _summarize_tests(activity: Activity) -> str:
-    lines = [line.strip("= ") for line in _lines(activity)]
-    counts, names = _matching("count", lines), _matching("failed_name", lines)
-    failed = [line for line in names if line.startswith(("FAILED", "ERROR", "FAIL"))]
-    wrong = _matching("raised", lines) + _matching("wrong", lines)
-    return _whole_or(activity, [*counts[-1:], *wrong[:1], *(failed or names)[:3], *wrong[1:4], *names[3:], *lines[-2:]])
-
-
-def _summarize_edit(activity: Activity) -> str:
-    """New lines before old ones, and code before imports and comments."""
-    changes = _matching("letters", activity.change.splitlines())
-    changes.sort(key=lambda line: (line.startswith("-"), line[1:].lstrip().startswith(("import ", "from ", "#"))))
-    success = ("The file ", "File created", "File updated", "[File:")
-    return _join(_head(activity), [*(line for line in _lines(activity)[:1] if not line.startswith(success)), *changes])
-
-
-def _summarize_commit(activity: Activity) -> str:
-    lines = _lines(activity)
-    telling = [line for line in lines if line.startswith(("[", "+", "-")) or "changed" in line or "->" in line]
-    return _whole_or(activity, [*telling, *lines])
-
-
-def _summarize_outline(activity: Activity) -> str:
-    """Definitions of code, headings of prose, then the first lines."""
-    text = _pattern("numbering").sub("", _plain_output(activity))
-    lines = [line.rstrip() for line in text.splitlines() if line.strip()]
-    outline = _matching("definition", lines) or _matching("heading", lines)
-    return _join(f"{_head(activity)} ({len(lines)} lines)", [*outline, *lines[:8]])
-
-
-_SUMMARIZERS: Mapping[Summarizer, Callable[[Activity], str]] = {
-    Summarizer.FIRST_LAST: _summarize_ends,
-    Summarizer.MATCH_COUNT: _summarize_matches,
-    Summarizer.STDOUT: _summarize_output,
-    Summarizer.ERRORS: _summarize_errors,
-    Summarizer.TEST_RUN: _summarize_tests,
-    Summarizer.EDIT: _summarize_edit,
-    Summarizer.COMMIT: _summarize_commit,
-    Summarizer.OUTLINE: _summarize_outline,
-}
+    plain = _pattern("harness_note").sub("", _pattern("escapes").sub("", activity.output))
+    lines = [*map(str.rstrip, filter(str.strip, plain.splitlines()))]
+    match summarizer:
+        case Summarizer.FIRST_LAST:
+            text = _join_ends(head, plain)
+        case Summarizer.MATCH_COUNT:
+            text = _join(head, _rank_matches(lines))
+        case Summarizer.EDIT:
+            text = _join(head, _rank_changes(activity, lines))
+        case Summarizer.OUTLINE:
+            lines = [*map(str.rstrip, filter(str.strip, _pattern("numbering").sub("", plain).splitlines()))]
+            outline = _select("definition", lines) or _select("heading", lines)
+            text = _join(f"{head} ({len(lines)} lines)", [*outline, *lines[:8]])
+        case _:
+            text = "\n".join([head, *lines])
+            if len(text) > LONGEST_SUMMARY:
+                text = _join(head, _RANKINGS[summarizer](lines), LONGEST_SUMMARY - len(head))
+    return text[:LONGEST_SUMMARY].rstrip() or activity.name
 
 
 def _head(activity: Activity) -> str:
     """What was done, in one line; of a long command the first and the last words, which often say what is run."""
     if activity.name == "Run":
-        steps = (" ".join(step.split()) for step in _pattern("heredoc_mark").sub("", activity.command).splitlines())
-        line = "; ".join(filter(None, steps))
+        steps = _pattern("heredoc_mark").sub("", activity.command).splitlines()
+        line = "; ".join(filter(None, map(" ".join, map(str.split, steps))))
         half = LONGEST_HEAD // 2
         return f"$ {line if len(line) <= LONGEST_HEAD else f'{line[:half]} … {line[-half + 3 :]}'}"
     path, _, search = activity.subject.rpartition("\n")
@@ -254,28 +186,68 @@ def _head(activity: Activity) -> str:
     return _clip(f"{activity.name} {about}", LONGEST_HEAD)
 
 
-def _plain_output(activity: Activity) -> str:
-    return _pattern("harness_note").sub("", _pattern("escapes").sub("", activity.output))
+def _join_ends(head: str, plain: str) -> str:
+    text = _pattern("blanks").sub("\n", _pattern("numbering").sub("", plain)).strip()
+    room = LONGEST_SUMMARY - len(head) - 1
+    if len(text) <= room:
+        return f"{head}\n{text}"
+    tail = room // 6
+    return f"{head}\n{text[: room - tail - 3].rstrip()}\n…\n{text[-tail:].lstrip()}"
 
 
-def _lines(activity: Activity) -> list[str]:
-    return [line.rstrip() for line in _plain_output(activity).splitlines() if line.strip()]
+def _rank_matches(lines: Sequence[str]) -> list[str]:
+    lines = [line for line in lines if line.strip() != "--" and not _pattern("tally").search(line)]
+    files = dict.fromkeys(found[1] for line in lines if (found := _pattern("located").match(line)))
+    counts = f"{len(lines)} lines" + (f" in {len(files)} files: {', '.join(list(files)[:3])}" if files else "")
+    return [counts, *(line for line in lines if "error" in line.lower() or "fail" in line.lower()), *lines]
 
 
-def _matching(pattern: str, lines: Iterable[str]) -> list[str]:
+def _rank_changes(activity: Activity, lines: Sequence[str]) -> list[str]:
+    """What the tool answers beyond success, then new lines before old ones, and code before imports and comments."""
+    changes = _select("letters", activity.change.splitlines())
+    changes.sort(key=lambda line: (line.startswith("-"), line[1:].lstrip().startswith(("import ", "from ", "#"))))
+    success = ("The file ", "File created", "File updated", "[File:")
+    return [*(line for line in lines[:1] if not line.startswith(success)), *changes]
+
+
+def _rank_output(lines: Sequence[str]) -> list[str]:
+    lines = [line for line in lines if not _pattern("progress").match(line)]
+    return [*lines[-2:], *lines[:2], *_select("outcome", lines), *reversed(lines)]
+
+
+def _rank_errors(lines: Sequence[str]) -> Sequence[str]:
+    wrong = [*_select("raised", lines)[-1:], *_select("wrong", lines)[:4], *_select("place", lines)[-2:]]
+    return [*wrong, *lines[-3:]] if wrong else lines
+
+
+def _rank_tests(lines: Sequence[str]) -> list[str]:
+    lines = [line.strip("= ") for line in lines]
+    counts, names = _select("count", lines), _select("failed_name", lines)
+    failed = [line for line in names if line.startswith(("FAILED", "ERROR", "FAIL"))]
+    wrong = _select("raised", lines) + _select("wrong", lines)
+    return [*counts[-1:], *wrong[:1], *(failed or names)[:3], *wrong[1:4], *names[3:], *lines[-2:]]
+
+
+def _rank_commit(lines: Sequence[str]) -> list[str]:
+    telling = (line for line in lines if line.startswith(("[", "+", "-")) or "changed" in line or "->" in line)
+    return [*telling, *lines]
+
+
+# How lines are ranked where not all of them fit.
+_RANKINGS: Mapping[Summarizer, Callable[[Sequence[str]], Sequence[str]]] = {
+    Summarizer.STDOUT: _rank_output,
+    Summarizer.ERRORS: _rank_errors,
+    Summarizer.TEST_RUN: _rank_tests,
+    Summarizer.COMMIT: _rank_commit,
+}
+
+
+def _select(pattern: str, lines: Iterable[str]) -> list[str]:
     return [line for line in lines if _pattern(pattern).search(line)]
 
 
 def _clip(line: str, longest: int) -> str:
     return line if len(line) <= longest else line[: longest - 1] + "…"
-
-
-def _whole_or(activity: Activity, ranked: Iterable[str]) -> str:
-    """Head and whole output where both fit, else the head and the best lines in the order of rank."""
-    head, lines = _head(activity), _lines(activity)
-    if len(head) + sum(len(line) + 1 for line in lines) <= LONGEST_SUMMARY:
-        return "\n".join([head, *lines])
-    return _join(head, ranked, LONGEST_SUMMARY - len(head))
 
 
 def _join(head: str, lines: Iterable[str], room: int = LONGEST_SUMMARY - LONGEST_HEAD) -> str:

@@ -10,8 +10,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from typing import NamedTuple
 
 from scrimshaw.ingest.secret_values import (
     TABLE,
@@ -39,8 +37,8 @@ _ENTROPY_TOKEN = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}+(?![A-Za-z0-9
 _SECRET_WORD_NEAR = r"(?i)(?:secret|token|passw|credential|auth|api.?key|access.?key)[^\n]{0,80}(?:\n[^\n]{0,40})?\Z"
 # What precedes a digest, an image, an id, a public token, or a part of a path or URL.
 _BLOB_LEAD = r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id)\W{0,5}|(?:csrf|public|nonce)[^\n]{0,30})\Z"
-_MARKER = re.compile(r"\[REDACTED:[a-z0-9-]+\]")
-_JOINT = re.compile(
+_MARKER = r"\[REDACTED:[a-z0-9-]+\]"
+_JOINT = (
     r"(?:(?P<quote>[\"'])(?=[\s+.\\])(?<=[\w/+=-].)\s{0,80}(?:[+.]\s{0,80}|\\?\r?\n\s{0,80})(?P=quote)"
     r"|\\(?<=[\w/+=-].)\r?\n[ \t]{0,80})(?=[\w/+=-])"
 )
@@ -70,7 +68,7 @@ def redact(text: str) -> Redacted:
 def redact_edit(before: str, after: str) -> Redacted:
     """Redact what an edit brings: lines of `after` are kept as they are as often as they stand in `before`."""
     spans = _find_all(after)
-    return _replace(after, _outside(spans, _unchanged_lines(before, after))) if spans else Redacted(text=after)
+    return _replace(after, _outside(spans, _common_lines(before, after))) if spans else Redacted(text=after)
 
 
 def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -> bool:
@@ -78,36 +76,35 @@ def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -
     return redacted.removed_ratio > limit
 
 
-class _Cut(NamedTuple):
-    """A stretch of the original text and what replaces it in a view."""
-
-    start: int
-    end: int
-    replacement: str
+# Where a stretch of a text begins and ends, and what replaces it in a view.
+_Cut = tuple[int, int, str]
 
 
 class _View:
     """A text with cuts applied, whose offsets can be found in the original."""
 
-    def __init__(self, text: str, cuts: Sequence[_Cut]) -> None:
+    def __init__(self, text: str, cuts: Iterable[_Cut]) -> None:
         pieces, self._places, self._originals, end = [], [0], [0], 0
         length = 0
-        for cut in cuts:
-            pieces += [text[end : cut.start], cut.replacement]
-            length += cut.start - end + len(cut.replacement)
-            end = cut.end
+        for start, stop, replacement in cuts:
+            pieces += [text[end:start], replacement]
+            length += start - end + len(replacement)
+            end = stop
             self._places.append(length)
             self._originals.append(end)
         self.text = "".join([*pieces, text[end:]])
 
     def find_original(self, span: Span) -> Span:
         """The same span in the original text; one that crosses a cut covers it."""
-        start, end = self._find_offset(span.start), self._find_offset(span.end - 1) + 1
-        return Span(start=start, end=end, secret_class=span.secret_class)
+        start, last = (
+            self._originals[(piece := bisect_right(self._places, place) - 1)] + place - self._places[piece]
+            for place in (span.start, span.end - 1)
+        )
+        return Span(start=start, end=last + 1, secret_class=span.secret_class)
 
-    def _find_offset(self, place: int) -> int:
-        piece = bisect_right(self._places, place) - 1
-        return self._originals[piece] + place - self._places[piece]
+
+def _mark(text: str, spans: Iterable[Span]) -> _View:
+    return _View(text, [(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
 
 
 def _find_all(text: str) -> list[Span]:
@@ -116,29 +113,28 @@ def _find_all(text: str) -> list[Span]:
     view = None
     while True:
         shown = view.text if view else text
-        found = [*(_scan_joined(shown) if _JOINT.search(shown) else ()), *_scan(shown)]
-        if not found:
-            return spans
-        found = _merge(found)
-        if "[REDACTED:" in shown:
-            found = _outside(found, [match.span() for match in _MARKER.finditer(shown)])
+        found = [*(_scan_joined(shown) if re.search(_JOINT, shown) else ()), *_scan(shown)]
+        if found:
+            found = _merge(found)
+            if "[REDACTED:" in shown:
+                found = _outside(found, [match.span() for match in re.finditer(_MARKER, shown)])
         if not found:
             return spans
         spans = _merge([*spans, *map(view.find_original, found)]) if view else found
-        view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
+        view = _mark(text, spans)
 
 
 def _scan_joined(text: str) -> Iterator[Span]:
     """Secrets that a string concatenation or a line continuation splits; only the lines around one are read."""
-    joints = [_Cut(*match.span(), "") for match in _JOINT.finditer(text)]
-    gaps, end = [], 0  # the lines that no joint touches
-    for joint in joints:
-        start = text.rfind("\n", 0, joint.start) + 1
+    joints: list[_Cut] = [(*match.span(), "") for match in re.finditer(_JOINT, text)]
+    gaps, end = list[_Cut](), 0  # the lines that no joint touches
+    for first, last, _ in joints:
+        start = text.rfind("\n", 0, first) + 1
         if start > end:
-            gaps.append(_Cut(end, start, "\n"))
-        end = max(end, text.find("\n", joint.end) + 1 or len(text))
+            gaps.append((end, start, "\n"))
+        end = max(end, text.find("\n", last) + 1 or len(text))
     if end < len(text):
-        gaps.append(_Cut(end, len(text), "\n"))
+        gaps.append((end, len(text), "\n"))
     view = _View(text, sorted([*joints, *gaps]))
     for span in map(view.find_original, _scan(view.text)):
         if _covers_any(span, joints) and not _covers_any(span, gaps):
@@ -146,17 +142,16 @@ def _scan_joined(text: str) -> Iterator[Span]:
 
 
 def _covers_any(span: Span, cuts: Sequence[_Cut]) -> bool:
-    return any(span.start <= cut.start and cut.end <= span.end for cut in cuts)
+    return any(span.start <= start and end <= span.end for start, end, _ in cuts)
 
 
 def _scan(text: str) -> Iterator[Span]:
     lowered = text.lower()
     lowered = lowered if len(lowered) == len(text) else text.translate(_TRANSLATION)
     # Secrets whose text gives them away; each rule is tried only where its literal is.
-    words = "\n".join(_compile(_LONG_WORD).findall(text))
-    has_digit_groups = _compile(_DIGIT_GROUPS).search(text)
-    groups = ((TABLE.shapes, text), (TOKENS, words), (TABLE.personal if has_digit_groups else (), text))
-    for rules, place in groups:
+    words = "\n".join(re.findall(_LONG_WORD, text))
+    personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
+    for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
         for rule in rules:
             if rule.hint in place:
                 yield from _apply(rule, text)
@@ -165,24 +160,19 @@ def _scan(text: str) -> Iterator[Span]:
         yield from _find_emails(text)
     # Long tokens that read like drawn characters, close behind a word for a secret. Beyond 200 characters it is a file,
     # not a key; without such a word it is an id, a digest or a key of the wrong form.
-    for match in _compile(_ENTROPY_TOKEN).finditer(text):
+    for match in re.finditer(_ENTROPY_TOKEN, text):
         value, start = match.group(), match.start()
         if len(value) <= 200 and _is_drawn(value):
-            is_named = _compile(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
-            if is_named and not _compile(_BLOB_LEAD).search(text, max(0, start - 40), start):
+            is_named = re.compile(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
+            if is_named and not re.compile(_BLOB_LEAD).search(text, max(0, start - 40), start):
                 yield Span(start=start, end=match.end(), secret_class="high-entropy")
 
 
 def _apply(rule: SecretRule, text: str) -> Iterator[Span]:
-    for match in _compile(rule.pattern).finditer(text):
+    for match in re.finditer(rule.pattern, text):
         start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
         if _is_secret(rule.secret_class, text[start:end]):
             yield Span(start=start, end=end, secret_class=rule.secret_class)
-
-
-@cache
-def _compile(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern)
 
 
 def _is_secret(secret_class: str, value: str) -> bool:
@@ -202,19 +192,15 @@ def _is_url_password(value: str) -> bool:
 
 
 def _is_authorization(value: str) -> bool:
-    strong = is_random(value, 8) or value.endswith("=") or (len(value) >= 16 and entropy(value) >= 3.5)
-    return strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value)
+    is_strong = is_random(value, 8) or value.endswith("=") or (len(value) >= 16 and entropy(value) >= 3.5)
+    return is_strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value)
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
     "discord-token": is_random,
     "auth-header": _is_authorization,
-    "url-password": _is_url_password,
-    "credential": _is_url_password,
-    "password": _is_url_password,
-    "phone": bool,
-    "ssn": bool,
-    "private-key": bool,
+    **dict.fromkeys(("url-password", "credential", "password"), _is_url_password),
+    **dict.fromkeys(("phone", "ssn", "private-key"), bool),
 }
 _WITH_DIGITS = {"vault-token", "slack-token", "openai-key"}
 _VARIED = {"gitlab-token", "google-key", "grafana-token"}
@@ -223,16 +209,13 @@ _NEVER_TYPED = {"aws-key", "google-key"}
 
 def _find_emails(text: str) -> Iterator[Span]:
     """Addresses of persons; reserved domains, git remotes and the host part of a URL's credentials are not."""
-    for match in _compile(_MAIL_DOMAIN).finditer(text):
-        local = _compile(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
+    for match in re.finditer(_MAIL_DOMAIN, text):
+        local = re.compile(_MAIL_LOCAL).search(text, max(0, match.start() - 64), match.start())
         domain = match["domain"].lower()
-        if (
-            not local
-            or local.group().lower() in ("git", "noreply", "no-reply")
-            or re.match(r"\d+(?:\.\d+)?x\.", domain)
-        ):
+        if not local or local.group().lower() in ("git", "noreply", "no-reply"):
             continue
-        if domain.endswith(_PUBLIC_DOMAINS) or domain.rpartition(".")[2] in WORDS["reserved_top_levels"]:
+        is_reserved = domain.endswith(_PUBLIC_DOMAINS) or domain.rpartition(".")[2] in WORDS["reserved_top_levels"]
+        if is_reserved or re.match(r"\d+(?:\.\d+)?x\.", domain):
             continue
         start = local.start()
         if "://" not in re.split(r"[\s\"'<>]", text[max(0, start - 100) : start])[-1]:
@@ -251,14 +234,12 @@ def _is_drawn(value: str) -> bool:
 
 def _merge(spans: Iterable[Span]) -> list[Span]:
     """Join what overlaps or touches; the class of the rule that stands first in the tables names the whole."""
-    ranked = sorted(enumerate(spans), key=lambda item: (item[1].start, item[1].end))
     merged: list[tuple[int, Span]] = []
-    for rank, span in ranked:
+    for rank, span in sorted(enumerate(spans), key=lambda item: (item[1].start, item[1].end)):
         if merged and span.start <= merged[-1][1].end:
             first, last = merged[-1]
             name = last.secret_class if first <= rank else span.secret_class
-            joined = Span(start=last.start, end=max(last.end, span.end), secret_class=name)
-            merged[-1] = (min(first, rank), joined)
+            merged[-1] = min(first, rank), Span(start=last.start, end=max(last.end, span.end), secret_class=name)
         else:
             merged.append((rank, span))
     return [span for _, span in merged]
@@ -282,7 +263,7 @@ def _outside(spans: Iterable[Span], regions: Sequence[tuple[int, int]]) -> list[
     return kept
 
 
-def _unchanged_lines(before: str, after: str) -> list[tuple[int, int]]:
+def _common_lines(before: str, after: str) -> list[tuple[int, int]]:
     """The lines of `after`, in characters, that stand in `before`; each as often as it stands there."""
     known = Counter(before.splitlines(keepends=True))
     found, start = [], 0
@@ -295,11 +276,9 @@ def _unchanged_lines(before: str, after: str) -> list[tuple[int, int]]:
 
 
 def _replace(text: str, spans: Sequence[Span]) -> Redacted:
-    view = _View(text, [_Cut(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
-    removed = sum(span.end - span.start for span in spans)
     return Redacted(
-        text=view.text,
+        text=_mark(text, spans).text,
         classes=tuple(sorted({span.secret_class for span in spans})),
         spans=tuple(spans),
-        removed_ratio=removed / len(text),
+        removed_ratio=sum(span.end - span.start for span in spans) / len(text),
     )

@@ -188,11 +188,11 @@ class _PatternReader:
             self._follow[place] += after
 
     def _overlap(self, places: Sequence[int]) -> bool:
-        sets = [_matching_characters(f"{self._flags}{self._atoms[place]})") for place in places]
+        sets = [_characters_of(f"{self._flags}{self._atoms[place]})") for place in places]
         return any(one & two for one, two in combinations(sets, 2))
 
 
 @cache
-def _matching_characters(atom: str) -> frozenset[str]:
+def _characters_of(atom: str) -> frozenset[str]:
     pattern = compile_pattern(f"^{atom}$")
     return frozenset(character for character in _SAMPLE if pattern.search(character))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import repeat
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from scrimshaw.ingest.payload import first_text, sections
 
@@ -61,6 +62,7 @@ _READERS = frozenset({"cat", "nl", "less", "more", "bat", "open", "view", "goto"
 _PARTS = frozenset({"head", "tail"})
 _WINDOWS = ("ReadRange", "ReadPart")
 _SEARCHERS = frozenset({"grep", "egrep", "fgrep", "rg", "ag", "ack", "search_dir", "search_file"})
+_READ_WHEN_PIPED = _SEARCHERS | _PARTS | {"sed", "patch", "xargs"}
 _LISTERS = frozenset({"ls", "find", "fd", "tree", "pwd", "wc", "which", "du", "stat", "file", "find_file", "type"})
 _EDITORS = frozenset({"edit", "create", "str_replace_editor", "apply_patch", "patch", "insert"})
 _INTERPRETERS = frozenset({"python", "python3", "node", "ruby", "perl"})
@@ -107,45 +109,39 @@ def canonical_tool(name: str) -> str:
 def is_own_tool(name: str) -> bool:
     """Whether a tool is one of this server's, whatever server and plugin names a client puts before its name."""
     # Most tools are told apart without the pattern, which takes a hook half a millisecond to compile.
-    return any(part in name for part in _OWN_PARTS) and re.search(_OWN_TOOL, name) is not None
+    return any(map(name.__contains__, _OWN_PARTS)) and re.search(_OWN_TOOL, name) is not None
 
 
 def describe_call(call: ToolCall) -> Activity:
     """What `call` does; a shell command is read for its intent."""
-    line = _command_line(call)
+    name, output, line = call.tool, call.output, _command_line(call)
+    path = change = query = ""
     if line:
-        command = parse_command(line)
-        printed = re.search(_PRINTED_PATH, call.output)
-        path = command.path or (printed[1] if printed and command.name != "Run" else "")
-        return _activity(call, command.name, path, command.change, command.pattern, command=command.line)
-    tasks = "\n".join(_task_lines(call.arguments))
-    if tasks:
-        return _activity(replace(call, output=tasks), call.tool, "", "", "task list")
-    change = "\n".join(_changed_lines(call.arguments))
-    path = first_text(call.arguments, *_PATH_KEYS)
-    if not path and (patched := re.search(_PATCH_PATH, change)):
-        path = patched[1]
-    name = call.tool
-    if name == "Read":
-        offset = call.arguments.get("offset")
-        is_further_down = isinstance(offset, int) and offset > 1
-        name = "ReadRange" if is_further_down else "ReadPart" if call.arguments.get("limit") else "Read"
-    return _activity(call, name, path, change, first_text(call.arguments, *_SEARCH_KEYS))
-
-
-def _activity(call: ToolCall, name: str, path: str, change: str, query: str, *, command: str = "") -> Activity:
-    parts = (command,) if name == "Run" else (path, change or query)
+        name, line, path, query, change = parse_command(line)
+        if not path and name != "Run" and (printed := re.search(_PRINTED_PATH, output)):
+            path = printed[1]
+    elif tasks := "\n".join(_task_lines(call.arguments)):
+        output, query = tasks, "task list"
+    else:
+        change = "\n".join(_edit_lines(call.arguments))
+        patched = re.search(_PATCH_PATH, change)
+        path = first_text(call.arguments, *_PATH_KEYS) or (patched[1] if patched else "")
+        query = first_text(call.arguments, *_SEARCH_KEYS)
+        if name == "Read":
+            offset = call.arguments.get("offset")
+            is_further_down = isinstance(offset, int) and offset > 1
+            name = "ReadRange" if is_further_down else "ReadPart" if call.arguments.get("limit") else "Read"
     failed = call.failed
-    if failed is None and (code := re.match(_EXIT_CODE, call.output)):
+    if failed is None and (code := re.match(_EXIT_CODE, output)):
         failed = int(code[1]) != 0
     return Activity(
         tool=call.tool,
         name=name,
         path=path,
-        subject="\n".join(part for part in parts if part),
-        command=command,
+        subject="\n".join(filter(None, (line,) if name == "Run" else (path, change or query))),
+        command=line,
         change=change,
-        output=call.output,
+        output=output,
         failed=failed,
     )
 
@@ -156,7 +152,7 @@ def _command_line(call: ToolCall) -> str:
         if isinstance(value, str):
             return value
         if isinstance(value, list):
-            words = [str(word) for word in value]
+            words = [*map(str, value)]
             return words[-1] if words[1:2] in (["-c"], ["-lc"]) else " ".join(words)
     return ""
 
@@ -169,7 +165,7 @@ def _task_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
                 yield f"[{task.get('status', 'pending')}] {' '.join(content.split())}"
 
 
-def _changed_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
+def _edit_lines(arguments: Mapping[str, Any]) -> Iterator[str]:
     """The lines that an edit adds and removes, without those that both its texts hold; then the lines of a patch."""
     for edit in (arguments, *sections(arguments.get("edits"))):
         before = first_text(edit, *_OLD_TEXT_KEYS).splitlines()
@@ -194,6 +190,7 @@ class ShellCommand(NamedTuple):
 
 
 class _ShellStep(NamedTuple):
+    program: str
     words: tuple[str, ...]
     piped: bool
 
@@ -201,18 +198,21 @@ class _ShellStep(NamedTuple):
 def parse_command(line: str) -> ShellCommand:
     """The weightiest intent among the commands of `line`: running beats writing beats reading beats searching."""
     line = line.strip()[:LONGEST_COMMAND]
-    bodies = "\n".join(match[4] for match in re.finditer(_HEREDOC, line))
+    bodies = "\n".join(map(itemgetter(3), re.findall(_HEREDOC, line)))
     bare = re.sub(_COMMENT, "", re.sub(_HEREDOC, r"\3", line)).strip()
-    first = bare.split(maxsplit=1)[:1]
-    if first and first[0] in _EDITORS and "\n" in bare:
+    if "\n" in bare and bare.split(maxsplit=1)[0] in _EDITORS:
         head, _, body = bare.partition("\n")
         return ShellCommand("Edit", head, change=body.removesuffix("\nend_of_edit"))
     steps = _split_steps(bare)
-    commands = [_judge_step(step, bare) for step in steps]
-    leading = [each for each, step in zip(commands, steps, strict=True) if not (step.piped and each.name in _WINDOWS)]
-    strongest = max(leading, key=lambda command: _WEIGHT[command.name], default=ShellCommand("Run", bare))
-    if strongest.name == "Run":
-        return _script_edit(bare, line, bodies, steps) or strongest
+    commands = [*map(_judge_step, steps, repeat(bare))]
+    strongest: ShellCommand | None = None
+    for command, step in zip(commands, steps, strict=True):
+        if step.piped and command.name in _WINDOWS:
+            continue
+        if strongest is None or _WEIGHT[command.name] > _WEIGHT[strongest.name]:
+            strongest = command
+    if strongest is None or strongest.name == "Run":
+        return _script_edit(bare, line, bodies, steps) or strongest or ShellCommand("Run", bare)
     if strongest.name == "Write" and bodies:
         return strongest._replace(change=bodies)
     return _narrow_read(strongest, commands) if strongest.name else strongest._replace(name="Run")
@@ -232,37 +232,31 @@ def _split_steps(bare: str) -> list[_ShellStep]:
         if words and words[0] == "timeout":
             del words[:2]
         if words:
-            steps.append(_ShellStep(tuple(words), piped))
+            steps.append(_ShellStep(words[0].rpartition("/")[2], tuple(words), piped))
         words, piped = [], token == "|"
     return steps
 
 
 def _unquote(word: str) -> str:
-    if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"":
-        return word[1:-1]
-    return word
+    return word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word
 
 
 def _judge_step(step: _ShellStep, bare: str) -> ShellCommand:
-    program = step.words[0].rpartition("/")[2] if step.words[0] != "." else "."
-    if program in _COPIERS and (target := _target(step.words)):
-        copied = "" if step.words[0] == "cat" else " ".join(word for word in step.words[1:] if ">" not in word)
+    program, words, piped = step
+    if program in _COPIERS and (target := _target(words)):
+        copied = "" if words[0] == "cat" else " ".join(word for word in words[1:] if ">" not in word)
         return ShellCommand("Write", bare, target, change=copied)
-    if program in ("sed", "perl") and any(word.startswith(("-i", "-pi", "--in-place")) for word in step.words):
-        script, *files = [word for word in step.words[1:] if not word.startswith("-")] or [""]
+    if program in ("sed", "perl") and any(word.startswith(("-i", "-pi", "--in-place")) for word in words):
+        script, *files = [word for word in words[1:] if not word.startswith("-")] or [""]
         return ShellCommand("Edit", bare, files[-1] if files else "", change=script)
-    if program in _NEUTRAL or (step.piped and program not in _SEARCHERS | _PARTS | {"sed", "patch", "xargs"}):
+    if program in _NEUTRAL or (piped and program not in _READ_WHEN_PIPED):
         return ShellCommand("", bare)
-    return _judge_program(program, step, bare)
-
-
-def _judge_program(program: str, step: _ShellStep, bare: str) -> ShellCommand:
-    operands = _operands(step.words)
-    if program in _SEARCHERS or step.words[:2] == ("git", "grep"):
+    operands = _operands(words)
+    if program in _SEARCHERS or words[:2] == ("git", "grep"):
         return ShellCommand("Grep", bare, operands[-1] if len(operands) > 1 else "", operands[0] if operands else "")
     if program in _LISTERS:
         return ShellCommand("Glob", bare, pattern=" ".join(operands))
-    if program in _READERS | _PARTS or (program == "sed" and "-n" in step.words):
+    if program in _READERS | _PARTS or (program == "sed" and "-n" in words):
         files = operands[1:] if program == "sed" else operands
         path = next((word for word in files if not word.isdigit()), "")
         return ShellCommand(_name_of_read(program, operands), bare, path)
@@ -316,7 +310,7 @@ def _target(words: tuple[str, ...]) -> str:
 
 def _script_edit(bare: str, line: str, bodies: str, steps: list[_ShellStep]) -> ShellCommand | None:
     """A script that reads a file and writes the same file back is an edit, not a run."""
-    if not any(step.words[0].rpartition("/")[2] in _INTERPRETERS for step in steps):
+    if _INTERPRETERS.isdisjoint(map(itemgetter(0), steps)):
         return None
     for match in re.finditer(_WRITES_FILE, line):
         path = match[1] or match[2]

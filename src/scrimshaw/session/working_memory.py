@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 from msgspec.structs import asdict
 
@@ -23,8 +24,11 @@ def rank_items(
     items: Iterable[Item], counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> list[tuple[Item, float]]:
     """The items with their scores, best first, of equals the newer first."""
-    scored = [(item, score(item, counter, now, settings, event_decay=event_decay)) for item in items]
-    return sorted(scored, key=lambda pair: (pair[1], pair[0].number), reverse=True)
+    ranked = []
+    for item in items:
+        attention = score(item, counter, now, settings, event_decay=event_decay)
+        ranked.append((attention, item.number, item))
+    return [(item, attention) for attention, _, item in sorted(ranked, key=itemgetter(0, 1), reverse=True)]
 
 
 def admit(
@@ -34,15 +38,14 @@ def admit(
     # the newcomer as an item, younger than any held
     values = asdict(newcomer) | {"text": newcomer.text.text}
     arriving = Item(**values, session="", number=sys.maxsize, event=counter, at=now)
-    staying = [item for item in held if item.pinned]
-    contenders = [
-        item
-        for item, _ in rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
-        if item not in staying
-        and (item.pinned or not decay.is_spent(*_decay_terms(item, counter, now, settings, event_decay)))
-    ]
-    contenders.sort(key=lambda item: item.pinned, reverse=True)  # stable: only a pinned newcomer goes first
-    staying += contenders[: max(0, settings.capacity - len(staying))]
+    pinned: list[Item] = []
+    contenders = [arriving] if newcomer.pinned else []
+    for item, _ in rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay):
+        if item.pinned and item is not arriving:
+            pinned.append(item)
+        elif not item.pinned and not decay.is_spent(*_decay_terms(item, counter, now, settings, event_decay)):
+            contenders.append(item)
+    staying = [*pinned, *contenders[: max(0, settings.capacity - len(pinned))]]
     leaving = tuple(item.number for item in held if item not in staying)
     return Admission(admitted=arriving in staying, leaving=leaving)
 

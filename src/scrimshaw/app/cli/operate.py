@@ -201,8 +201,8 @@ def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> Ma
     explanation = {**_EXPLANATION, "event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
     explanation |= {"redacted": find_redactions(seen), "item": seen.item}
     if event.kind == EventKind.TOOL:
-        call = redact_call(event)
-        activity, rule = describe_call(call), find_rule(call, rules)
+        activity = describe_call(redact_call(event))
+        rule = find_rule(activity, rules)
         explanation |= {"tool": event.tool_name, "activity": activity.name, "subject": activity.subject}
         explanation |= {"rule": rule, "reason": _explain_rule(rule, seen.item, extraction)}
     return explanation

@@ -124,6 +124,8 @@ class Client:
             return None
         if event.kind is EventKind.PROMPT and not event.prompt.strip():
             return None
+        if event.call_id:
+            return event
         turn = first_text(payload, "prompt_id", "turn_id", "generation_id") or str(payload.get("timestamp", ""))
         return add_call_id(event, turn)
 
