@@ -23,6 +23,7 @@ from typing import NamedTuple
 from benchmarks import corpus
 from benchmarks.figures import machine
 from scrimshaw.app.cli import project_files
+from scrimshaw.config import load
 from scrimshaw.engine.index import scan
 from scrimshaw_lab.metrics import percentile
 
@@ -60,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     texts = corpus.read_texts(given.data)
     with TemporaryDirectory(prefix="scrimshaw-bench-") as folder:
         project = Path(folder)
-        project_files.create(project / ".scrimshaw")
+        project_files.create(load(project))
         corpus.write_project(project, texts, given.memories)
         with corpus.open_project(project) as engine:
             scan(engine)

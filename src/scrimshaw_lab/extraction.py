@@ -9,12 +9,11 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import note, percent, show, show_json
+from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
 from scrimshaw.app.rules import check_rules
 from scrimshaw.ingest.extraction import Extraction, Rule, extract
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
@@ -145,9 +144,9 @@ def _rates(score: ExtractionScore) -> dict[str, float | None]:
     }
 
 
-def _render(console: Console, report: ExtractionReport) -> None:
+def _render(report: ExtractionReport) -> Lines:
     for name, cells in {"": _HEAD[1:], **_rows(report)}.items():
-        console.print(f"{name:<32}" + "".join(f"{cell:>11}" for cell in cells))
+        yield f"{name:<32}" + "".join(f"{cell:>11}" for cell in cells)
 
 
 def _rows(report: ExtractionReport) -> dict[str, tuple[str, ...]]:

@@ -17,11 +17,10 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 from msgspec import Struct
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import line, show
+from scrimshaw.app.cli.output import Lines, line, show
 from scrimshaw.app.hooks import fencing
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.instructions import is_suspicious
@@ -226,16 +225,15 @@ def _document(value: Any) -> tuple[bool, str]:
     return fields.get("family") == _CONTROL, text
 
 
-def _render(console: Console, report: InjectionReport) -> None:
-    console.print(f"attacks flagged: {_share(report.flagged)}")
-    console.print(f"  tuned on: {_share(report.flagged_tuned)}; held out: {_share(report.flagged_held_out)}")
-    console.print(f"attacks kept in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}")
-    console.print(f"real texts flagged: {_share(report.false_flags)}")
-    console.print(f"time for 10 KB: median {report.p50_ms:.2f} ms, 95 % within {report.p95_ms:.2f} ms")
+def _render(report: InjectionReport) -> Lines:
+    yield f"attacks flagged: {_share(report.flagged)}"
+    yield f"  tuned on: {_share(report.flagged_tuned)}; held out: {_share(report.flagged_held_out)}"
+    yield f"attacks kept in the fence: {_share(report.fenced)}; forged marks that got through: {report.broken}"
+    yield f"real texts flagged: {_share(report.false_flags)}"
+    yield f"time for 10 KB: median {report.p50_ms:.2f} ms, 95 % within {report.p95_ms:.2f} ms"
     for title, rates in (("Attacks", report.attacks_by_source), ("Real texts", report.benign_by_source)):
-        console.print(line((f"\n{title} flagged", "bold")))
-        for name, rate in rates.items():
-            console.print(f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name}")
+        yield line((f"\n{title} flagged", "bold"))
+        yield from (f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name}" for name, rate in rates.items())
 
 
 def _share(rate: Rate) -> str:

@@ -9,12 +9,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from msgspec import Struct
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import note, percent, show, show_json
+from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
 from scrimshaw.engine.lint import BANDS, band
 from scrimshaw.errors import InvalidRequest, describe_os_error
 from scrimshaw.ingest.memory_file import parse_memory_file
@@ -198,16 +197,14 @@ def _flag(flag: FlagScore) -> dict[str, float | None]:
     }
 
 
-def _render(console: Console, report: QualityReport) -> None:
-    for text in _sentences(report):
-        console.print(text)
+def _render(report: QualityReport) -> Lines:
+    yield from _sentences(report)
     for name, cells in {"": _HEAD[1:], **_flag_rows(report.overall)}.items():
-        console.print(f"{name:<28}" + "".join(f"{cell:>11}" for cell in cells))
+        yield f"{name:<28}" + "".join(f"{cell:>11}" for cell in cells)
     for name, cells in {"labelled": tuple(report.bands), **_band_rows(report)}.items():
-        console.print(f"{name:<28}" + "".join(f"{cell:>11}" for cell in cells))
+        yield f"{name:<28}" + "".join(f"{cell:>11}" for cell in cells)
     for title, names in (("Accepted", report.overall.false_accepts), ("Rejected", report.overall.false_rejects)):
-        for name in names:
-            console.print(f"{title} wrongly: {name}")
+        yield from (f"{title} wrongly: {name}" for name in names)
 
 
 def _sentences(report: QualityReport) -> tuple[str, ...]:

@@ -9,12 +9,11 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import line, note, show
+from scrimshaw.app.cli.output import Lines, line, note, show
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.redact import TOKENS, redact
 from scrimshaw.ingest.secret_values import TABLE
@@ -164,13 +163,11 @@ def measured(report: RedactionReport, shell: list[str]) -> Figures:
     )
 
 
-def _render(console: Console, figures: Figures) -> None:
-    for name, value in _totals(figures).items():
-        console.print(f"{name}: {value}")
+def _render(figures: Figures) -> Lines:
+    yield from (f"{name}: {value}" for name, value in _totals(figures).items())
     for title, rates in _tables(figures).items():
-        console.print(line((f"\n{title}", "bold")))
-        for name, rate in rates.items():
-            console.print(f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name or '-'}")
+        yield line((f"\n{title}", "bold"))
+        yield from (f"{rate.hit:>6} of {rate.total:<6}{rate.value:7.1%}  {name or '-'}" for name, rate in rates.items())
 
 
 def _totals(figures: Figures) -> dict[str, str]:

@@ -12,12 +12,11 @@ from typing import Annotated
 import msgspec
 import typer
 from msgspec import Meta, Struct
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import line, note_degradations, progress, show, show_json
+from scrimshaw.app.cli.output import Lines, line, note_degradations, progress, show, show_json
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
 from scrimshaw.engine.index import embed_pending, scan
@@ -331,19 +330,19 @@ def _as_json(result: SearchEvaluation) -> dict[str, object]:
     return result.as_json() | {name: getattr(result, name) for name in more}
 
 
-def _render(console: Console, result: SearchEvaluation) -> None:
+def _render(result: SearchEvaluation) -> Lines:
     """The figures of the fused ranking and of each channel by itself."""
-    console.print(f"{result.queries} queries over {result.memories} memories")
-    _figures(console, "fused", result.fused)
+    yield f"{result.queries} queries over {result.memories} memories"
+    yield from _figures("fused", result.fused)
     for channel, quality in result.channels.items():
-        _figures(console, channel, quality)
-    console.print(f"fused search: median {result.p50_ms:.1f} ms, 95 % within {result.p95_ms:.1f} ms")
+        yield from _figures(channel, quality)
+    yield f"fused search: median {result.p50_ms:.1f} ms, 95 % within {result.p95_ms:.1f} ms"
     if result.missed:
-        console.print(line(("missed: ", "yellow"), ", ".join(result.missed)))
+        yield line(("missed: ", "yellow"), ", ".join(result.missed))
     if result.unknown:
-        console.print(line(("judged but not in the vault: ", "yellow"), ", ".join(result.unknown)))
+        yield line(("judged but not in the vault: ", "yellow"), ", ".join(result.unknown))
 
 
-def _figures(console: Console, name: str, quality: Quality) -> None:
+def _figures(name: str, quality: Quality) -> Lines:
     figures: dict[str, float] = msgspec.to_builtins(quality)
-    console.print(f"{name:<8} " + "  ".join(f"{key} {value:.3f}" for key, value in figures.items()))
+    yield f"{name:<8} " + "  ".join(f"{key} {value:.3f}" for key, value in figures.items())

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.app.cli.main import main
+from scrimshaw.app.cli.output import print_lines
 from scrimshaw.app.cli.read import render_text
 from scrimshaw.app.hooks.fencing import FENCE, FORGED
 from scrimshaw.app.serve import Memories
@@ -182,10 +182,13 @@ def test_a_pipe_gets_the_exact_text_and_a_terminal_a_harmless_one(
     found = read.get(agent.engine, "tricks")
     piped = io.StringIO()
     monkeypatch.setattr(sys, "stdout", piped)
-    render_text(Console(file=piped), found)
+    print_lines(render_text(found))
     assert piped.getvalue() == f"zebra {TRICKS}\n"
     shown = io.StringIO()
-    render_text(Console(file=shown, force_terminal=True, color_system=None, markup=False, width=400), found)
+    monkeypatch.setattr(sys, "stdout", shown)
+    for name, value in {"FORCE_COLOR": "1", "TERM": "dumb", "COLUMNS": "400"}.items():
+        monkeypatch.setenv(name, value)
+    print_lines(render_text(found))
     assert "abcdef" in shown.getvalue()
     assert not UNSEEN.search(shown.getvalue())
 

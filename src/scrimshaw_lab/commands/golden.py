@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import typer
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import fill_few, open_memory
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import line, show
+from scrimshaw.app.cli.output import Lines, line, show
 from scrimshaw.engine import canary
 
 app = typer.Typer()
@@ -31,11 +30,9 @@ def evaluate(project: options.Project = None, as_json: options.AsJson = False) -
         raise typer.Exit(LOST if found.lost else UNJUDGED)
 
 
-def _recall(console: Console, found: canary.Recall) -> None:
-    for lost in found.lost:
-        console.print(line(("lost  ", "bold red"), lost.sentence))
-    for each in found.notes:
-        console.print(line(each))
+def _recall(found: canary.Recall) -> Lines:
+    yield from (line(("lost  ", "bold red"), lost.sentence) for lost in found.lost)
+    yield from found.notes
     behind = f", {found.outranked} behind others" if found.outranked else ""
     counts = f"{found.asked} questions asked, {found.judged} judged, {found.unjudged} not, {len(found.lost)} lost"
-    console.print(line(f"{counts}{behind}"))
+    yield f"{counts}{behind}"

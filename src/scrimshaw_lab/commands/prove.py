@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import line, progress, show
+from scrimshaw.app.cli.output import Lines, line, progress, show
 from scrimshaw_lab.proving.proof import DURABLE, Failure, Report, prove
 
 app = typer.Typer(add_completion=False)
@@ -49,19 +48,18 @@ def prove_durability(
         raise typer.Exit(1)
 
 
-def _render(console: Console, report: Report) -> None:
+def _render(report: Report) -> Lines:
     verdict = ("Nothing acknowledged was lost.", "green") if report.is_clean else ("It does not hold.", "bold red")
-    console.print(line(verdict, f"  {report.rounds} rounds in {report.seconds:.0f} s, seed {report.seed}."))
-    for text, count in _counts(report).items():
-        console.print(line(f"{text:<36}{count:>8}"))
+    yield line(verdict, f"  {report.rounds} rounds in {report.seconds:.0f} s, seed {report.seed}.")
+    yield from (f"{text:<36}{count:>8}" for text, count in _counts(report).items())
     for title, counts in (("Killed at", report.kill_points), ("Rounds with", report.faults)):
-        console.print(line(f"{title}: {_listed(counts)}"))
+        yield f"{title}: {_listed(counts)}"
     if report.durable_settings != DURABLE:
-        console.print(line((f"The durable database runs with {report.durable_settings}, not {DURABLE}.", "red")))
+        yield line((f"The durable database runs with {report.durable_settings}, not {DURABLE}.", "red"))
     for failure in report.failures:
-        _render_failure(console, report.seed, failure)
+        yield from _render_failure(report.seed, failure)
     if report.folder:
-        console.print(line((f"Kept: {report.folder}", "dim")))
+        yield line((f"Kept: {report.folder}", "dim"))
 
 
 def _counts(report: Report) -> dict[str, int]:
@@ -82,9 +80,8 @@ def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in counts.items()) or "nothing"
 
 
-def _render_failure(console: Console, seed: int, failure: Failure) -> None:
-    console.print(line((f"Round {failure.round} ({failure.fault}):", "red")))
-    for finding in failure.findings:
-        console.print(line(f"  {finding}"))
-    console.print(line((f"  repeat: scrimshaw prove --seed {seed} --round {failure.round}", "dim")))
-    console.print(line((f"  kept: {failure.folder}", "dim")))
+def _render_failure(seed: int, failure: Failure) -> Lines:
+    yield line((f"Round {failure.round} ({failure.fault}):", "red"))
+    yield from (f"  {finding}" for finding in failure.findings)
+    yield line((f"  repeat: scrimshaw prove --seed {seed} --round {failure.round}", "dim"))
+    yield line((f"  kept: {failure.folder}", "dim"))

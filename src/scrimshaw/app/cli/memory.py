@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from msgspec import Struct
-from rich.console import Console
-
-from scrimshaw.app.cli.output import Advance, line, note_degradations, progress
+from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress
 from scrimshaw.app.rules import check_rules
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
@@ -22,15 +20,6 @@ from scrimshaw.search.embedders import EmbedderUnavailable
 # Long enough for a few batches on a slow machine; another process may take over a silent job after it.
 LEASE_S = 60.0
 SKIPS_SHOWN = 20
-
-
-class Vectors(Struct, frozen=True, kw_only=True):
-    """Vectors made now, chunks that have one, all chunks, and why some are missing."""
-
-    made: int
-    ready: int
-    total: int
-    degradation: Degradation | None = None
 
 
 def settings_of(project: Path | None) -> Settings:
@@ -74,16 +63,23 @@ def fill_few(engine: Engine) -> None:
             _fill(engine, lambda done, total: None)
 
 
-def fill_vectors(engine: Engine, as_json: bool) -> Vectors:
-    """Make all missing vectors, with a progress bar; what the model refuses is reported, not raised."""
-    if isinstance(engine.embedder, Degradation):
-        return vectors_of(engine, 0, engine.embedder)
-    with progress("Making vectors", as_json) as advance:
-        return _fill(engine, advance)
+def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False) -> dict[str, Any]:
+    """Make all missing vectors, with a progress bar, unless told to `skip` it; what the model refuses is reported.
+
+    Gives the vectors made now, the chunks that have one, all chunks, and why some are missing.
+    """
+    made, degradation = 0, None
+    if not skip and isinstance(engine.embedder, Degradation):
+        degradation = engine.embedder
+    elif not skip:
+        with progress("Making vectors", as_json) as advance:
+            made, degradation = _fill(engine, advance)
+    ready, total = index.vectors_ready(engine)
+    return {"made": made, "ready": ready, "total": total, "degradation": degradation}
 
 
-def _fill(engine: Engine, advance: Advance) -> Vectors:
-    """Make all missing vectors in place of the job that waits for it, if one does."""
+def _fill(engine: Engine, advance: Advance) -> tuple[int, Degradation | None]:
+    """Make all missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
     job = engine.journal.claim((EMBED,), LEASE_S)
 
     def keep_going(done: int, total: int) -> bool:
@@ -95,16 +91,10 @@ def _fill(engine: Engine, advance: Advance) -> Vectors:
     except EmbedderUnavailable as error:
         if job:
             engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
-        return vectors_of(engine, 0, error.degradation)
+        return 0, error.degradation
     if job:
         engine.journal.finish(job, JobState.DONE)
-    return vectors_of(engine, made)
-
-
-def vectors_of(engine: Engine, made: int = 0, degradation: Degradation | None = None) -> Vectors:
-    """How far the vectors are."""
-    ready, total = index.vectors_ready(engine)
-    return Vectors(made=made, ready=ready, total=total, degradation=degradation)
+    return made, None
 
 
 def describe_skip(skip: Skip) -> str:
@@ -112,15 +102,14 @@ def describe_skip(skip: Skip) -> str:
     return skip.reason if skip.reason.startswith(skip.path) else f"{skip.path}: {skip.reason}"
 
 
-def render_coverage(console: Console, skips: Sequence[Skip], vectors: Vectors) -> None:
+def render_coverage(skips: Sequence[Skip], vectors: Mapping[str, Any]) -> Lines:
     """The files that were passed over, and how far the vectors are."""
     if skips:
-        console.print(line((f"{len(skips)} skipped", "yellow")))
-    for skip in skips[:SKIPS_SHOWN]:
-        console.print(line(f"         {describe_skip(skip)}"))
+        yield line((f"{len(skips)} skipped", "yellow"))
+    yield from (f"         {describe_skip(skip)}" for skip in skips[:SKIPS_SHOWN])
     if len(skips) > SKIPS_SHOWN:
-        console.print(f"         and {len(skips) - SKIPS_SHOWN} more; `scrimshaw doctor` names all")
-    if vectors.degradation:
-        note_degradations((vectors.degradation,))
+        yield f"         and {len(skips) - SKIPS_SHOWN} more; `scrimshaw doctor` names all"
+    if vectors["degradation"]:
+        note_degradations((vectors["degradation"],))
     else:
-        console.print(f"{vectors.ready} of {vectors.total} pieces have a vector, {vectors.made} made now")
+        yield "{ready} of {total} pieces have a vector, {made} made now".format_map(vectors)

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import msgspec
 import typer
-from rich.console import Console
 
 from scrimshaw.app.cli import memory, options
-from scrimshaw.app.cli.options import command, command_group, example
-from scrimshaw.app.cli.output import confirm, line, note, progress, show
+from scrimshaw.app.cli.options import command, command_group
+from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.app.rules import check_rules
 from scrimshaw.app.worker import Worker
@@ -23,67 +22,73 @@ from scrimshaw.ingest.events import Event, find_redactions, make_observation, re
 from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState, NewItem
-from scrimshaw.storage.sync import SyncReport
 
 app = typer.Typer()
 jobs = command_group("Work that outlives the process that asked for it.", "scrimshaw jobs list")
 rules = command_group("What is kept of tool calls.", "scrimshaw rules list")
 
-# What becomes of an event: what rules are matched with, the one that matched, what follows, and what is kept.
-_EXPLANATION: Mapping[str, Any] = {
-    **dict.fromkeys(("event", "tool", "activity", "subject"), ""),
-    "rule": None,
-    "reason": "Nothing is stored: the event is not used.",
-    "redacted": (),
-    "text": "",
-    "item": None,
-}
-
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
 
 
-def _render_jobs(console: Console, found: Sequence[Job]) -> None:
+def _render_scan(result: Mapping[str, Any]) -> Lines:
+    changes = "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged"
+    yield changes.format_map(result)
+    yield from memory.render_coverage(result["skipped"], result["vectors"])
+
+
+def _render_jobs(found: Sequence[Job]) -> Lines:
     for job in found:
         progress = f"  {job.done} of {job.total}" if job.total else ""
         attempts = f"  attempt {job.attempts}" if job.attempts > 1 else ""
-        console.print(line((f"{job.id:>5}", "bold"), f"  {job.state:<9}  {job.kind}  {job.key}{progress}{attempts}"))
+        yield line((f"{job.id:>5}", "bold"), f"  {job.state:<9}  {job.kind}  {job.key}{progress}{attempts}")
         if job.error:
-            console.print(line((f"       {job.error}", "dim")))
+            yield line((f"       {job.error}", "dim"))
     if not found:
-        console.print("No job.")
+        yield "No job."
 
 
-def _render_state(console: Console, found: Sequence[Job]) -> None:
-    console.print(f"Job {found[0].id} is {found[0].state}.")
+def _render_state(found: Sequence[Job]) -> Lines:
+    yield f"Job {found[0].id} is {found[0].state}."
 
 
-def _render_run(console: Console, counts: Mapping[str, int]) -> None:
-    console.print(f"{counts['jobs']} jobs run, {counts['waiting']} wait or run elsewhere.")
+def _render_run(counts: Mapping[str, int]) -> Lines:
+    yield f"{counts['jobs']} jobs run, {counts['waiting']} wait or run elsewhere."
 
 
-@app.command(epilog=example("scrimshaw scan"))
+def _render_rules(found: Sequence[Mapping[str, Any]]) -> Lines:
+    for entry in found:
+        rule = entry["rule"]
+        origin = f", priority {rule.priority}{', your own' if entry['own'] else ''}"
+        yield line((rule.id, "cyan"), f"  {rule.kind}, attention {rule.attention:g}", origin)
+        for name in ("tool", "argument", "content"):
+            if pattern := getattr(rule, name):
+                yield line((f"    {name:<9}", "dim"), pattern)
+
+
+def _render_explanation(explanation: Mapping[str, Any]) -> Lines:
+    yield line((explanation["reason"], "bold"))
+    item = explanation["item"]
+    texts = {"redacted": ", ".join(explanation["redacted"]), "item": item.text.text if item else ""}
+    for name in ("event", "tool", "activity", "subject", "redacted", "text", "item"):
+        if value := texts.get(name, explanation[name]):
+            yield line((f"{name:<10}", "dim"), value)
+
+
+@command(app, "scan", "scrimshaw scan", render=_render_scan, fresh=False, with_rules=True)
 def scan(
+    engine: Engine,
+    as_json: bool,
     force: Annotated[bool, typer.Option("--force", help="Read every file again.")] = False,
     no_vectors: options.NoVectors = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Bring the index up to date with the files."""
-    with memory.open_memory(project, fresh=False, with_rules=True) as engine:
-        with progress("Reading files", as_json) as advance:
-            report = index.scan(engine, force=force, progress=advance)
-        if report.mended and not force:
-            note(f"The index had lost {report.mended} memories; their files were read again.")
-        _show_scanned(engine, report, no_vectors, as_json)
+    return _read_files(engine, as_json, no_vectors, force=force)
 
 
-@app.command(epilog=example("scrimshaw rebuild --yes"))
+@command(app, "rebuild", "scrimshaw rebuild --yes", render=_render_scan)
 def rebuild(
-    no_vectors: options.NoVectors = False,
-    yes: options.Yes = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+    project: Path | None, as_json: bool, no_vectors: options.NoVectors = False, yes: options.Yes = False
+) -> dict[str, Any]:
     """Make the index anew from the files; the journal stays."""
     settings = memory.settings_of_memory(project)
     confirm("Read every file again and make all vectors anew?", yes)
@@ -99,21 +104,19 @@ def rebuild(
             file.unlink()
         note("The index was damaged or of a newer version; it is made from nothing.")
     with open_engine(settings) as engine:
-        with progress("Reading files", as_json) as advance:
-            report = index.rebuild(engine, progress=advance)
-        _show_scanned(engine, report, no_vectors, as_json)
+        return _read_files(engine, as_json, no_vectors, anew=True)
 
 
-def _show_scanned(engine: Engine, report: SyncReport, no_vectors: bool, as_json: bool) -> None:
-    vectors = memory.vectors_of(engine) if no_vectors else memory.fill_vectors(engine, as_json)
+def _read_files(
+    engine: Engine, as_json: bool, no_vectors: bool, *, force: bool = False, anew: bool = False
+) -> dict[str, Any]:
+    with progress("Reading files", as_json) as advance:
+        report = index.rebuild(engine, progress=advance) if anew else index.scan(engine, force=force, progress=advance)
+    if report.mended and not (force or anew):
+        note(f"The index had lost {report.mended} memories; their files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
-    show({name: getattr(report, name) for name in names} | {"vectors": vectors}, as_json, _render_scanned)
-
-
-def _render_scanned(console: Console, result: Mapping[str, Any]) -> None:
-    changes = "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged"
-    console.print(changes.format_map(result))
-    memory.render_coverage(console, result["skipped"], result["vectors"])
+    counts = {name: getattr(report, name) for name in names}
+    return counts | {"vectors": memory.fill_vectors(engine, as_json, skip=no_vectors)}
 
 
 @command(jobs, "list", "scrimshaw jobs list --state failed", render=_render_jobs, fresh=False)
@@ -143,6 +146,7 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     return engine.journal.jobs(number=job)
 
 
+@command(app, "worker", "scrimshaw worker --once", render=_render_run, hidden=True)
 @command(jobs, "run", "scrimshaw jobs run --once", render=_render_run)
 def run_jobs(
     engine: Engine, once: Annotated[bool, typer.Option("--once", help="End when nothing is due.")] = False
@@ -159,25 +163,21 @@ def run_jobs(
     return {"jobs": done, "waiting": len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))}
 
 
-command(app, "worker", "scrimshaw worker --once", render=_render_run, hidden=True)(run_jobs)
-
-
-@rules.command("list", epilog=example("scrimshaw rules list"))
-def list_rules(project: options.Project = None, as_json: options.AsJson = False) -> None:
+@command(rules, "list", "scrimshaw rules list", render=_render_rules)
+def list_rules(project: Path | None) -> list[dict[str, Any]]:
     """All extraction rules in the order they are tried, your own among them."""
     settings = memory.settings_of(project)
     own = {table.get("id") for table in settings.rules}
-    show([{"own": rule.id in own, "rule": rule} for rule in check_rules(settings)[0]], as_json, _render_rules)
+    return [{"own": rule.id in own, "rule": rule} for rule in check_rules(settings)[0]]
 
 
-@rules.command("test", epilog=example(f"scrimshaw rules test event.json --client {CLIENT_NAMES[0]}"))
+@command(rules, "test", f"scrimshaw rules test event.json --client {CLIENT_NAMES[0]}", render=_render_explanation)
 def try_rules(
+    project: Path | None,
     event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload as the client sends it.")],
     client: Annotated[str, typer.Option(help=f"Whose payload it is: {', '.join(CLIENT_NAMES)}.")] = CLIENT_NAMES[0],
     name: Annotated[str, typer.Option("--event", help="The event, where the payload does not say it.")] = "",
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Which rule matches a client's event, and what would be stored of it; nothing is."""
     sender = load_client(client)
     if sender is None:
@@ -189,16 +189,18 @@ def try_rules(
         raise InvalidRequest(
             f"{event} is no hook payload: {describe_os_error(error)}.", "Give one JSON object."
         ) from error
-    found = sender.parse_payload(payload, name)
-    rules = check_rules(settings)[0] if found else ()
-    explanation = explain_event(found, rules, settings.features.extraction) if found else _EXPLANATION
-    show(explanation, as_json, _render_explanation)
+    explanation: dict[str, Any] = dict.fromkeys(("event", "tool", "activity", "subject"), "")
+    explanation |= {"rule": None, "reason": "Nothing is stored: the event is not used."}
+    explanation |= {"redacted": (), "text": "", "item": None}
+    if found := sender.parse_payload(payload, name):
+        explanation |= _explain_event(found, check_rules(settings)[0], settings.features.extraction)
+    return explanation
 
 
-def explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> Mapping[str, Any]:
-    """What `rules` make of an event that a hook reports."""
+def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> dict[str, Any]:
+    """What becomes of an event: what rules are matched with, the one that matched, what follows, and what is kept."""
     seen = make_observation(event, rules, process=0, extraction=extraction)
-    explanation = {**_EXPLANATION, "event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
+    explanation: dict[str, Any] = {"event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
     explanation |= {"redacted": find_redactions(seen), "item": seen.item}
     if event.kind == EventKind.TOOL:
         activity = describe_call(redact_call(event))
@@ -218,22 +220,3 @@ def _explain_rule(rule: Rule | None, item: NewItem | None, extraction: bool) -> 
     if item is None:
         return f"Kept as an event; rule {rule.id!r} matches, but nothing of the call is left to remember."
     return f"Rule {rule.id!r} matches: the item enters working memory with attention {item.attention:g}."
-
-
-def _render_rules(console: Console, listed: Sequence[Mapping[str, Any]]) -> None:
-    for entry in listed:
-        rule = entry["rule"]
-        origin = f", priority {rule.priority}{', your own' if entry['own'] else ''}"
-        console.print(line((rule.id, "cyan"), f"  {rule.kind}, attention {rule.attention:g}", origin))
-        for name in ("tool", "argument", "content"):
-            if pattern := getattr(rule, name):
-                console.print(line((f"    {name:<9}", "dim"), pattern))
-
-
-def _render_explanation(console: Console, explanation: Mapping[str, Any]) -> None:
-    console.print(line((explanation["reason"], "bold")))
-    item = explanation["item"]
-    texts = {"redacted": ", ".join(explanation["redacted"]), "item": item.text.text if item else ""}
-    for name in ("event", "tool", "activity", "subject", "redacted", "text", "item"):
-        if value := texts.get(name, explanation[name]):
-            console.print(line((f"{name:<10}", "dim"), value))

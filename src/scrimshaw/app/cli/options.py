@@ -6,14 +6,14 @@ import functools
 import inspect
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
-from rich.console import Console
 
 from scrimshaw.app.cli.memory import open_memory
-from scrimshaw.app.cli.output import show
+from scrimshaw.app.cli.output import Lines, show
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Filters, MemoryType, Tier
 from scrimshaw.storage.sql import earliest
@@ -58,6 +58,30 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, its path without .md.")]
 
 
+def _common(project: Project = None, as_json: AsJson = False) -> None:
+    """The options of every command."""
+
+
+def _filters(
+    tiers: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")] = None,
+    types: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
+    topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
+    folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
+    source: Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")] = "",
+    since: Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")] = "",
+    until: Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date, in UTC.")] = "",
+    include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Deprecated ones as well.")] = False,
+    min_quality_score: Annotated[
+        float | None, typer.Option("--min-quality", min=0, max=1, help="Hide what scored less.")
+    ] = None,
+) -> None:
+    """The options that choose memories, by the fields of Filters."""
+
+
+_COMMON = inspect.signature(_common, eval_str=True).parameters
+_FILTERS = inspect.signature(_filters, eval_str=True).parameters
+
+
 def example(*lines: str) -> str:
     """The last line of a command's help."""
     return "Example: " + "   or: ".join(lines)
@@ -68,87 +92,51 @@ def command_group(what: str, *examples: str) -> typer.Typer:
     return typer.Typer(help=what, epilog=example(*examples), no_args_is_help=True)
 
 
-def with_filters(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with the options that choose memories in place of its parameter `filters`, which is made of them."""
-    chosen = inspect.signature(_filters, eval_str=True).parameters
-    own = inspect.signature(command, eval_str=True)
-
-    @functools.wraps(command)
-    def run(*arguments: Any, **values: Any) -> Any:
-        given = {name: values.pop(name) for name in chosen}
-        return command(*arguments, **values, filters=_filters(**given))
-
-    parameters = [
-        parameter
-        for name, each in own.parameters.items()
-        for parameter in (chosen.values() if name == "filters" else (each,))
-    ]
-    run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
-    return run
-
-
 def command(
     app: typer.Typer,
     name: str,
     *examples: str,
-    render: Callable[[Console, Any], None],
+    render: Callable[..., Lines],
     fresh: bool = True,
-    fails: Callable[[Any], bool] | None = None,
+    with_rules: bool = False,
+    fails: Callable[[Any], bool] = lambda _: False,
     hidden: bool = False,
 ) -> Callable[[_WorkT], _WorkT]:
-    """Make a command of a function that takes an open memory, and its own options, and answers what is printed.
+    """Make a command of a function that takes its own options and answers what `render` writes for people.
 
-    The memory has been compared with its files when `fresh`; an answer that `fails` ends with exit code 1.
+    It may name what every command has: `engine`, the open memory, compared with its files when `fresh`; `filters`,
+    made of the options that choose memories; `project` and `as_json`. `render` may name options too. An answer that
+    `fails` ends with exit code 1.
     """
 
     def build(work: _WorkT) -> _WorkT:
-        own = inspect.signature(work, eval_str=True)
+        named, (_, *wanted) = inspect.signature(work, eval_str=True).parameters, inspect.signature(render).parameters
 
         @functools.wraps(work)
-        def run(project: Path | None, as_json: bool, **values: Any) -> None:
-            with open_memory(project, fresh=fresh and not values.get("no_scan")) as engine:
-                answer = work(engine, **values)
-            show(answer, as_json, render)
-            if fails and fails(answer):
+        def run(**values: Any) -> None:
+            project, as_json = values["project"], values["as_json"]
+            if "filters" in named:
+                chosen = {key: values[key] for key in _FILTERS if values[key] is not None}
+                chosen = {key: tuple(each) if isinstance(each, list) else each for key, each in chosen.items()}
+                values["filters"] = Filters(**chosen)
+            with ExitStack() as stack:
+                if "engine" in named:
+                    opening = open_memory(project, fresh=fresh and not values.get("no_scan"), with_rules=with_rules)
+                    values["engine"] = stack.enter_context(opening)
+                answer = work(**{key: values[key] for key in named})
+            show(answer, as_json, functools.partial(render, **{key: values[key] for key in wanted}))
+            if fails(answer):
                 raise typer.Exit(1)
 
-        parameters = [
-            *list(own.parameters.values())[1:],
-            *inspect.signature(_common, eval_str=True).parameters.values(),
-        ]
-        run.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]  # what typer reads
+        options: list[inspect.Parameter] = []
+        for key, each in named.items():
+            options += _FILTERS.values() if key == "filters" else () if key in {"engine", *_COMMON} else (each,)
+        signature = inspect.Signature([*options, *_COMMON.values()])
+        run.__signature__ = signature  # type: ignore[attr-defined]  # what typer reads
         app.command(name, epilog=example(*examples), hidden=hidden)(run)
         return work
 
     return build
-
-
-def _common(project: Project = None, as_json: AsJson = False) -> None:
-    """The options of every command."""
-
-
-def _filters(
-    tier: Annotated[list[Tier] | None, typer.Option("--tier", help="Only this tier (repeatable).")] = None,
-    type_: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
-    topic: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
-    folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
-    source: Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")] = "",
-    since: Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")] = "",
-    until: Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date, in UTC.")] = "",
-    include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Deprecated ones as well.")] = False,
-    min_quality: Annotated[float | None, typer.Option(min=0, max=1, help="Hide what scored less.")] = None,
-) -> Filters:
-    return Filters(
-        tiers=tuple(tier or ()),
-        types=tuple(type_ or ()),
-        topics=tuple(topic or ()),
-        folder=folder,
-        source=source,
-        since=since,
-        until=until,
-        include_deprecated=include_deprecated,
-        min_quality_score=min_quality,
-    )
 
 
 def channels_of(names: str, *, alone: bool = False) -> tuple[Channel, ...]:

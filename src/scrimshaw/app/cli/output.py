@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any
 
 import msgspec
 import typer
@@ -18,7 +18,8 @@ from scrimshaw.errors import InvalidRequest, ScrimshawError
 from scrimshaw.ingest.invisible_characters import escape_invisible, replace_invisible
 from scrimshaw.models import Degradation
 
-_Value = TypeVar("_Value")
+# What a renderer gives: lines for people, plain or with styles.
+Lines = Iterable[str | Text]
 Advance = Callable[[int, int], None]
 
 
@@ -52,13 +53,20 @@ def percent(share: float | None) -> str:
     return "-" if share is None else f"{share:.1%}"
 
 
-def show(value: _Value, as_json: bool, render: Callable[[Console, _Value], None]) -> None:
+def print_lines(lines: Lines, *, stderr: bool = False) -> None:
+    """Lines on standard output, or beside the result."""
+    target = console(stderr=stderr)
+    for each in lines:
+        target.print(line(each) if isinstance(each, str) else each)
+
+
+def show(value: object, as_json: bool, render: Callable[[Any], Lines]) -> None:
     """The result on standard output, as JSON on one line or as `render` writes it for people."""
     if as_json:
         show_json(value)
         return
     with _reader_may_leave():
-        render(console(), value)
+        print_lines(render(value))
 
 
 def show_json(value: object) -> None:
@@ -77,15 +85,14 @@ def _reader_may_leave() -> Iterator[None]:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def note(text: str) -> None:
-    """A remark beside the result."""
-    console(stderr=True).print(line((text, "yellow")))
+def note(*texts: str) -> None:
+    """Remarks beside the result."""
+    print_lines((line((text, "yellow")) for text in texts), stderr=True)
 
 
-def note_degradations(degradations: tuple[Degradation, ...]) -> None:
+def note_degradations(degradations: Iterable[Degradation]) -> None:
     """What could not be done, on standard error."""
-    for item in degradations:
-        note(f"Note: {item.failure_mode} Instead: {item.fallback_mode}. {item.retry_recommendation}")
+    note(*(f"Note: {x.failure_mode} Instead: {x.fallback_mode}. {x.retry_recommendation}" for x in degradations))
 
 
 def complain(error: ScrimshawError, as_json: bool) -> None:
@@ -93,11 +100,9 @@ def complain(error: ScrimshawError, as_json: bool) -> None:
     if as_json:
         fault = {"code": error.code, "message": error.message, "hint": error.hint, "details": error.details}
         typer.echo(msgspec.json.encode({"error": fault}, enc_hook=str), err=True)
-        return
-    target = console(stderr=True)
-    target.print(line(("Error: ", "bold red"), error.message))
-    if error.hint:
-        target.print(line((error.hint, "dim")))
+    else:
+        hint = [line((error.hint, "dim"))] if error.hint else []
+        print_lines([line(("Error: ", "bold red"), error.message), *hint], stderr=True)
 
 
 @contextmanager
@@ -110,13 +115,13 @@ def progress(what: str, as_json: bool) -> Iterator[Advance]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def confirm(question: str, yes: bool) -> None:
+def confirm(question: str, yes: bool, refusal: InvalidRequest | None = None) -> None:
     """Ask before something that cannot be undone; raises InvalidRequest where nobody can answer, Abort on a no."""
-    if yes:
-        return
-    if not is_interactive():
-        raise InvalidRequest(f"{question} Nobody is there to answer.", "Add --yes to go ahead.", parameter="yes")
-    typer.confirm(question, abort=True, err=True)
+    if not yes and not is_interactive():
+        nobody = InvalidRequest(f"{question} Nobody is there to answer.", "Add --yes to go ahead.", parameter="yes")
+        raise refusal or nobody
+    if not yes:
+        typer.confirm(question, abort=True, err=True)
 
 
 def is_interactive() -> bool:

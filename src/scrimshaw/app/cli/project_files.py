@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+import os
 
-from scrimshaw.config import CONFIG_FILE, all_keys
+from scrimshaw.config import CONFIG_FILE, Settings, all_keys
 from scrimshaw.engine.core import MEMORIES
+from scrimshaw.errors import ConfigError, StorageFailure, describe_os_error
 
 GITIGNORE = """\
 # Memories and settings are for everybody; all else is made from them, or private to this machine.
@@ -35,18 +36,24 @@ _SOURCES = """
 """
 
 
-def create(folder: Path) -> tuple[list[str], list[str]]:
+def create(settings: Settings) -> tuple[list[str], list[str]]:
     """Make what is missing in a project's Scrimshaw folder: (names made, names that were there)."""
+    folder = settings.folder
+    if folder == settings.home:
+        raise ConfigError(f"{folder} is your own vault, which every project reads.", "Run init in a project's folder.")
     vault = folder / MEMORIES
     made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
-    vault.mkdir(parents=True, exist_ok=True)
-    for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
-        try:
-            with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-            made.append(name)
-        except FileExistsError:
-            kept.append(name)
+    try:
+        vault.mkdir(parents=True, exist_ok=True)
+        for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
+            is_new = not os.path.lexists(folder / name)
+            if is_new:
+                (folder / name).write_text(text, encoding="utf-8", newline="\n")
+            (made if is_new else kept).append(name)
+    except OSError as error:
+        raise StorageFailure(
+            f"{folder} cannot be made: {describe_os_error(error)}.", "Check permissions and space."
+        ) from error
     return made, kept
 
 

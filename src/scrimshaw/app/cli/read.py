@@ -6,30 +6,28 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from functools import partial
+from itertools import groupby
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 
 from scrimshaw.app.cli import options
-from scrimshaw.app.cli.examine import show_quality
 from scrimshaw.app.cli.memory import fill_few, open_memory, settings_of_memory
-from scrimshaw.app.cli.options import command, example, with_filters
-from scrimshaw.app.cli.output import line, note_degradations, plain, show
+from scrimshaw.app.cli.options import command
+from scrimshaw.app.cli.output import Lines, console, line, note_degradations, plain
 from scrimshaw.app.hooks.fencing import neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
-from scrimshaw.engine.degradations import INDEX
-from scrimshaw.engine.lint import DAYS
+from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Filters, Intent, Memory, Trust
-from scrimshaw.search.results import Hit, SearchRequest, SearchResult
+from scrimshaw.search.results import Explanation, SearchRequest, SearchResult
 from scrimshaw.session.resume import Occasion
 
 app = typer.Typer()
@@ -49,9 +47,146 @@ class Group(StrEnum):
     FOLDER = "folder"
 
 
-@app.command(epilog=example('scrimshaw search "why not the standard sqlite3" --tier important --limit 5'))
-@with_filters
+def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
+    """Hits, best first, each with its excerpt."""
+    mark = ("always on  ", "yellow")
+    yield from (line(mark, (hit.memory.id, "cyan"), "  ", hit.memory.title) for hit in result.always_on)
+    for number, hit in enumerate(result.hits, start=1):
+        place = f"{hit.memory.id}#{hit.anchor}" if hit.anchor else hit.memory.id
+        yield line((f"{number}. ", "dim"), (hit.memory.title, "bold"), (f"  {hit.score:.3f}", "dim"))
+        yield line("   ", (place, "cyan"), (f"  {_describe(hit.memory, hit.text)}", "dim"))
+        if hit.text.strip():
+            yield textwrap.indent(hit.text.strip(), "   ")
+        if explain:
+            yield line((f"   {_explain(hit.explanation)}", "dim"))
+        yield ""
+    if not result.hits:
+        yield "No memory matches."
+    if result.omitted:
+        yield line((f"{result.omitted} more did not fit the budget.", "dim"))
+    if trace:
+        yield line((f"intent {result.intent} ({result.confidence:g}), {result.tokens} tokens", "dim"))
+        for stage in result.trace:
+            notes = msgspec.json.encode(stage.notes).decode()
+            counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
+            yield line((f"{counts}  {notes}", "dim"))
+    # What the opening of the memory noted already is not said twice.
+    note_degradations(each for each in result.degradations if not each.failure_mode.startswith("index_behind: "))
+
+
+def _explain(why: Explanation) -> str:
+    found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):g})" for channel, rank in why.ranks.items()]
+    lowered = [f"{name} x{factor:g}" for name, factor in why.factors.items()]
+    lifted = [f"{name} +{boost:g}" for name, boost in why.boosts.items()]
+    phrases = [f"trigger {phrase!r}" for phrase in why.phrases]
+    return "; ".join([*found, f"fused {why.fused:g}", *lowered, *lifted, *phrases])
+
+
+def _describe(memory: Memory, text: str = "") -> str:
+    """Tier, type, source and date; who vouches where that is no person, and a warning of what speaks to an agent."""
+    trust = memory.provenance.trust
+    unvouched = trust != Trust.HUMAN
+    warning = FLAG if unvouched and is_suspicious(f"{memory.title}\n{text}") else ""
+    stated = (memory.tier, memory.type, memory.source, memory.updated[:10])
+    return "  ".join(filter(None, (*stated, f"trust {trust}" if unvouched else "", warning)))
+
+
+def render_text(found: MemoryText) -> Lines:
+    """The text under its title on a terminal; elsewhere the text as it is."""
+    if console().is_terminal:
+        yield line((found.memory.title, "bold"), ("  " + _describe(found.memory, found.body), "dim"))
+        yield line((f"{found.memory.path}  {found.content_hash}", "dim"))
+        yield from ("", found.body)
+    else:
+        sys.stdout.write(found.body if found.body.endswith("\n") else f"{found.body}\n")
+    note_degradations(found.degradations)
+
+
+def _render_page(result: MemoryPage) -> Lines:
+    """One line a memory, on a terminal with its place among all; elsewhere fields between tabs."""
+    is_terminal = console().is_terminal
+    for memory in result.memories:
+        fields = [memory.tier, memory.type, memory.updated[:10], " ".join(memory.title.split())]
+        if is_terminal:
+            yield line((memory.id, "cyan"), "  ", "  ".join(fields))
+        else:
+            sys.stdout.write(plain("\t".join([memory.id, *fields])) + "\n")
+    if is_terminal:
+        yield line((f"up to {result.offset + len(result.memories)} of {result.total}", "dim"))
+
+
+def _render_stats(result: Stats, by: Sequence[str] | None) -> Lines:
+    """Counts by group, then the condition of the index."""
+    yield f"{result.total} memories, updated {result.oldest[:10] or '-'} to {result.newest[:10] or '-'}"
+    counts: Mapping[str, Mapping[str, int]] = {
+        "tier": result.by_tier,
+        "type": result.by_type,
+        "artifact": result.by_artifact,
+        "source": result.by_source,
+        "folder": {folder.name: folder.count for folder in result.folders},
+    }
+    for name in by or ("source", "tier", "type"):
+        yield line((f"by {name}", "bold"))
+        for key, count in sorted(counts[name].items(), key=lambda pair: (-pair[1], pair[0])):
+            yield f"{count:>7}  {key or '-'}"
+    ready, total = result.vectors
+    yield f"vectors {ready} of {total}, waiting jobs {result.waiting_jobs}, skipped files {len(result.skipped)}"
+    databases = {"index": result.index_bytes, "journal": result.journal_bytes}
+    sizes = {name: f"{n / 1e6:.1f} MB" if n >= 1e6 else f"{n / 1000:.0f} KB" for name, n in databases.items()}
+    yield ", ".join(f"{name} {size}" for name, size in sizes.items())
+    note_degradations(result.degradations)
+
+
+def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
+    """What the newest sessions were handed, by occasion, and what all were."""
+    row = "  {:<22}{:>6} texts {:>9} tokens {:>7} hits"
+    for each in results[:SESSIONS_SHOWN]:
+        used = "unknown" if each.context_used is None else f"{each.context_used:.0%}"
+        yield line((each.session, "cyan"), f"  {each.client or '-'}, context in use {used}")
+        yield from (row.format(one.occasion, one.times, one.tokens, one.hits) for one in each.occasions)
+        yield line((row.format("in all", each.times, each.tokens, each.hits), "bold"))
+    tokens, times = sum(each.tokens for each in results), sum(each.times for each in results)
+    yield f"{len(results)} sessions were handed {times} texts of {tokens} tokens in all."
+
+
+def _render_figures(figures: Mapping[str, Any]) -> Lines:
+    """What the newest memories are worth, beside what they should be."""
+    yield f"{figures['files']} memories created since {figures['since'][:10]} ({figures['days']:g} days)"
+    for each in figures["measures"]:
+        word, style = ("met", "green") if each["met"] else ("missed", "bold red")
+        word, style = ("none", "dim") if each["share"] is None else (word, style)
+        share = "     -" if each["share"] is None else f"{each['share']:6.1%}"
+        bound = f"{'at most' if each['at_most'] else 'at least'} {each['target']:.0%}"
+        yield line((f"{word:<7}", style), f"{each['name']:<24}{share}  {each['count']} of {each['of']}, {bound}")
+    yield "bands " + ", ".join(f"{name} {count}" for name, count in figures["bands"].items())
+    if figures["undated"]:
+        yield f"{figures['undated']} files say no time of creation and are left out"
+    if figures["unreadable"]:
+        yield f"{figures['unreadable']} files cannot be read; `scrimshaw lint` names them"
+
+
+def _render_counted(result: Any, context: bool, quality: bool, by: Sequence[str] | None) -> Lines:
+    return _render_figures(result) if quality else _render_contexts(result) if context else _render_stats(result, by)
+
+
+def _render_state(resumed: Mapping[str, Any]) -> Lines:
+    for part, lines in groupby(resumed["lines"], key=lambda each: each.part):
+        yield line((part, "bold"))
+        yield from (line(f"  {each.text}", (f"  {each.origin}, trust {each.trust}", "dim")) for each in lines)
+    if not resumed["lines"]:
+        yield "The session recorded nothing."
+
+
+@command(
+    app,
+    "search",
+    'scrimshaw search "why not the standard sqlite3" --tier important --limit 5',
+    render=_render_hits,
+    fresh=False,
+    with_rules=True,
+)
 def search(
+    engine: Engine,
     query: Annotated[str, typer.Argument(help="A question, some words, an error message.")],
     filters: Filters,
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="Most hits.")] = None,
@@ -62,9 +197,7 @@ def search(
     explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
     no_scan: options.NoScan = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> SearchResult:
     """Find memories by words, by meaning and by trigger phrases."""
     request = SearchRequest(
         query=query,
@@ -75,50 +208,26 @@ def search(
         include_content=content,
         token_budget=budget,
     )
-    with open_memory(project, fresh=False, with_rules=True) as engine:
-        if not no_scan:
-            index.catch_up(engine)
-            fill_few(engine)
-        result = read.search(engine, request)
-        noted = engine.degradations.of(INDEX)
-    show(result, as_json, partial(_render_hits, explain=explain, trace=trace))
-    if not as_json:
-        note_degradations(tuple(each for each in result.degradations if each not in noted))
+    if not no_scan:
+        index.catch_up(engine)
+        fill_few(engine)
+    return read.search(engine, request)
 
 
-@app.command(epilog=example("scrimshaw get storage/wal-reset --anchor decision"))
+@command(app, "get", "scrimshaw get storage/wal-reset --anchor decision", render=render_text, fresh=False)
 def get(
+    engine: Engine,
     memory_id: options.MemoryId,
     anchor: Annotated[str, typer.Option(help="Only the section with this anchor.")] = "",
     no_scan: options.NoScan = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> MemoryText:
     """Print the text of a memory; in a pipe the text alone."""
-    with open_memory(project, fresh=False) as engine:
-        if not no_scan:
-            index.catch_up(engine)
-        found = read.get(engine, memory_id, anchor)
-    show(found, as_json, render_text)
-    if not as_json:
-        note_degradations(found.degradations)
-
-
-def _render_page(console: Console, result: MemoryPage) -> None:
-    """One line a memory, on a terminal with its place among all; elsewhere fields between tabs."""
-    for memory in result.memories:
-        fields = [memory.tier, memory.type, memory.updated[:10], " ".join(memory.title.split())]
-        if console.is_terminal:
-            console.print(line((memory.id, "cyan"), "  ", "  ".join(fields)))
-        else:
-            sys.stdout.write(plain("\t".join([memory.id, *fields])) + "\n")
-    if console.is_terminal:
-        last = result.offset + len(result.memories)
-        console.print(line((f"up to {last} of {result.total}", "dim")))
+    if not no_scan:
+        index.catch_up(engine)
+    return read.get(engine, memory_id, anchor)
 
 
 @command(app, "list", "scrimshaw list --type decision --sort updated --limit 50", render=_render_page)
-@with_filters
 def list_memories(
     engine: Engine,
     filters: Filters,
@@ -134,9 +243,9 @@ def list_memories(
     return counts.page(engine, filters, sort=sort, limit=limit, offset=offset)
 
 
-@app.command(epilog=example("scrimshaw stats --by folder --type decision"))
-@with_filters
+@command(app, "stats", "scrimshaw stats --by folder --type decision", render=_render_counted)
 def stats(
+    project: Path | None,
     filters: Filters,
     by: Annotated[list[Group] | None, typer.Option(help="Show counts by this (repeatable).")] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
@@ -144,9 +253,7 @@ def stats(
     quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
     days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality; else {DAYS:g}.")] = None,
     no_scan: options.NoScan = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Stats | list[SessionTokens] | dict[str, Any]:
     """Count memories, or measure their quality and cost.
 
     Counts are exact, and say how large and how complete the index is.
@@ -156,31 +263,10 @@ def stats(
         raise typer.BadParameter("--quality and --context each answer alone, without filters, --by and --exclude.")
     if days is not None and not quality:
         raise typer.BadParameter("--days belongs to --quality.")
-    if quality:
-        show_quality(settings_of_memory(project), days or DAYS, as_json)
-        return
-    if context:
-        with open_memory(project, fresh=False) as engine:
-            handed = counts.contexts(engine)
-        show(handed, as_json, _render_contexts)
-        return
-    groups = by or [Group.SOURCE, Group.TIER, Group.TYPE]
-    with open_memory(project, fresh=not no_scan) as engine:
-        counted = counts.stats(engine, filters, exclude=exclude or ())
-    show(counted, as_json, partial(_render_stats, by=groups))
-    if not as_json:
-        note_degradations(counted.degradations)
-
-
-def _render_state(console: Console, resumed: Mapping[str, Any]) -> None:
-    part = ""
-    for each in resumed["lines"]:
-        if each.part != part:
-            part = each.part
-            console.print(line((part, "bold")))
-        console.print(line(f"  {each.text}", (f"  {each.origin}, trust {each.trust}", "dim")))
-    if not resumed["lines"]:
-        console.print("The session recorded nothing.")
+    if quality:  # reads files alone, no index
+        return quality_figures(settings_of_memory(project), days=days or DAYS)
+    with open_memory(project, fresh=not (context or no_scan)) as engine:
+        return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
 
 
 @command(app, "resume", "scrimshaw resume --occasion start --budget 400", render=_render_state, fresh=False)
@@ -200,104 +286,3 @@ def resume(
     lines, tokens, omitted = resume_state(engine, found, occasion, budget or engine.settings.context.resume_tokens)
     about = replace(found, task=neutralise(found.task))
     return {"session": about, "lines": neutralise_state_lines(lines), "tokens": tokens, "omitted": omitted}
-
-
-def _render_hits(console: Console, result: SearchResult, *, explain: bool, trace: bool) -> None:
-    """Hits, best first, each with its excerpt."""
-    for hit in result.always_on:
-        console.print(line(("always on  ", "yellow"), (hit.memory.id, "cyan"), "  ", hit.memory.title))
-    for number, hit in enumerate(result.hits, start=1):
-        _render_hit(console, number, hit, explain)
-    if not result.hits:
-        console.print("No memory matches.")
-    if result.omitted:
-        console.print(line((f"{result.omitted} more did not fit the budget.", "dim")))
-    if trace:
-        console.print(line((f"intent {result.intent} ({result.confidence:g}), {result.tokens} tokens", "dim")))
-        for stage in result.trace:
-            notes = msgspec.json.encode(stage.notes).decode()
-            counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
-            console.print(line((f"{counts}  {notes}", "dim")))
-
-
-def _render_hit(console: Console, number: int, hit: Hit, explain: bool) -> None:
-    memory = hit.memory
-    place = f"{memory.id}#{hit.anchor}" if hit.anchor else memory.id
-    console.print(line((f"{number}. ", "dim"), (memory.title, "bold"), (f"  {hit.score:.3f}", "dim")))
-    console.print(line("   ", (place, "cyan"), (f"  {_describe(memory, hit.text)}", "dim")))
-    if hit.text.strip():
-        console.print(line(textwrap.indent(hit.text.strip(), "   ")))
-    if explain:
-        console.print(line((f"   {_explain(hit)}", "dim")))
-    console.print()
-
-
-def _describe(memory: Memory, text: str = "") -> str:
-    """Tier, type, source and date; who vouches where that is no person, and a warning of what speaks to an agent."""
-    trust = memory.provenance.trust
-    unvouched = trust != Trust.HUMAN
-    warning = FLAG if unvouched and is_suspicious(f"{memory.title}\n{text}") else ""
-    stated = (memory.tier, memory.type, memory.source, memory.updated[:10])
-    return "  ".join(filter(None, (*stated, f"trust {trust}" if unvouched else "", warning)))
-
-
-def _explain(hit: Hit) -> str:
-    why = hit.explanation
-    found = [f"{channel} rank {rank} ({why.raw.get(channel, 0):g})" for channel, rank in why.ranks.items()]
-    lowered = [f"{name} x{factor:g}" for name, factor in why.factors.items()]
-    lifted = [f"{name} +{boost:g}" for name, boost in why.boosts.items()]
-    phrases = [f"trigger {phrase!r}" for phrase in why.phrases]
-    return "; ".join([*found, f"fused {why.fused:g}", *lowered, *lifted, *phrases])
-
-
-def render_text(console: Console, found: MemoryText) -> None:
-    """The text under its title on a terminal; elsewhere the text as it is."""
-    if not console.is_terminal:
-        sys.stdout.write(found.body if found.body.endswith("\n") else f"{found.body}\n")
-        return
-    memory = found.memory
-    console.print(line((memory.title, "bold"), ("  " + _describe(memory, found.body), "dim")))
-    console.print(line((f"{memory.path}  {found.content_hash}", "dim")))
-    console.print()
-    console.print(line(found.body))
-
-
-def _render_stats(console: Console, result: Stats, *, by: Sequence[str]) -> None:
-    """Counts by group, then the condition of the index."""
-    console.print(f"{result.total} memories, updated {result.oldest[:10] or '-'} to {result.newest[:10] or '-'}")
-    counts: Mapping[str, Mapping[str, int]] = {
-        "tier": result.by_tier,
-        "type": result.by_type,
-        "artifact": result.by_artifact,
-        "source": result.by_source,
-        "folder": {folder.name: folder.count for folder in result.folders},
-    }
-    for name in by:
-        console.print(line((f"by {name}", "bold")))
-        for key, count in sorted(counts[name].items(), key=lambda pair: (-pair[1], pair[0])):
-            console.print(line(f"{count:>7}  ", key or "-"))
-    ready, total = result.vectors
-    console.print(
-        f"vectors {ready} of {total}, waiting jobs {result.waiting_jobs}, skipped files {len(result.skipped)}"
-    )
-    console.print(f"index {_format_size(result.index_bytes)}, journal {_format_size(result.journal_bytes)}")
-
-
-def _format_size(count: int) -> str:
-    return f"{count / 1_000_000:.1f} MB" if count >= 1_000_000 else f"{count / 1000:.0f} KB"
-
-
-def _render_contexts(console: Console, results: Sequence[SessionTokens]) -> None:
-    """What the newest sessions were handed, by occasion, and what all were."""
-    for each in results[:SESSIONS_SHOWN]:
-        used = "unknown" if each.context_used is None else f"{each.context_used:.0%}"
-        console.print(line((each.session, "cyan"), f"  {each.client or '-'}, context in use {used}"))
-        for row in each.occasions:
-            console.print(line(f"  {row.occasion:<22}", _format_counts(row.times, row.tokens, row.hits)))
-        console.print(line((f"  {'in all':<22}{_format_counts(each.times, each.tokens, each.hits)}", "bold")))
-    tokens, times = sum(each.tokens for each in results), sum(each.times for each in results)
-    console.print(f"{len(results)} sessions were handed {times} texts of {tokens} tokens in all.")
-
-
-def _format_counts(times: int, tokens: int, hits: int) -> str:
-    return f"{times:>6} texts {tokens:>9} tokens {hits:>7} hits"

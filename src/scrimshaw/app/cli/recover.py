@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -12,16 +12,15 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
-from rich.console import Console
 
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import open_memory, settings_of_memory
 from scrimshaw.app.cli.options import STDIN, Texts, command, command_group, content_of, example
-from scrimshaw.app.cli.output import confirm, is_interactive, line, note, plain, show
+from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.history import Undone
-from scrimshaw.engine.purge import Purged, PurgeOptions, PurgeTarget, Scope, Trace
+from scrimshaw.engine.purge import Purged, PurgeOptions, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFailure
@@ -31,7 +30,7 @@ app = typer.Typer()
 ledger = command_group("The record of all changes.", "scrimshaw ledger verify")
 checkpoint = command_group("The whole memory, kept and brought back.", "scrimshaw checkpoint create before-the-move")
 
-_NAMES_SHOWN = 20
+_NAMES_SHOWN, _TRACES_SHOWN = 20, 40
 _REPLACE_JOURNAL = (
     "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers first."
 )
@@ -40,6 +39,8 @@ _NOTHING = (
     "No checkpoint could be used: the ledger, what undo needs, sessions, reviews and jobs begin anew. The memories are "
     "files and stand as they are."
 )
+
+_SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
 
 LedgerRow = Mapping[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
@@ -54,7 +55,73 @@ def _one_line(text: str) -> str:
     return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
-def _warnings(restored: Restored) -> Iterator[str]:
+def _render_entries(rows: Sequence[LedgerRow]) -> Lines:
+    for row in rows:
+        moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
+        by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
+        yield line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["memory_id"], "cyan"))
+        yield line((f"       {row['reason']} ({by})", "dim"))
+    if not rows:
+        yield "The ledger has no such entry."
+
+
+def _render_verified(verified: Mapping[str, int]) -> Lines:
+    if verified["broken"]:
+        yield line((f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red"))
+        yield "What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies."
+    else:
+        yield f"All {verified['rows']} entries of the ledger are as they were written."
+
+
+def _render_undone(undone: Undone) -> Lines:
+    for step in undone.steps:
+        mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
+        why = f"  {step.trouble or step.note or step.reason}"
+        yield line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
+    verb = "would be undone" if undone.dry_run else "undone"
+    yield f"{undone.undone} of {len(undone.steps)} changes {verb}."
+
+
+def _render_made(made: Checkpoint) -> Lines:
+    rows = sum(made.rows.values())
+    yield line((_one_line(made.name), "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes")
+    yield line((_one_line(made.path), "dim"))
+    why = "left out, since it is no UTF-8 text or no restore takes its name"
+    yield from (line((f"{why}: {_one_line(name)}", "yellow")) for name in made.left_out)
+    if made.dropped:
+        yield line((f"dropped: {_one_line(', '.join(made.dropped))}", "dim"))
+
+
+def _render_checkpoints(found: Sequence[Checkpoint]) -> Lines:
+    for each in found:
+        moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%M")
+        what = each.problem or f"{each.files} files, {sum(each.rows.values())} rows, {each.bytes} bytes"
+        made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
+        yield line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}")
+        yield from (line((_one_line(f"    {key}: {text}"), "dim")) for key, text in each.metadata.items())
+    if not found:
+        yield "There is no checkpoint."
+
+
+def _render_restored(restored: Restored) -> Lines:
+    """What came back and, after a journal was lost, how old it is and what is missing."""
+    if restored.name:
+        would = "would be " if restored.dry_run else ""
+        for verb, names in (("written", restored.written), ("removed", restored.removed)):
+            yield from (line(f"{would}{verb}  ", (_one_line(name), "cyan")) for name in names)
+        yield from (line((warning, "yellow")) for warning in _describe_doubts(restored))
+        counts = f"{len(restored.written)} written, {len(restored.removed)} removed, {restored.kept} left as they are"
+        yield f"{_one_line(restored.name)}: {counts}, {sum(restored.rows.values())} rows."
+        if restored.sampled:
+            yield f"A search finds {restored.found} of {restored.sampled} restored memories looked for."
+        if restored.backup:
+            command = f"scrimshaw checkpoint restore {restored.backup} --clear-existing"
+            yield line((f"As it was before: {command}", "dim"))
+    if restored.recovery:
+        yield from (line((text, "yellow")) for text in _describe_loss(restored, restored.recovery))
+
+
+def _describe_doubts(restored: Restored) -> Iterator[str]:
     yield from (f"edited by hand: {_one_line(name)}" for name in restored.edits)
     yield from (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
     yield from (f"came back redacted: {_one_line(name)}" for name in restored.redacted)
@@ -64,99 +131,13 @@ def _warnings(restored: Restored) -> Iterator[str]:
         yield f"{restored.unrecorded} files are newer than the ledger; it took them as they are."
 
 
-def _render_entries(console: Console, rows: Sequence[LedgerRow]) -> None:
-    for row in rows:
-        moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
-        by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
-        console.print(line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["memory_id"], "cyan")))
-        console.print(line((f"       {row['reason']} ({by})", "dim")))
-    if not rows:
-        console.print("The ledger has no such entry.")
-
-
-def _render_verified(console: Console, verified: Mapping[str, int]) -> None:
-    if verified["broken"]:
-        console.print(
-            line((f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red"))
-        )
-        console.print("What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies.")
+def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
+    """How old the checkpoint is, and a line a table; what nobody can read is said to be unknown."""
+    if recovery.age_s is None:
+        yield from (_NOTHING, f"The ledger took {restored.unrecorded} files as they are.")
     else:
-        console.print(f"All {verified['rows']} entries of the ledger are as they were written.")
-
-
-def _render_undone(console: Console, undone: Undone) -> None:
-    for step in undone.steps:
-        mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
-        why = f"  {step.trouble or step.note or step.reason}"
-        console.print(line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim")))
-    verb = "would be undone" if undone.dry_run else "undone"
-    console.print(f"{undone.undone} of {len(undone.steps)} changes {verb}.")
-
-
-def _render_made(console: Console, made: Checkpoint) -> None:
-    rows = sum(made.rows.values())
-    console.print(line((_one_line(made.name), "cyan"), f"  {made.files} files, {rows} rows, {made.bytes} bytes"))
-    console.print(line((_one_line(made.path), "dim")))
-    for name in made.left_out:
-        why = "left out, since it is no UTF-8 text or no restore takes its name"
-        console.print(line((f"{why}: {_one_line(name)}", "yellow")))
-    if made.dropped:
-        console.print(line((f"dropped: {_one_line(', '.join(made.dropped))}", "dim")))
-
-
-def _render_checkpoints(console: Console, found: Sequence[Checkpoint]) -> None:
-    for each in found:
-        moment = datetime.fromtimestamp(each.created, UTC).strftime("%Y-%m-%d %H:%M")
-        what = each.problem or f"{each.files} files, {sum(each.rows.values())} rows, {each.bytes} bytes"
-        made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
-        console.print(line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}"))
-        for key, text in each.metadata.items():
-            console.print(line((_one_line(f"    {key}: {text}"), "dim")))
-    if not found:
-        console.print("There is no checkpoint.")
-
-
-def _render_restored(console: Console, restored: Restored) -> None:
-    would = "would be " if restored.dry_run else ""
-    for verb, names in (("written", restored.written), ("removed", restored.removed)):
-        for name in names:
-            console.print(line(f"{would}{verb}  ", (_one_line(name), "cyan")))
-    for warning in _warnings(restored):
-        console.print(line((warning, "yellow")))
-    console.print(
-        f"{_one_line(restored.name)}: {len(restored.written)} written, {len(restored.removed)} removed, "
-        f"{restored.kept} left as they are, {sum(restored.rows.values())} rows."
-    )
-    if restored.sampled:
-        console.print(f"A search finds {restored.found} of {restored.sampled} restored memories looked for.")
-    if restored.backup:
-        command = f"scrimshaw checkpoint restore {restored.backup} --clear-existing"
-        console.print(line((f"As it was before: {command}", "dim")))
-
-
-def _render_recovered(console: Console, restored: Restored) -> None:
-    """What came back and, after a journal was lost, how old it is and what is missing."""
-    if restored.name:
-        _render_restored(console, restored)
-    recovery = restored.recovery
-    if not recovery:
-        return
-    lines = [_NOTHING, f"The ledger took {restored.unrecorded} files as they are."]
-    if recovery.age_s is not None:
         age = timedelta(seconds=round(recovery.age_s))
-        lines = [f"The checkpoint is {age} old (days, hours:minutes:seconds)."]
-    lines += _describe_loss(recovery)
-    if recovery.absent:
-        more = len(recovery.absent) - _NAMES_SHOWN
-        names = ", ".join(recovery.absent[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
-        lines.append(f"In the checkpoint but deleted since, and not brought back: {names}.")
-        lines.append(f"To have them back: scrimshaw checkpoint restore {restored.name}")
-    for text in lines:
-        console.print(line((text, "yellow")))
-
-
-def _describe_loss(recovery: Recovery) -> Iterator[str]:
-    """A line a table; what nobody can read is said to be unknown."""
+        yield f"The checkpoint is {age} old (days, hours:minutes:seconds)."
     for table, count in sorted(recovery.lost.items(), key=lambda item: (item[0] in recovery.unread, item[0])):
         is_partly = table in recovery.unread
         yield f"lost since: {table} " + (f"at least {count}, the rest cannot be read" if is_partly else str(count))
@@ -165,10 +146,63 @@ def _describe_loss(recovery: Recovery) -> Iterator[str]:
     at_least = "at least " if recovery.unread else ""
     where = f" What can be read of them is in {recovery.aside}." if recovery.aside else ""
     yield f"Rows lost since: {at_least}{sum(recovery.lost.values())}.{where}"
+    if recovery.absent:
+        more = len(recovery.absent) - _NAMES_SHOWN
+        names = ", ".join(recovery.absent[:_NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
+        yield f"In the checkpoint but deleted since, and not brought back: {names}."
+        yield f"To have them back: scrimshaw checkpoint restore {restored.name}"
 
 
-def _render_deleted(console: Console, gone: Mapping[str, object]) -> None:
-    console.print(line("Would delete " if gone["dry_run"] else "Deleted ", (str(gone["path"]), "cyan")))
+def _render_purge(purged: Purged) -> Lines:
+    yield from _render_traces("It is in:" if purged.dry_run else "It was in:", purged.places)
+    cannot = "Cannot be read, or cut (--remove takes these files as a whole):"
+    yield from _render_traces(cannot, purged.unreadable, "yellow")
+    yield from _render_traces("Not Scrimshaw's to change, look for yourself:", purged.foreign, "yellow")
+    yield from (line(("removed as a whole: ", "yellow"), name) for name in purged.removed)
+    if not purged.dry_run:
+        clean, dirty = ("Nothing is left in Scrimshaw's folders.", "green"), ("Something is left.", "bold red")
+        found = sum(trace.count for trace in purged.left)
+        searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
+        yield line(clean if purged.is_clean else dirty, searched)
+        yield from _render_traces("Left in:", purged.left, "red")
+    stop = "  Stop the other servers, then repeat."
+    yield from (line(("held by another process: ", "red"), name, stop) for name in purged.held)
+    yield line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim"))
+    yield line((_SEARCHED, "dim"))
+    yield from _render_traces("Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
+    yield from _render_git(purged.git)
+    yield line(("Not searched, since it is out of Scrimshaw's hands:", "dim"))
+    yield from (line((f"  {place}", "dim")) for place in purged.outside)
+    yield line(("A secret that was ever stored should be replaced where it is used.", "dim"))
+
+
+def _render_git(git: GitTraces) -> Lines:
+    if git.degradation:
+        yield line((f"{git.degradation.failure_mode} {git.degradation.retry_recommendation}", "yellow"))
+    elif git.objects and not git.found:
+        yield f"Git has {git.objects} objects, and it is in none of them, nor in names, logs and settings."
+    yield from (line(("Git keeps this, and it was not searched: ", "yellow"), name) for name in git.unsearched)
+    if not git.found:
+        return
+    yield line((f"Git remembers it in {git.found} places; {git.objects} objects were read.", "bold yellow"))
+    for place in git.places[:_TRACES_SHOWN]:
+        commit = place.commit[:12] or ("in no commit" if place.object else "")
+        yield f"  {place.kind}  {commit}  {place.path}"
+    yield "Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:"
+    yield from (line((f"  {each}", "cyan")) for each in git.commands)
+    yield "git-filter-repo is a program of its own: `pip install git-filter-repo`."
+    yield f"{SECRET_FILE}, where it is named, is a file of yours with the text in one line; remove it afterwards."
+    yield "These commands may leave, or take with them:"
+    yield from (f"  {text}" for text in git.stays)
+    yield "Tell everybody who has a clone to clone again, ask the host to drop its caches, replace the secret."
+
+
+def _render_traces(title: str, traces: Sequence[Trace], style: str = "") -> Lines:
+    if traces:
+        yield line((title, style))
+    yield from (line(f"  {trace.count:>6}  {trace.place}  ", (trace.why, "dim")) for trace in traces[:_TRACES_SHOWN])
+    if len(traces) > _TRACES_SHOWN:
+        yield line((f"  and {len(traces) - _TRACES_SHOWN} more", "dim"))
 
 
 @command(ledger, "show", "scrimshaw ledger show --memory storage/wal --limit 5", render=_render_entries)
@@ -207,8 +241,14 @@ def export_ledger(
         lines = (msgspec.json.encode(row).decode() + "\n" for row in reversed(engine.journal.history()))
         if output is None:
             sys.stdout.writelines(lines)
-        else:
-            _write_new(output, lines)
+            return
+        try:
+            with output.open("x", encoding="utf-8", newline="\n") as file:
+                file.writelines(lines)
+        except FileExistsError as error:
+            raise AlreadyExists(f"{output} exists.", "Name a new file.") from error
+        except OSError as error:
+            raise StorageFailure(f"{output} cannot be written: {error.strerror}.", "Name another file.") from error
 
 
 @command(
@@ -239,9 +279,7 @@ def undo(
     planned = take_back(dry_run=True)
     if dry_run or not planned.undone:
         return planned
-    for step in planned.steps:
-        if step.note:
-            note(f"Entry {step.entry}: {step.note}.")
+    note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
     confirm(f"Take back {planned.undone} of {len(planned.steps)} changes?", yes)
     return take_back()
 
@@ -279,7 +317,13 @@ def restore_checkpoint(
     return _bring_back(engine, checkpoints.path_of(engine, name), clear_existing, overwrite_edits, dry_run, yes)
 
 
-@command(checkpoint, "delete", "scrimshaw checkpoint delete before-cleanup", render=_render_deleted, fresh=False)
+@command(
+    checkpoint,
+    "delete",
+    "scrimshaw checkpoint delete before-cleanup",
+    render=lambda gone: [line("Would delete " if gone["dry_run"] else "Deleted ", (gone["path"], "cyan"))],
+    fresh=False,
+)
 def delete_checkpoint(
     engine: Engine,
     name: Name,
@@ -305,38 +349,25 @@ def backup(
     return checkpoints.backup(engine, file, include_global=include_global)
 
 
-@app.command(epilog=example("scrimshaw restore ~/memory.scrim", "scrimshaw restore --newest"))
+@command(app, "restore", "scrimshaw restore ~/memory.scrim", "scrimshaw restore --newest", render=_render_restored)
 def restore(
+    project: Path | None,
     file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="A backup.")] = None,
     newest: Annotated[bool, typer.Option("--newest", help="Newest checkpoint; a damaged journal goes aside.")] = False,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
     dry_run: DryRun = False,
     yes: options.Yes = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Restored:
     """Bring a backup back: what is missing, or all of it exactly."""
     if bool(file) == newest:
         raise typer.BadParameter("Give a file or --newest, one of them.")
     if newest and (clear_existing or overwrite_edits or dry_run):
         raise typer.BadParameter("--newest brings back what is missing and nothing else.")
-    if file:
-        with open_memory(project, fresh=False) as engine:  # the backup fills an empty ledger
-            restored = _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
-    else:
-        restored = _restore_newest(project, yes)
-    show(restored, as_json, _render_recovered)
-
-
-def _write_new(path: Path, lines: Iterable[str]) -> None:
-    try:
-        with path.open("x", encoding="utf-8", newline="\n") as file:
-            file.writelines(lines)
-    except FileExistsError as error:
-        raise AlreadyExists(f"{path} exists.", "Name a new file.") from error
-    except OSError as error:
-        raise StorageFailure(f"{path} cannot be written: {error.strerror}.", "Name another file.") from error
+    if not file:
+        return _restore_newest(project, yes)
+    with open_memory(project, fresh=False) as engine:  # the backup fills an empty ledger
+        return _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
 
 
 def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_run: bool, yes: bool) -> Restored:
@@ -360,33 +391,30 @@ def _restore_newest(project: Path | None, yes: bool) -> Restored:
         note("The journal was missing. The files are left as they are.")
     with open_engine(settings, replace_lost_journal=aside is not None) as engine:
         restored, unusable = restore_newest(engine, aside=aside)
-    for error in unusable:
-        note(error.message)
+    note(*(error.message for error in unusable))
     return restored
 
 
-_MOST_SHOWN = 40
-_SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
-
-
-@app.command(
+@command(
+    app,
     "purge",
-    epilog=example(
-        "scrimshaw purge --dry-run", "scrimshaw purge --secret - --yes < FILE", "scrimshaw purge --memory ID"
-    ),
+    "scrimshaw purge --dry-run",
+    "scrimshaw purge --secret - --yes < FILE",
+    "scrimshaw purge --memory ID",
+    render=_render_purge,
+    fails=lambda purged: not purged.dry_run and (not purged.is_clean or purged.git.found > 0),
 )
 def purge_traces(
+    project: Path | None,
     secret: Annotated[str, typer.Option(metavar="TEXT", help="The secret; - reads it. Else asked, unseen.")] = "",
     secret_file: Annotated[Path | None, typer.Option(exists=True, dir_okay=False, help="Take it from a file.")] = None,
     pattern: Annotated[bool, typer.Option("--pattern", help="The secret is a regular expression (RE2).")] = False,
     memory: Annotated[str, typer.Option(metavar="ID", help="A memory instead, also one that was deleted.")] = "",
-    include_global: Annotated[bool, typer.Option("--global", help="Your own vault of all projects as well.")] = False,
+    include_global: Global = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say where it stands, and change nothing.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask; remove what cannot be cut or read.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Remove what cannot be looked into as well.")] = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> Purged:
     """Erase a secret or a memory for good, and prove it.
 
     Every byte is searched afterwards. Git's history is searched and never rewritten. What is left anywhere makes the
@@ -395,21 +423,25 @@ def purge_traces(
     if memory and (secret or secret_file or pattern):
         raise typer.BadParameter("Give a secret or --memory, one of them.")
     text = "" if memory else _read_secret(secret, secret_file)
+
+    def make_target(engine: Engine) -> PurgeTarget:
+        return purge.memory_target(engine, [memory]) if memory else purge.secret_target(text, is_pattern=pattern)
+
     with open_memory(project, fresh=False) as engine, ExitStack() as others:
-        scope = [(engine, _make_target(engine, text, pattern, memory))]
+        scope = [(engine, make_target(engine))]
         for settings in purge.other_memories(engine):
             other = others.enter_context(open_engine(settings))
             with suppress(NotFound):  # that work tree never had the memory
-                scope.append((other, _make_target(other, text, pattern, memory)))
+                scope.append((other, make_target(other)))
         planned = purge.find_traces(scope, PurgeOptions(include_global))
-        purged = planned if dry_run else _confirm_and_purge(scope, planned, include_global, yes, remove)
-    show(purged, as_json, _render_purge)
-    if not dry_run and (not purged.is_clean or purged.git.found):
-        raise typer.Exit(1)
-
-
-def _make_target(engine: Engine, text: str, is_pattern: bool, memory: str) -> PurgeTarget:
-    return purge.memory_target(engine, [memory]) if memory else purge.secret_target(text, is_pattern=is_pattern)
+        if dry_run:
+            return planned
+        confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
+        unreadable = yes
+        if planned.unreadable and not yes:
+            names = ", ".join(trace.place for trace in planned.unreadable)
+            unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
+        return purge.purge(scope, planned, PurgeOptions(include_global, unreadable, remove or (unreadable and not yes)))
 
 
 def _read_secret(given: str, file: Path | None) -> str:
@@ -426,76 +458,3 @@ def _read_secret(given: str, file: Path | None) -> str:
     if not secret:
         raise InvalidRequest("The secret is empty.", "Give what shall be erased.", parameter="secret")
     return secret
-
-
-def _confirm_and_purge(scope: Scope, planned: Purged, include_global: bool, yes: bool, remove: bool) -> Purged:
-    confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
-    unreadable = yes
-    if planned.unreadable and not yes:
-        names = ", ".join(trace.place for trace in planned.unreadable)
-        unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
-        remove = remove or unreadable
-    return purge.purge(scope, planned, PurgeOptions(include_global, unreadable, remove))
-
-
-def _render_purge(console: Console, purged: Purged) -> None:
-    _render_traces(console, "It is in:" if purged.dry_run else "It was in:", purged.places)
-    _render_traces(
-        console, "Cannot be read, or cut (--remove takes these files as a whole):", purged.unreadable, "yellow"
-    )
-    _render_traces(console, "Not Scrimshaw's to change, look for yourself:", purged.foreign, "yellow")
-    for name in purged.removed:
-        console.print(line(("removed as a whole: ", "yellow"), name))
-    if not purged.dry_run:
-        verdict, style = ("Nothing is left in Scrimshaw's folders.", "green")
-        if not purged.is_clean:
-            verdict, style = ("Something is left.", "bold red")
-        found = sum(trace.count for trace in purged.left)
-        searched = f"  {purged.searched_files} files, {purged.searched_bytes} bytes searched; found {found} times."
-        console.print(line((verdict, style), searched))
-        _render_traces(console, "Left in:", purged.left, "red")
-    for name in purged.held:
-        console.print(line(("held by another process: ", "red"), name, "  Stop the other servers, then repeat."))
-    console.print(line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim")))
-    console.print(line((_SEARCHED, "dim")))
-    _render_traces(console, "Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
-    _render_git(console, purged.git)
-    console.print(line(("Not searched, since it is out of Scrimshaw's hands:", "dim")))
-    for place in purged.outside:
-        console.print(line((f"  {place}", "dim")))
-    console.print(line(("A secret that was ever stored should be replaced where it is used.", "dim")))
-
-
-def _render_git(console: Console, git: GitTraces) -> None:
-    if git.degradation:
-        console.print(line((f"{git.degradation.failure_mode} {git.degradation.retry_recommendation}", "yellow")))
-    elif git.objects and not git.found:
-        console.print(f"Git has {git.objects} objects, and it is in none of them, nor in names, logs and settings.")
-    for name in git.unsearched:
-        console.print(line(("Git keeps this, and it was not searched: ", "yellow"), name))
-    if not git.found:
-        return
-    console.print(line((f"Git remembers it in {git.found} places; {git.objects} objects were read.", "bold yellow")))
-    for place in git.places[:_MOST_SHOWN]:
-        commit = place.commit[:12] or ("in no commit" if place.object else "")
-        console.print(line(f"  {place.kind}  {commit}  {place.path}"))
-    console.print("Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:")
-    for each in git.commands:
-        console.print(line((f"  {each}", "cyan")))
-    console.print("git-filter-repo is a program of its own: `pip install git-filter-repo`.")
-    console.print(
-        f"{SECRET_FILE}, where it is named, is a file of yours with the text in one line; remove it afterwards."
-    )
-    console.print("These commands may leave, or take with them:")
-    for text in git.stays:
-        console.print(f"  {text}", markup=False)
-    console.print("Tell everybody who has a clone to clone again, ask the host to drop its caches, replace the secret.")
-
-
-def _render_traces(console: Console, title: str, traces: Sequence[Trace], style: str = "") -> None:
-    if traces:
-        console.print(line((title, style)))
-    for trace in traces[:_MOST_SHOWN]:
-        console.print(line(f"  {trace.count:>6}  {trace.place}  ", (trace.why, "dim")))
-    if len(traces) > _MOST_SHOWN:
-        console.print(line((f"  and {len(traces) - _MOST_SHOWN} more", "dim")))

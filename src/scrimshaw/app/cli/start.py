@@ -5,78 +5,120 @@ from __future__ import annotations
 import gc
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
-from rich.console import Console
 
 from scrimshaw.app import setup as clients_setup
 from scrimshaw.app.cli import memory, options, project_files
-from scrimshaw.app.cli.options import example
-from scrimshaw.app.cli.output import confirm, console, is_interactive, line, note, progress, show
+from scrimshaw.app.cli.options import command, example
+from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Client, Programs, Scope
 from scrimshaw.app.importing import EVERYTHING, ImportPlan, ImportRequest, find_sources, plan_import, source_names
 from scrimshaw.app.setup import SetupChange
-from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, index, open_engine
-from scrimshaw.engine.counts import Exported, export_jsonl, export_lines, export_markdown
+from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
-from scrimshaw.errors import ConfigError, InvalidRequest, StorageFailure, describe_os_error
+from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Filters
 
 app = typer.Typer()
 
+ALL = "all"
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
-INTERRUPTED = 1
 MOST_LINES = 30
-_STYLES = {"taken": "green", "left": "yellow", "found": "cyan"}
 _MEGABYTE = 1_000_000
+_HERE_ONLY = (
+    "The files name programs by their path on this machine: keep those in the project out of git, or use --scope user."
+)
+_STYLES = {"taken": "green", "left": "yellow", "found": "cyan"}
+_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
-@app.command(epilog=example("cd my-project && scrimshaw init", "scrimshaw init --import"))
+def _render_initialized(result: Mapping[str, Any]) -> Lines:
+    """What was made, what was found, and how to connect a client."""
+    made = f"made {', '.join(result['made'])}" if result["made"] else "everything was there already"
+    yield line(("Memory of ", "bold"), (result["project"], "bold"), f": {made}")
+    for source in result["sources"]:
+        where = "" if source["writable"] else f": {', '.join(source['include'])}  read only"
+        yield line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {source['root']}{where}")
+    yield from memory.render_coverage(result["skipped"], result["vectors"])
+    first, *others = CLIENT_NAMES
+    yield f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})"
+    yield f"Other clients:        {msgspec.json.encode(result['client_config']).decode()}"
+
+
+def _render_import(summary: Mapping[str, Any]) -> Lines:
+    """A line for everything that was not there already, then the sums."""
+    new = [each for each in summary["taken"] if each.status != "unchanged"]
+    for each in new[:MOST_LINES]:
+        details = [f"{each.events} events"] * bool(each.events) + [*each.memories, *each.reasons]
+        status = (f"{each.status:<6}", _STYLES.get(each.status, ""))
+        yield line(status, f" {each.source}  ", (each.place, "dim"))
+        if details:
+            yield line((f"       {'; '.join(details)}", "dim"))
+    if len(new) > MOST_LINES:
+        yield line((f"and {len(new) - MOST_LINES} more; --json tells them all", "dim"))
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary["counts"].items())) or "nothing found"
+    yield f"{counts}; {summary['events']} events, {summary['memories']} memories"
+
+
+def _render_changes(result: Mapping[str, Any]) -> Lines:
+    for file in result["files"]:
+        yield line((f"{file['action']} ", "bold"), (file["path"], "cyan"))
+        yield from (line((each, _DIFF_STYLES.get(each[:1], ""))) for each in file["diff"].splitlines()[2:])
+
+
+def _render_setup(result: Mapping[str, Any]) -> Lines:
+    if not result["files"]:
+        yield "Nothing to change."
+    elif result["dry_run"]:
+        yield "Nothing was written."
+    note(*result["advice"])
+
+
+@command(
+    app,
+    "init",
+    "cd my-project && scrimshaw init",
+    "scrimshaw init --import",
+    render=_render_initialized,
+    fails=lambda result: bool(result["imported"]) and result["imported"]["interrupted"],
+)
 def init(
+    project: Path | None,
+    as_json: bool,
     import_: Annotated[bool | None, typer.Option("--import/--no-import", help="Earlier sessions; else asked.")] = None,
     no_vectors: options.NoVectors = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Give a project its memory and index what it has; repeatable."""
     settings = memory.settings_of(project)
-    made, kept = _create_folder(settings)
+    made, kept = project_files.create(settings)
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
-        vectors = memory.vectors_of(engine) if in_haste else memory.fill_vectors(engine, as_json)
+        vectors = memory.fill_vectors(engine, as_json, skip=in_haste)
         counts = engine.index.count(Filters(include_deprecated=True), by="source")
-        # `made` and `kept` are names in the project's Scrimshaw folder.
-        result = {
-            "project": str(settings.project),
-            "made": made,
-            "kept": kept,
-            "sources": [
-                {
-                    "name": source.name,
-                    "root": str(source.root),
-                    "include": source.include,
-                    "writable": source.writable,
-                    "memories": counts.get(source.name, 0),
-                }
-                for source in engine.sources
-            ],
-            "skipped": report.skipped,
-            "vectors": vectors,
-            "client_config": CLIENT_CONFIG,
-            "imported": imported,
-        }
-    show(result, as_json, _render_initialized)
-    if imported:
-        _stop_if_interrupted(imported)
+        sources = [
+            {
+                "name": source.name,
+                "root": str(source.root),
+                "include": source.include,
+                "writable": source.writable,
+                "memories": counts.get(source.name, 0),
+            }
+            for source in engine.sources
+        ]
+    # `made` and `kept` are names in the project's Scrimshaw folder.
+    about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources}
+    more = {"skipped": report.skipped, "vectors": vectors, "client_config": CLIENT_CONFIG, "imported": imported}
+    return {**about, **more}
 
 
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
@@ -92,27 +134,31 @@ def serve(
     run_server(memory.settings_of_memory(project).project, toolsets)
 
 
-@app.command("import", epilog=example("scrimshaw import transcripts --dry-run", "scrimshaw import memory-json m.jsonl"))
+@command(
+    app,
+    "import",
+    "scrimshaw import transcripts --dry-run",
+    "scrimshaw import memory-json m.jsonl",
+    render=_render_import,
+    fails=lambda summary: summary["interrupted"],
+)
 def import_(
+    engine: Engine,
+    as_json: bool,
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
     no_vectors: options.NoVectors = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Take in earlier sessions or other memories.
 
     They are redacted, judged, and taken once. Safe to interrupt and to repeat.
     """
-    with memory.open_memory(project) as engine:
-        request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
-        summary = _run_import(engine, plan_import(engine, request), as_json)
-        if not (dry_run or summary["interrupted"]):
-            vectors = memory.vectors_of(engine) if no_vectors else memory.fill_vectors(engine, as_json)
-            summary["vectors"] = vectors
-    show(summary, as_json, _render_summary)
-    _stop_if_interrupted(summary)
+    request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
+    summary = _run_import(plan_import(engine, request), as_json)
+    if not (dry_run or summary["interrupted"]):
+        summary["vectors"] = memory.fill_vectors(engine, as_json, skip=no_vectors)
+    return summary
 
 
 @app.command(epilog=example("scrimshaw export --output backup", "scrimshaw export --format jsonl > memories.jsonl"))
@@ -128,16 +174,18 @@ def export(
         if output is None:
             if format_ == "markdown":
                 raise InvalidRequest("Markdown files need a folder.", "Name one with --output.", parameter="output")
-            for each in export_lines(engine):
-                sys.stdout.buffer.write(each)
+            sys.stdout.buffer.writelines(export_lines(engine))
             return
-        _demand_free(output, force)
+        is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
+        refusal = InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
+        question = f"{output} holds something. Replace what has the same name?"
+        confirm(question, force or not is_filled, refusal)
         write = export_markdown if format_ == "markdown" else export_jsonl
         exported = write(engine, output.absolute())
-    show(exported, as_json, _render_export)
+    show(exported, as_json, lambda x: [line(f"{x.memories} memories as {x.format} in ", (x.place, "cyan"))])
 
 
-def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> dict[str, Any]:
+def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
     """Do the work of a plan with a progress bar; Ctrl-C ends it with what was done until then."""
     results: list[ImportResult] = []
     interrupted = False
@@ -148,6 +196,8 @@ def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> dict[str, An
                 advance(len(results), max(plan.total, len(results)))
         except KeyboardInterrupt:
             interrupted = True
+    if interrupted:
+        note("Interrupted. Run the same command again to go on.")
     return {
         "counts": Counter(each.status for each in results),
         "events": sum(each.events for each in results),
@@ -156,42 +206,6 @@ def _run_import(engine: Engine, plan: ImportPlan, as_json: bool) -> dict[str, An
         "interrupted": interrupted,
         "vectors": None,
     }
-
-
-def _stop_if_interrupted(summary: Mapping[str, Any]) -> None:
-    """End the command with a failure where Ctrl-C cut the import short."""
-    if summary["interrupted"]:
-        note("Interrupted. Run the same command again to go on.")
-        raise typer.Exit(INTERRUPTED)
-
-
-def _render_summary(console: Console, summary: Mapping[str, Any]) -> None:
-    """A line for everything that was not there already, then the sums."""
-    new = [each for each in summary["taken"] if each.status != "unchanged"]
-    for each in new[:MOST_LINES]:
-        details = [f"{each.events} events"] * bool(each.events) + [*each.memories, *each.reasons]
-        status = (f"{each.status:<6}", _STYLES.get(each.status, ""))
-        console.print(line(status, f" {each.source}  ", (each.place, "dim")))
-        if details:
-            console.print(line((f"       {'; '.join(details)}", "dim")))
-    if len(new) > MOST_LINES:
-        console.print(line((f"and {len(new) - MOST_LINES} more; --json tells them all", "dim")))
-    counts = ", ".join(f"{count} {status}" for status, count in sorted(summary["counts"].items())) or "nothing found"
-    console.print(f"{counts}; {summary['events']} events, {summary['memories']} memories")
-
-
-def _render_export(console: Console, result: Exported) -> None:
-    console.print(line(f"{result.memories} memories as {result.format} in ", (result.place, "cyan")))
-
-
-def _demand_free(output: Path, force: bool) -> None:
-    """Ask before something is replaced; raises InvalidRequest where nobody can answer, Abort on a no."""
-    is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
-    if force or not is_filled:
-        return
-    if not is_interactive():
-        raise InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
-    typer.confirm(f"{output} holds something. Replace what has the same name?", abort=True, err=True)
 
 
 def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[str, Any] | None:
@@ -207,79 +221,54 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
             size = f", {each.size / _MEGABYTE:.1f} MB" if each.size >= _MEGABYTE / 10 else ""
             live = "  read in place, nothing to import" if each.live else ""
             about = line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)
-            console(stderr=True).print(about)
+            print_lines([about], stderr=True)
         if not typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True):
             return None
-    result = _run_import(engine, plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
+    summary = _run_import(plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
     if not as_json:
-        _render_summary(console(stderr=True), result)
-    return result
+        print_lines(_render_import(summary), stderr=True)
+    return summary
 
 
-def _create_folder(settings: Settings) -> tuple[list[str], list[str]]:
-    if settings.folder == settings.home:
-        raise ConfigError(
-            f"{settings.folder} is your own vault, which every project reads.", "Run init in a project's folder."
-        )
-    try:
-        return project_files.create(settings.folder)
-    except OSError as error:
-        raise StorageFailure(
-            f"{settings.folder} cannot be made: {describe_os_error(error)}.", "Check permissions and space."
-        ) from error
-
-
-def _render_initialized(console: Console, result: Mapping[str, Any]) -> None:
-    """What was made, what was found, and how to connect a client."""
-    made = f"made {', '.join(result['made'])}" if result["made"] else "everything was there already"
-    console.print(line(("Memory of ", "bold"), (result["project"], "bold"), f": {made}"))
-    for source in result["sources"]:
-        where = source["root"]
-        if not source["writable"]:
-            where = f"{where}: {', '.join(source['include'])}  read only"
-        console.print(line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {where}"))
-    memory.render_coverage(console, result["skipped"], result["vectors"])
-    first, *others = CLIENT_NAMES
-    console.print(f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})")
-    console.print(f"Other clients:        {msgspec.json.encode(result['client_config']).decode()}")
-
-
-ALL = "all"
-_HERE_ONLY = (
-    "The files name programs by their path on this machine: keep those in the project out of git, or use --scope user."
-)
-_DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
-
-
-@app.command(epilog=example(f"scrimshaw setup {CLIENT_NAMES[0]}", "scrimshaw setup all --dry-run"))
+@command(app, "setup", f"scrimshaw setup {CLIENT_NAMES[0]}", "scrimshaw setup all --dry-run", render=_render_setup)
 def setup(
+    project: Path | None,
+    as_json: bool,
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")] = "",
     scope: Annotated[Scope | None, typer.Option(help="This project or all yours; else the usual place.")] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
     export_plugin: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="Write plugins.")] = None,
     yes: options.Yes = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
-) -> None:
+) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.
 
     They go into the client's own files, after showing what changes.
     """
     if bool(client) == bool(export_plugin) or (export_plugin and remove):
         raise typer.BadParameter("Name a client, or all; or give --export-plugin, without --remove.")
+    chosen: Sequence[Client] = ()
     if export_plugin:
-        additions = clients_setup.plan_additions(clients_setup.plugin_files(export_plugin), export_plugin)
-        advice = tuple(each.plugin_advice for each in all_clients().values() if each.plugin_advice)
-        _apply_changes((), list(additions), advice, dry_run, yes, as_json)
-        return
-    root = memory.settings_of(project).project
-    chosen = _choose_clients(client, scope, remove)
-    changes = list(_plan_changes(chosen, scope, remove, root))
-    advice = () if remove else tuple(each.advice for each in chosen if each.advice)
-    if not remove and any(change.root == root for change in changes):
-        advice = (*advice, _HERE_ONLY)
-    _apply_changes(chosen, changes, advice, dry_run, yes, as_json)
+        changes = list(clients_setup.plan_additions(clients_setup.plugin_files(export_plugin), export_plugin))
+        advice = [each.plugin_advice for each in all_clients().values() if each.plugin_advice]
+    else:
+        root = memory.settings_of(project).project
+        chosen = _choose_clients(client, scope, remove)
+        changes = list(_plan_changes(chosen, scope, remove, root))
+        advice = [each.advice for each in chosen if each.advice and not remove]
+        advice += [_HERE_ONLY] if not remove and any(change.root == root for change in changes) else []
+    files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
+    names = tuple(each.name for each in chosen)
+    result = {"clients": names, "dry_run": dry_run, "files": files, "advice": tuple(advice)}
+    if not as_json:
+        show(result, as_json, _render_changes)
+    elif changes and not (dry_run or yes):
+        print_lines(_render_changes(result), stderr=True)
+    if changes and not dry_run:
+        confirm("Make these changes?", yes)
+        for change in changes:
+            clients_setup.apply_change(change)
+    return result
 
 
 def _choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client, ...]:
@@ -295,56 +284,11 @@ def _choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Clien
     return (client,)
 
 
-def _plan_changes(chosen: Iterable[Client], scope: Scope | None, remove: bool, project: Path) -> Iterator[SetupChange]:
+def _plan_changes(chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path) -> Iterator[SetupChange]:
     """All changes; without a scope they go into the usual place, and come out of every place."""
-    programs, work = (
-        (Programs(), clients_setup.plan_removals)
-        if remove
-        else (clients_setup.find_programs(), clients_setup.plan_additions)
-    )
+    programs = Programs() if remove else clients_setup.find_programs()
+    plan = clients_setup.plan_removals if remove else clients_setup.plan_additions
     for client in chosen:
         for each in (scope,) if scope else client.scopes if remove else client.scopes[:1]:
             root = each.root(project)
-            yield from work(client.setup_files(root, each, programs), root)
-
-
-def _apply_changes(
-    chosen: Iterable[Client],
-    changes: list[SetupChange],
-    advice: tuple[str, ...],
-    dry_run: bool,
-    yes: bool,
-    as_json: bool,
-) -> None:
-    """Show the changes, ask, write them, and say what is left to do."""
-    result = {
-        "clients": tuple(client.name for client in chosen),
-        "dry_run": dry_run,
-        "files": [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes],
-        "advice": advice,
-    }
-    if not as_json:
-        show(result, as_json, _print_files)
-    if changes and not dry_run:
-        if as_json and not yes:
-            _print_files(console(stderr=True), result)
-        confirm("Make these changes?", yes)
-        for change in changes:
-            clients_setup.apply_change(change)
-    show(result, as_json, _print_end)
-
-
-def _print_files(console: Console, result: Mapping[str, Any]) -> None:
-    for file in result["files"]:
-        console.print(line((f"{file['action']} ", "bold"), (file["path"], "cyan")))
-        for each in file["diff"].splitlines()[2:]:
-            console.print(line((each, _DIFF_STYLES.get(each[:1], ""))))
-
-
-def _print_end(console: Console, result: Mapping[str, Any]) -> None:
-    if not result["files"]:
-        console.print("Nothing to change.")
-    elif result["dry_run"]:
-        console.print("Nothing was written.")
-    for each in result["advice"]:
-        note(each)
+            yield from plan(client.setup_files(root, each, programs), root)

@@ -11,15 +11,15 @@ from typing import Annotated, Any
 
 import typer
 from msgspec.structs import replace
-from rich.console import Console
 
 from scrimshaw import config
 from scrimshaw.app.cli import options
 from scrimshaw.app.cli.options import Texts, command, command_group, content_of
-from scrimshaw.app.cli.output import confirm, line, note, plain
+from scrimshaw.app.cli.output import Lines, confirm, line, note, plain
 from scrimshaw.engine import Engine, index, read, trust, write
 from scrimshaw.engine import drafts as drafting
 from scrimshaw.engine.drafts import Consolidation, ConsolidationOutcome, DraftOutcome, RejectedDraft
+from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.errors import InvalidRequest, ReadOnly, describe_os_error
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
@@ -38,57 +38,49 @@ _OUTCOMES = {
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as `drafts list` tells it.")]
 
 
-def _render_saved(console: Console, result: Saved) -> None:
-    console.print(line((result.id, "cyan"), "  ", _OUTCOMES.get(result.status, result.status)))
-    for reason in (*result.reasons, *result.notices):
-        note(reason)
+def _render_saved(result: Saved) -> Lines:
+    yield line((result.id, "cyan"), "  ", _OUTCOMES.get(result.status, result.status))
+    note(*result.reasons, *result.notices)
     if result.redacted:
         note(f"Redacted: {', '.join(result.redacted)}.")
-    for other in result.similar:
-        note(f"{'Nearly the same' if other.kind == 'near_duplicate' else 'Related'}: {other.id} ({other.similarity:g})")
+    kinds = {"near_duplicate": "Nearly the same"}
+    note(*(f"{kinds.get(other.kind, 'Related')}: {other.id} ({other.similarity:g})" for other in result.similar))
 
 
-def _render_deleted(console: Console, gone: Mapping[str, Any]) -> None:
+def _render_deleted(gone: Mapping[str, Any]) -> Lines:
     verb = f"{'would be ' if gone['dry_run'] else ''}{'purged' if gone['purged'] else 'deleted'}"
-    for memory_id in gone["ids"]:
-        console.print(line((memory_id, "cyan"), f"  {verb}"))
+    yield from (line((memory_id, "cyan"), f"  {verb}") for memory_id in gone["ids"])
 
 
-def _render_drafts(console: Console, found: Sequence[RejectedDraft]) -> None:
+def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
     for each in found:
         left = max(0.0, (each.expires - time.time()) / _DAY_S)
         score = f"score {each.quality.score:.2f}, " if each.quality else ""
-        console.print(line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim")))
-        for reason in each.reasons:
-            console.print(line(f"  {reason}"))
-        console.print(line((f"  {each.path}", "dim")))
+        yield line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim"))
+        yield from (f"  {reason}" for reason in each.reasons)
+        yield line((f"  {each.path}", "dim"))
     if not found:
-        console.print("No draft was set aside.")
+        yield "No draft was set aside."
 
 
-def _render_outcomes(console: Console, made: Sequence[DraftOutcome]) -> None:
+def _render_outcomes(made: Sequence[DraftOutcome]) -> Lines:
     for each in made:
         where = each.memory_id or each.path
-        console.print(line((each.status, "bold"), f"  {each.session}", f"  {where}" if where else ""))
-        for reason in each.reasons:
-            console.print(line(f"  {reason}"))
+        yield line((each.status, "bold"), f"  {each.session}", f"  {where}" if where else "")
+        yield from (f"  {reason}" for reason in each.reasons)
     if not made:
-        console.print("No session waits for a draft.")
+        yield "No session waits for a draft."
 
 
-def _render_consolidated(console: Console, found: Sequence[Consolidation | ConsolidationOutcome]) -> None:
+def _render_consolidated(found: Sequence[Consolidation | ConsolidationOutcome]) -> Lines:
     for each in found:
         if isinstance(each, ConsolidationOutcome):
-            console.print(line((each.status, "bold"), f"  {each.memory_id}", (f"  {each.path}", "dim")))
+            yield line((each.status, "bold"), f"  {each.memory_id}", (f"  {each.path}", "dim"))
         else:
-            console.print(line((each.title, "bold"), (f"  from {', '.join(each.sources)}", "dim")))
-            console.print(plain(each.content))
+            yield line((each.title, "bold"), (f"  from {', '.join(each.sources)}", "dim"))
+            yield each.content
     if not found:
-        console.print("No two sessions of these days share a topic.")
-
-
-def _render_discarded(console: Console, gone: Mapping[str, Any]) -> None:
-    console.print(f"{len(gone['names'])} {'would be removed' if gone['dry_run'] else 'removed'}.")
+        yield "No two sessions of these days share a topic."
 
 
 @command(
@@ -123,8 +115,8 @@ def save(
         actor="human",
         trust=Trust.HUMAN,
     )
-    if not dry_run:
-        _confirm_tier(tier, yes)
+    if tier == Tier.CONSTITUTIONAL and not dry_run:
+        _confirm_constitutional(yes)
     return write.save(engine, new, force=force, dry_run=dry_run)
 
 
@@ -150,8 +142,7 @@ def edit(
 ) -> Saved:
     """Change a memory; without options in your $EDITOR."""
     memory = engine.memory(memory_id)
-    doubts = _doubts(engine, memory_id) if tier == Tier.CONSTITUTIONAL else ()
-    _confirm_tier(tier, yes, doubts)
+    doubts = _confirm_constitutional(yes, read.get(engine, memory_id)) if tier == Tier.CONSTITUTIONAL else ()
     changes: dict[str, object] = {
         "title": title,
         "tier": tier,
@@ -196,7 +187,7 @@ def list_drafts(engine: Engine) -> list[RejectedDraft]:
     return drafting.list_rejected(engine)
 
 
-@command(drafts, "show", "scrimshaw drafts show 0e24ab", render=lambda out, text: out.print(plain(text)), fresh=False)
+@command(drafts, "show", "scrimshaw drafts show 0e24ab", render=lambda text: [text], fresh=False)
 def show_draft(engine: Engine, name: DraftName) -> str:
     """The text of a rejected draft."""
     return drafting.read_rejected(engine, name)
@@ -218,7 +209,13 @@ def promote_draft(engine: Engine, name: DraftName) -> Saved:
     return drafting.promote_draft(engine, name)
 
 
-@command(drafts, "discard", "scrimshaw drafts discard 0e24ab", render=_render_discarded, fresh=False)
+@command(
+    drafts,
+    "discard",
+    "scrimshaw drafts discard 0e24ab",
+    render=lambda gone: [f"{len(gone['names'])} {'would be removed' if gone['dry_run'] else 'removed'}."],
+    fresh=False,
+)
 def discard_drafts(
     engine: Engine,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
@@ -234,6 +231,7 @@ def discard_drafts(
     return {"names": names, "dry_run": dry_run}
 
 
+@command(app, "consolidate", "scrimshaw consolidate --dry-run", render=_render_consolidated, hidden=True)
 @command(drafts, "consolidate", "scrimshaw drafts consolidate --topic sqlite --dry-run", render=_render_consolidated)
 def consolidate(
     engine: Engine,
@@ -253,24 +251,16 @@ def consolidate(
     return [drafting.consolidate(engine, each) for each in proposals]
 
 
-command(app, "consolidate", "scrimshaw consolidate --dry-run", render=_render_consolidated, hidden=True)(consolidate)
-
-
-def _confirm_tier(tier: Tier | None, yes: bool, doubts: Iterable[str] = ()) -> None:
+def _confirm_constitutional(yes: bool, found: MemoryText | None = None) -> tuple[str, ...]:
     """A constitutional memory stands above every answer, so a person says so twice, and knows whose words it holds."""
-    if tier == Tier.CONSTITUTIONAL:
-        confirm(" ".join((*doubts, "Show this memory before every answer from now on, to every agent?")), yes)
-
-
-def _doubts(engine: Engine, memory_id: str) -> tuple[str, ...]:
-    """What a person should know of a memory's words before vouching for them."""
-    found = read.get(engine, memory_id)
-    memory, source = found.memory, found.memory.provenance
     doubts = []
-    if source.trust != Trust.HUMAN:
-        doubts.append(f"{plain(memory_id)} comes from {plain(source.source)}, trust {source.trust}.")
-    if is_suspicious("\n".join((memory.title, *memory.triggers, found.body))):
-        doubts.append(f"It is flagged as {FLAG}: it speaks to an agent.")
+    if found:
+        memory, source = found.memory, found.memory.provenance
+        if source.trust != Trust.HUMAN:
+            doubts.append(f"{plain(memory.id)} comes from {plain(source.source)}, trust {source.trust}.")
+        if is_suspicious("\n".join((memory.title, *memory.triggers, found.body))):
+            doubts.append(f"It is flagged as {FLAG}: it speaks to an agent.")
+    confirm(" ".join((*doubts, "Show this memory before every answer from now on, to every agent?")), yes)
     return tuple(doubts)
 
 
@@ -292,18 +282,18 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     editor = config.editor()
     if not editor:
         raise InvalidRequest("There is nothing to change.", "Name a change such as --title, or set EDITOR.")
-    hint = "Set EDITOR to one that works."
     try:
         code = subprocess.run([*shlex.split(editor), memory.path], check=False).returncode
+        fault = f"it ended with exit code {code}" if code else ""
     except (OSError, ValueError) as error:
-        raise InvalidRequest(f"The editor {editor!r} failed: {describe_os_error(error)}.", hint) from error
-    if code:
-        raise InvalidRequest(f"The editor {editor!r} failed: it ended with exit code {code}.", hint)
+        fault = describe_os_error(error)
+    if fault:
+        raise InvalidRequest(f"The editor {editor!r} failed: {fault}.", "Set EDITOR to one that works.")
     index.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
     if status == "updated" and trust.describe_claim(after):
         if memory.tier != Tier.CONSTITUTIONAL:
-            _confirm_tier(Tier.CONSTITUTIONAL, yes, _doubts(engine, after.id))
+            _confirm_constitutional(yes, read.get(engine, after.id))
         return write.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")
     return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)
