@@ -16,14 +16,13 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.rules import usable_rules
 from scrimshaw.engine import Engine, importers
-from scrimshaw.engine.importers import ImportResult
+from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.transcripts import StoredSession
 from scrimshaw.models import Degradation
 from scrimshaw.storage.scan import SERENA_MEMORIES
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
-NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
 _HEAD_BYTES = 64 * 1024
 
@@ -127,7 +126,7 @@ def _plan_sessions(engine: Engine, request: ImportRequest, client: Client) -> Im
 def _plan_places(engine: Engine, request: ImportRequest) -> ImportPlan:
     name, project = request.source, engine.settings.project
     if name == DECISIONS:
-        return ImportPlan(total=0, work=importers.import_decisions(engine, dry_run=request.dry_run))
+        return ImportPlan(total=0, work=importers.import_memories(engine, name, project, dry_run=request.dry_run))
     places = [request.path] if request.path else _FINDERS[name](project, request.home)
     if not places and name == NOTES:
         places = [request.home / NOTES]
@@ -136,10 +135,8 @@ def _plan_places(engine: Engine, request: ImportRequest) -> ImportPlan:
     elif not places:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
     total = sum(_count_files(name, _demand_existing(place)).count for place in places)
-    run = {NOTES: importers.import_notes, GUIDANCE: importers.import_guidance, GRAPH: importers.import_graph}[name]
-    return ImportPlan(
-        total=total, work=chain.from_iterable(run(engine, each, dry_run=request.dry_run) for each in places)
-    )
+    works = (importers.import_memories(engine, name, each, dry_run=request.dry_run) for each in places)
+    return ImportPlan(total=total, work=chain.from_iterable(works))
 
 
 def _plan_files(engine: Engine, request: ImportRequest) -> ImportPlan:

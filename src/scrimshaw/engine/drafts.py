@@ -10,7 +10,7 @@ import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from contextlib import suppress
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -21,11 +21,12 @@ from scrimshaw.engine.index import KeepGoing
 from scrimshaw.engine.write import NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError
 from scrimshaw.ingest.markdown import parse_headings
-from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     DRAFT_JOB,
     Action,
+    Document,
     Drafted,
     Edge,
     Entry,
@@ -95,14 +96,27 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     if not events or (last and last.events >= events[-1].number):
         return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
     draft = build_draft(session, events, engine.sessions.items(session_id))
-    body = render_body(draft)
+    body, created = render_body(draft), format_time(draft.ended)
     former_id = last.memory_id if last else ""
+    new = NewText(
+        content=body,
+        id=_memory_id(created, draft.title, draft.session),
+        title=draft.title,
+        type=MemoryType.SESSION,
+        triggers=draft.trigger_phrases,
+        topics=draft.topics,
+        session=draft.session,
+        origin=ORIGIN,
+        trust=_lowest_quoted_trust(draft, events),
+        reason="the session ended",
+        created=created,
+        tool_calls=draft.tool_calls,
+        facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
+    )
     if not body.strip() or not draft.tool_calls:
         outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
-    elif former_id:
-        outcome = _renew_memory(engine, _new_text(draft, body, events), former_id)
     else:
-        outcome = _save_draft(engine, _new_text(draft, body, events))
+        outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)
     engine.sessions.record_draft(
         Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
     )
@@ -127,10 +141,77 @@ def queue_drafts(engine: Engine) -> int:
     return len(waiting)
 
 
+def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
+    """Save a draft as a memory, or set it aside with the reasons; a text that exists already is nothing new."""
+    saved = save(engine, new)
+    if saved.status == "duplicate":
+        return DraftOutcome(session=new.session, status="unchanged")
+    name, vault = slug(new.session), _vault(engine)
+    path = vault.root / f"{name}.md"
+    outcome = DraftOutcome(session=new.session, status="accepted", quality=saved.quality)
+    if saved.status == "rejected":
+        rejected = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(saved.reasons)})
+        _, text, _ = compose_memory(engine, rejected, redact(new.title).text, redact(new.content))
+        with engine.write_lock():
+            vault.write(name, text, expected_hash=None)
+        return replace(outcome, status="rejected", path=str(path), reasons=saved.reasons)
+    if path.is_file():
+        discard_drafts(engine, [name])
+    return replace(outcome, memory_id=saved.id, path=saved.path)
+
+
+def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
+    """Write the new draft over the old one, unless somebody changed or removed that."""
+    history = engine.journal.history(memory_id, 1)
+    current = engine.index.get([memory_id]).get(memory_id)
+    unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
+    if not current or not history or (history[0]["actor"], history[0]["new_hash"]) != (ORIGIN, current.content_hash):
+        return unchanged
+    file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
+    if not verdict.is_accepted:
+        return replace(unchanged, reasons=verdict.reasons)
+    reason = "the session went on"
+    entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=ORIGIN, session=new.session)
+    saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
+    quality = Quality(score=verdict.score, flags=verdict.flags)
+    return replace(unchanged, status="accepted", path=saved.path, quality=quality)
+
+
+def _lowest_quoted_trust(draft: Draft, events: Sequence[RecordedEvent]) -> Trust:
+    """The lowest trust of what the draft quotes, and at most that of the agent that made it."""
+    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
+    quoted = {each.event for each in statements if each}
+    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
+    return Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT
+
+
+def _memory_id(created: str, title: str, session_id: str) -> str:
+    """`sessions/DAY-TITLE-SESSION`: the day sorts, the title describes, the session makes it unique."""
+    short = textwrap.shorten(slug(title).replace("-", " "), _TITLE_IN_ID, placeholder="").replace(" ", "-")
+    return f"{SESSIONS}/{created[:10]}-{short or 'session'}-{slug(session_id)[-6:].strip('-')}"
+
+
+# Rejected drafts
+
+
 def list_rejected(engine: Engine) -> list[RejectedDraft]:
     """The rejected drafts, newest first."""
-    found = [_parse_rejected(engine, path) for path in _folder(engine).glob("*.md")]
-    return sorted((each for each in found if each), key=lambda each: (-each.expires, each.name))
+    found = []
+    for path in _vault(engine).root.glob("*.md"):
+        with suppress(OSError, ScrimshawError):
+            file, document = _parse_rejected(engine, path.stem)
+            reasons = file.values.get("rejected")
+            draft = RejectedDraft(
+                name=path.stem,
+                title=document.title,
+                session=document.provenance.session,
+                path=str(path),
+                quality=document.quality,
+                reasons=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
+                expires=path.stat().st_mtime + engine.settings.drafts.expire_days * _DAY_S,
+            )
+            found.append(draft)
+    return sorted(found, key=lambda each: (-each.expires, each.name))
 
 
 def read_rejected(engine: Engine, name: str) -> str:
@@ -140,16 +221,16 @@ def read_rejected(engine: Engine, name: str) -> str:
 
 def promote_draft(engine: Engine, name: str) -> Saved:
     """Make a memory of a rejected draft as it stands; raises NotFound, UnreadableFile and what `save` raises."""
-    file = parse_memory_file(read_rejected(engine, name), name)
-    document = engine.parse(_source_file(name), file)
+    file, document = _parse_rejected(engine, name)
+    session = document.provenance.session
     new = NewText(
         content=file.body,
-        id=_memory_id(document.created, document.title, document.provenance.session),
+        id=_memory_id(document.created, document.title, session),
         title=document.title,
         type=MemoryType.SESSION,
         triggers=document.triggers,
         topics=document.topics,
-        session=document.provenance.session,
+        session=session,
         origin=ORIGIN,
         actor="human",
         trust=document.provenance.trust,
@@ -157,8 +238,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         created=document.created,
     )
     saved = save(engine, new, force=True)
-    last = engine.sessions.draft(new.session)
-    if last:
+    if last := engine.sessions.draft(session):
         engine.sessions.record_draft(replace(last, memory_id=saved.id))
     discard_drafts(engine, [name])
     return saved
@@ -166,11 +246,10 @@ def promote_draft(engine: Engine, name: str) -> Saved:
 
 def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
     """Remove rejected drafts; raises NotFound."""
-    if not names:
-        return
-    with engine.write_lock():
-        for name in names:
-            _vault(engine).remove(name, None)
+    if names:
+        with engine.write_lock():
+            for name in names:
+                _vault(engine).remove(name, None)
 
 
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
@@ -188,118 +267,16 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     return drafts, retire(engine, over, "temporary, and its time is over", "retention", only_unchanged=True)
 
 
-def _new_text(draft: Draft, body: str, events: Sequence[RecordedEvent]) -> NewText:
-    created = format_time(draft.ended)
-    return NewText(
-        content=body,
-        id=_memory_id(created, draft.title, draft.session),
-        title=draft.title,
-        type=MemoryType.SESSION,
-        triggers=draft.trigger_phrases,
-        topics=draft.topics,
-        session=draft.session,
-        origin=ORIGIN,
-        trust=_lowest_quoted_trust(draft, events),
-        reason="the session ended",
-        created=created,
-        tool_calls=draft.tool_calls,
-        facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
-    )
-
-
-def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
-    """Save a draft as a memory, or set it aside with the reasons; a text that exists already is nothing new."""
-    saved = save(engine, new)
-    if saved.status == "duplicate":
-        return DraftOutcome(session=new.session, status="unchanged")
-    name = slug(new.session)
-    path = _folder(engine) / f"{name}.md"
-    if saved.status == "rejected":
-        rejected = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(saved.reasons)})
-        _, text, _ = compose_memory(engine, rejected, redact(new.title).text, redact(new.content))
-        with engine.write_lock():
-            _vault(engine).write(name, text, expected_hash=None)
-        return DraftOutcome(
-            session=new.session, status="rejected", path=str(path), quality=saved.quality, reasons=saved.reasons
-        )
-    if path.is_file():
-        discard_drafts(engine, [name])
-    return DraftOutcome(
-        session=new.session, status="accepted", memory_id=saved.id, path=saved.path, quality=saved.quality
-    )
-
-
-def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
-    """Write the new draft over the old one, unless somebody changed or removed that."""
-    history = engine.journal.history(memory_id, 1)
-    current = engine.index.get([memory_id]).get(memory_id)
-    unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
-    if current is None or not history or history[0]["actor"] != ORIGIN:
-        return unchanged
-    if history[0]["new_hash"] != current.content_hash:
-        return unchanged
-    file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
-    if not verdict.is_accepted:
-        return replace(unchanged, reasons=verdict.reasons)
-    entry = Entry(
-        action=Action.UPDATE,
-        memory_id=memory_id,
-        reason="the session went on",
-        prior_hash="",
-        new_hash="",
-        actor=ORIGIN,
-        session=new.session,
-    )
-    saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
-    quality = Quality(score=verdict.score, flags=verdict.flags)
-    return replace(unchanged, status="accepted", path=saved.path, quality=quality)
-
-
-def _parse_rejected(engine: Engine, path: Path) -> RejectedDraft | None:
-    try:
-        file = parse_memory_file(path.read_bytes(), path.name)
-        document = engine.parse(_source_file(path.stem), file)
-        changed = path.stat().st_mtime
-    except (OSError, ScrimshawError):
-        return None
-    reasons = file.values.get("rejected")
-    return RejectedDraft(
-        name=path.stem,
-        title=document.title,
-        session=document.provenance.session,
-        path=str(path),
-        quality=document.quality,
-        reasons=tuple(map(str, reasons)) if isinstance(reasons, list) else (),
-        expires=changed + engine.settings.drafts.expire_days * _DAY_S,
-    )
-
-
-def _source_file(name: str) -> SourceFile:
-    return SourceFile(source=DRAFTS, memory_id=name, path=name, size=0, mtime_ns=0)
-
-
-def _lowest_quoted_trust(draft: Draft, events: Sequence[RecordedEvent]) -> Trust:
-    """The lowest trust of what the draft quotes, and at most that of the agent that made it."""
-    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
-    quoted = {each.event for each in statements if each}
-    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
-    if not tools:
-        return Trust.AGENT
-    return Trust.WEB if "Web" in tools else Trust.TOOL
-
-
-def _memory_id(created: str, title: str, session_id: str) -> str:
-    """`sessions/DAY-TITLE-SESSION`: the day sorts, the title describes, the session makes it unique."""
-    short = textwrap.shorten(slug(title).replace("-", " "), _TITLE_IN_ID, placeholder="").replace(" ", "-")
-    return f"{SESSIONS}/{created[:10]}-{short or 'session'}-{slug(session_id)[-6:].strip('-')}"
-
-
-def _folder(engine: Engine) -> Path:
-    return engine.settings.folder / DRAFTS
+def _parse_rejected(engine: Engine, name: str) -> tuple[MemoryFile, Document]:
+    file = parse_memory_file(_vault(engine).read(name), name)
+    return file, engine.parse(SourceFile(source=DRAFTS, memory_id=name, path=name, size=0, mtime_ns=0), file)
 
 
 def _vault(engine: Engine) -> Vault:
-    return Vault(_folder(engine), DRAFTS, writable=True, private=True)
+    return Vault(engine.settings.folder / DRAFTS, DRAFTS, writable=True, private=True)
+
+
+# Several sessions of one topic
 
 
 class Consolidation(Struct, frozen=True, kw_only=True):
@@ -324,14 +301,28 @@ class ConsolidationOutcome(Struct, frozen=True, kw_only=True):
 
 
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
-    """One proposal for each topic that several session memories of the last days share, each memory in one only."""
+    """One proposal for each topic that several session memories of the last days share, each memory in one only.
+
+    Largest topic first; none for a group that one memory is derived from already.
+    """
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)
-    memories = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
-    memories.sort(key=lambda memory: (memory.created, memory.id))
-    groups = [(name, group) for name, group in _group_by_topic(memories, topic) if not _is_done(engine, group)]
-    return [proposal for proposal in (_propose_one(engine, name, group) for name, group in groups) if proposal]
+    left = [memory for memory in found if memory.writable and memory.provenance.source == ORIGIN]
+    left.sort(key=lambda memory: (memory.created, memory.id))
+    proposals = []
+    for name in [topic] if topic else _rank_by_count(each for memory in left for each in memory.topics):
+        group = [memory for memory in left if name in memory.topics][-MOST_SESSIONS:]
+        if len(group) < 2:
+            continue
+        left = [memory for memory in left if memory not in group]
+        ids = [memory.id for memory in group]
+        edges = engine.index.neighbors(ids, hops=1, direction="incoming", relations=(Relation.DERIVED_FROM,))
+        if max(Counter(edge.source for edge in edges).values(), default=0) < len(group):
+            bodies = engine.index.bodies(ids)
+            group = [memory for memory in group if memory.id in bodies]  # others may be deleted meanwhile
+            proposals += [_propose_one(name, group, bodies)] if len(group) > 1 else []
+    return proposals
 
 
 def consolidate(engine: Engine, proposal: Consolidation) -> ConsolidationOutcome:
@@ -351,56 +342,29 @@ def consolidate(engine: Engine, proposal: Consolidation) -> ConsolidationOutcome
     return ConsolidationOutcome(memory_id=saved.id, status=saved.status, path=saved.path, reasons=saved.reasons)
 
 
-def _group_by_topic(memories: Sequence[Memory], only: str) -> Iterator[tuple[str, list[Memory]]]:
-    """Groups of at least two, largest topic first; a memory goes with its largest topic."""
-    left = list(memories)
-    counts = Counter(topic for memory in memories for topic in memory.topics)
-    for topic in [only] if only else sorted(counts, key=lambda name: (-counts[name], name)):
-        group = [memory for memory in left if topic in memory.topics][-MOST_SESSIONS:]
-        if len(group) > 1:
-            yield topic, group
-            left = [memory for memory in left if memory not in group]
-
-
-def _is_done(engine: Engine, group: Sequence[Memory]) -> bool:
-    """Whether one memory is derived from all of these already."""
-    ids = [memory.id for memory in group]
-    edges = engine.index.neighbors(ids, hops=1, direction="incoming", relations=(Relation.DERIVED_FROM,))
-    return any(count >= len(group) for count in Counter(edge.source for edge in edges).values())
-
-
-def _propose_one(engine: Engine, topic: str, found: Sequence[Memory]) -> Consolidation | None:
-    """The proposal for a group; None where other processes have deleted all but one of it meanwhile."""
-    bodies = engine.index.bodies([memory.id for memory in found])
-    group = [memory for memory in found if memory.id in bodies]
-    if len(group) < 2:
-        return None
-    return Consolidation(
-        title=f"{topic}: {len(group)} sessions, {group[0].created[:10]} to {group[-1].created[:10]}",
-        topic=topic,
-        content=_merge_bodies({memory.id: bodies[memory.id] for memory in group}),
-        sources=tuple(memory.id for memory in group),
-        topics=_most_common(topic for memory in group for topic in memory.topics),
-        triggers=_most_common(phrase for memory in group for phrase in memory.triggers),
-        trust=lowest_trust(memory.provenance.trust for memory in group),
-    )
-
-
-def _merge_bodies(bodies: Mapping[str, str]) -> str:
+def _propose_one(topic: str, group: Sequence[Memory], bodies: Mapping[str, str]) -> Consolidation:
     """The sections of all bodies by heading, each line once, below a link to the session that has it first."""
     sections: dict[str, dict[str, list[str]]] = {}
     known: set[str] = set()
-    for name, body in bodies.items():
-        for heading, line in _lines_by_heading(body):
+    for memory in group:
+        for heading, line in _lines_by_heading(bodies[memory.id]):
             text = _EVENT.sub("", line).casefold()
             if text not in known:
                 known.add(text)
-                sections.setdefault(heading, {}).setdefault(name, []).append(line)
+                sections.setdefault(heading, {}).setdefault(memory.id, []).append(line)
     parts = []
     for heading, by_session in sections.items():
         parts += [f"## {heading}"] if heading else []
         parts += [f"From [[{name}]]:\n\n" + "\n".join(lines) for name, lines in by_session.items()]
-    return "\n\n".join(parts)
+    return Consolidation(
+        title=f"{topic}: {len(group)} sessions, {group[0].created[:10]} to {group[-1].created[:10]}",
+        topic=topic,
+        content="\n\n".join(parts),
+        sources=tuple(memory.id for memory in group),
+        topics=_rank_by_count(topic for memory in group for topic in memory.topics)[:MOST_PHRASES],
+        triggers=_rank_by_count(phrase for memory in group for phrase in memory.triggers)[:MOST_PHRASES],
+        trust=lowest_trust(memory.provenance.trust for memory in group),
+    )
 
 
 def _lines_by_heading(body: str) -> Iterator[tuple[str, str]]:
@@ -413,6 +377,6 @@ def _lines_by_heading(body: str) -> Iterator[tuple[str, str]]:
             yield heading, line
 
 
-def _most_common(values: Iterable[str]) -> tuple[str, ...]:
+def _rank_by_count(values: Iterable[str]) -> tuple[str, ...]:
     counts = Counter(values)
-    return tuple(sorted(counts, key=lambda value: (-counts[value], value))[:MOST_PHRASES])
+    return tuple(sorted(counts, key=lambda value: (-counts[value], value)))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -18,6 +18,7 @@ from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.index import KeepGoing, scan
 from scrimshaw.engine.read import touch
+from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.engine.write import NewText, Saved, save, slug, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
@@ -43,7 +44,6 @@ from scrimshaw.models import (
     content_hash,
 )
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.session import working_memory
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
 from scrimshaw.storage.scan import artifact_class
@@ -55,13 +55,11 @@ _MOST_REPORT_LINES = 50
 # A history with more deleted decision records than this is that of another kind of project.
 MOST_DECISIONS = 200
 ORIGIN = "import"
-# Source -> the folder of its memories here, and who vouches for them.
-_SOURCES = {
-    "basic-memory": ("notes", Trust.AGENT),
-    "instructions": ("guidance", Trust.HUMAN),
-    "memory-json": ("entities", Trust.AGENT),
-    "decisions": ("decisions", Trust.HUMAN),
-}
+NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
+# Source -> the folder of its memories here.
+_FOLDERS = {NOTES: "notes", GUIDANCE: "guidance", GRAPH: "entities", DECISIONS: "decisions"}
+# For the others an agent vouches.
+_OF_PEOPLE = (GUIDANCE, DECISIONS)
 # Digits that tell apart what would get the same id.
 _MARK_LENGTH = 8
 # Ids of events that only an import makes; a client's own ids never look so.
@@ -94,9 +92,8 @@ class ImportResult(Struct, frozen=True, kw_only=True):
     skipped: int = 0
 
 
-_Result = partial[ImportResult]
-# Where a memory of another tool stands, and what it says.
-_Found = tuple[str, OtherMemory]
+# A memory of another tool with the place it stands in, or what became of one that cannot be read.
+_Found = Iterator[tuple[str, OtherMemory] | ImportResult]
 
 
 # Files
@@ -171,13 +168,17 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
 def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False) -> Iterator[ImportResult]:
     """Markdown files as they are: a copy of each in the vault, or nothing but indexed where a source holds it."""
     for file in files:
-        result = partial(ImportResult, source="files", place=str(file))
         try:
             saved = save_file(engine, file, dry_run=dry_run)
         except ScrimshawError as error:
-            yield result(status="left", reasons=(error.message,))
-            continue
-        yield result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
+            yield _leave("files", str(file), error.message)
+        else:
+            status, ids = _STATUS[saved.status], (saved.id,)
+            yield ImportResult(source="files", place=str(file), status=status, memories=ids, reasons=saved.reasons)
+
+
+def _leave(source: str, place: str, reason: str, skipped: int = 0) -> ImportResult:
+    return ImportResult(source=source, place=place, status="left", reasons=(reason,), skipped=skipped)
 
 
 def _check_path(engine: Engine, path: Path) -> Path:
@@ -209,14 +210,13 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
         if state and state.reason:
             raise UnreadableFile(f"{path} cannot be a memory: {state.reason}.", "Correct the file.")
         if state:
-            remark = describe_claim(engine.memory(state.memory_id))
-            notices = (remark,) if remark else ()
+            remarks = filter(None, [describe_claim(engine.memory(state.memory_id))])
             known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
-            return replace(known, notices=notices)
+            return replace(known, notices=tuple(remarks))
     with storage_errors("read", path):
-        size = path.stat().st_size
-        if size > engine.limits().max_bytes:
-            raise UnreadableFile(f"{path} has {size} bytes, more than {engine.limits().max_bytes}.", "Split it.")
+        size, most = path.stat().st_size, engine.limits().max_bytes
+        if size > most:
+            raise UnreadableFile(f"{path} has {size} bytes, more than {most}.", "Split it.")
         raw = path.read_bytes()
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
     document = engine.parse(file, raw)
@@ -246,54 +246,89 @@ def _markdown_files(path: Path) -> list[Path]:
 # Memories of other tools
 
 
-def import_notes(engine: Engine, folder: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The notes of a basic-memory folder; relations between them are kept where they mean one of ours."""
-    found: list[_Found] = []
-    for file in sorted(folder.rglob("*.md")):
+def import_memories(engine: Engine, source: str, place: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
+    """The memories of another tool in a file or folder, or the decision records that the project deleted.
+
+    What they call each other becomes the id it gets here. Raises UnreadableFile for the file of a memory server.
+    """
+    found: list[tuple[str, OtherMemory]] = []
+    for entry in _read_source(engine, source, place):
+        if isinstance(entry, ImportResult):
+            yield entry
+        else:
+            found.append((f"{entry[0]}#{entry[1].name}", entry[1]))
+    names = assign_ids(source, [other.name for _, other in found], [where for where, _ in found])
+    ids: dict[str, str] = {}
+    for name, (_, other) in zip(names, found, strict=True):
+        ids |= {other.name.casefold(): name, other.title.casefold(): name}
+    for name, (where, other) in zip(names, found, strict=True):
+        new = NewText(
+            content=other.content,
+            id=name,
+            title=other.title,
+            type=other.type,
+            topics=other.topics,
+            origin=ORIGIN,
+            trust=Trust.HUMAN if source in _OF_PEOPLE else Trust.AGENT,
+            reason=f"imported from {source}",
+            created=other.created,
+            # A relation that leads to what was not found with it stays a link in the text.
+            relations=tuple(
+                replace(edge, target=target, evidence=redact(edge.evidence).text)
+                for edge in other.relations
+                if (target := ids.get(edge.target.casefold()))
+            ),
+        )
         try:
-            found.append((str(file), parse_note(_read_text(file), file.relative_to(folder).with_suffix("").as_posix())))
-        except UnreadableFile as error:
-            yield ImportResult(source="basic-memory", place=str(file), status="left", reasons=(error.message,))
-    yield from _save_all(engine, "basic-memory", found, dry_run)
+            yield _save_other(engine, new, partial(ImportResult, source=source, place=where), dry_run)
+        except ScrimshawError as error:
+            yield _leave(source, where, error.message)
 
 
-def import_guidance(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The sections of a guidance file, each a memory that a person vouches for."""
+def _read_source(engine: Engine, source: str, place: Path) -> _Found:
+    match source:
+        case "basic-memory":
+            for file in sorted(place.rglob("*.md")):
+                yield from _read_page(source, file, parse_note, file.relative_to(place).with_suffix("").as_posix())
+        case "instructions":
+            yield from _read_page(source, place, parse_guidance, place.stem)
+        case "memory-json":
+            entities, skipped = parse_graph(_read_text(place))
+            if skipped:
+                yield _leave(source, str(place), f"{skipped} lines are no entity and no relation", skipped)
+            yield from ((str(place), each) for each in entities)
+        case _:
+            yield from _read_decisions(engine)
+
+
+def _read_page(
+    source: str, file: Path, parse: Callable[[str, str], OtherMemory | tuple[OtherMemory, ...]], name: str
+) -> _Found:
     try:
-        found = [(str(file), section) for section in parse_guidance(_read_text(file), file.stem)]
+        found = parse(_read_text(file), name)
     except UnreadableFile as error:
-        yield ImportResult(source="instructions", place=str(file), status="left", reasons=(error.message,))
+        yield _leave(source, str(file), error.message)
+    else:
+        yield from ((str(file), each) for each in (found if isinstance(found, tuple) else (found,)))
+
+
+def _read_decisions(engine: Engine) -> _Found:
+    """The last text of decision records that git remembers, under a note that says so; no text that is here."""
+    project = engine.settings.project
+    records = find_deleted_decisions(project)
+    if isinstance(records, Degradation):
+        yield _leave(DECISIONS, str(project), records.failure_mode)
         return
-    yield from _save_all(engine, "instructions", found, dry_run)
-
-
-def import_graph(engine: Engine, file: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The entities in the file of the reference MCP memory server; raises UnreadableFile."""
-    found, skipped = parse_graph(_read_text(file))
-    if skipped:
-        reasons = (f"{skipped} lines are no entity and no relation",)
-        yield ImportResult(source="memory-json", place=str(file), status="left", reasons=reasons, skipped=skipped)
-    yield from _save_all(engine, "memory-json", [(str(file), each) for each in found], dry_run)
-
-
-def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The last text of decision records that the project deleted and git remembers, under a note that says so."""
-    project, result = engine.settings.project, partial(ImportResult, source="decisions")
-    deleted_records = find_deleted_decisions(project)
-    if isinstance(deleted_records, Degradation):
-        yield result(place=str(project), status="left", reasons=(deleted_records.failure_mode,))
-        return
-    found: list[_Found] = []
-    for deleted in deleted_records[:MOST_DECISIONS]:
+    for deleted in records[:MOST_DECISIONS]:
         commit, name = deleted.commit[:12], PurePosixPath(deleted.path).stem
         place, text = f"{commit}:{deleted.path}", last_text(project, deleted)
         if isinstance(text, Degradation):
-            yield result(place=place, status="left", reasons=(text.failure_mode,))
+            yield _leave(DECISIONS, place, text.failure_mode)
             continue
         file = parse_memory_file(text, deleted.path)
         body = text if file.problem else file.body
         if same := engine.index.find_ids(text_hash=hash_normalised_text(redact(body).text)):
-            yield result(place=place, status="unchanged", memories=(same[0],))
+            yield ImportResult(source=DECISIONS, place=place, status="unchanged", memories=(same[0],))
             continue
         note = f"> Deleted from the project on {deleted.at[:10]}, in commit {commit}: `{deleted.path}`."
         record = OtherMemory(
@@ -303,8 +338,7 @@ def import_decisions(engine: Engine, *, dry_run: bool = False) -> Iterator[Impor
             type=MemoryType.DECISION,
             created=parse_time(deleted.at),
         )
-        found.append((place, record))
-    yield from _save_all(engine, "decisions", found, dry_run)
+        yield place, record
 
 
 def find_deleted_decisions(project: Path) -> list[Deleted] | Degradation:
@@ -315,20 +349,9 @@ def find_deleted_decisions(project: Path) -> list[Deleted] | Degradation:
     return [each for each in found if artifact_class(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
 
 
-def _save_all(engine: Engine, source: str, found: Sequence[_Found], dry_run: bool) -> Iterator[ImportResult]:
-    """Save them all; what they call each other becomes the id it gets here."""
-    places = [f"{place}#{other.name}" for place, other in found]
-    names = assign_ids(source, [other.name for _, other in found], places)
-    ids: dict[str, str] = {}
-    for name, (_, other) in zip(names, found, strict=True):
-        ids |= {other.name.casefold(): name, other.title.casefold(): name}
-    for name, place, (_, other) in zip(names, places, found, strict=True):
-        yield _save_other(engine, name, other, ids, partial(ImportResult, source=source, place=place), dry_run)
-
-
 def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list[str]:
     """An id for each name in a source. Where several would get the same, each gets a mark of its place."""
-    ids = ["/".join([_SOURCES[source][0], *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
+    ids = ["/".join([_FOLDERS[source], *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
     shared = Counter(ids)  # as for `C++` and `C#`
     return [
         f"{name}-{content_hash(place.encode())[:_MARK_LENGTH]}" if shared[name] > 1 else name
@@ -336,44 +359,16 @@ def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list
     ]
 
 
-def _save_other(
-    engine: Engine, name: str, other: OtherMemory, ids: Mapping[str, str], result: _Result, dry_run: bool
-) -> ImportResult:
-    """Save one memory as `name`, or bring up to date what an earlier import saved and nobody changed since."""
-    source = str(result.keywords["source"])
-    # A relation that leads to what was not found with it stays a link in the text.
-    relations = tuple(
-        replace(edge, target=target, evidence=redact(edge.evidence).text)
-        for edge in other.relations
-        if (target := ids.get(edge.target.casefold()))
-    )
-    new = NewText(
-        content=other.content,
-        id=name,
-        title=other.title,
-        type=other.type,
-        topics=other.topics,
-        origin=ORIGIN,
-        trust=_SOURCES[source][1],
-        reason=f"imported from {source}",
-        created=other.created,
-        relations=relations,
-    )
-    try:
-        if earlier := engine.index.find_ids(differing_in_case=new.id):
-            return _update_import(engine, earlier[0], new, result, dry_run)
+def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry_run: bool) -> ImportResult:
+    """Save a memory, or bring up to date what an earlier import saved; a change made here since is never lost."""
+    earlier = engine.index.find_ids(differing_in_case=new.id)
+    if not earlier:
         saved = save(engine, new, dry_run=dry_run)
-    except ScrimshawError as error:
-        return result(status="left", reasons=(error.message,))
-    if saved.status == "saved":
-        # What is old would count as forgotten; taking it in today recalls it.
-        touch(engine, [engine.memory(saved.id)])
-    return result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
-
-
-def _update_import(engine: Engine, earlier: str, new: NewText, result: _Result, dry_run: bool) -> ImportResult:
-    """Bring an earlier import up to date; a change made here since then is never written over."""
-    memory = engine.memory(earlier)
+        if saved.status == "saved":
+            # What is old would count as forgotten; taking it in today recalls it.
+            touch(engine, [engine.memory(saved.id)])
+        return result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
+    memory = engine.memory(earlier[0])
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
         return result(status="unchanged", memories=(memory.id,))
     last = engine.journal.history(memory.id, 1)
@@ -402,21 +397,28 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
     What is recorded is known by its id; a session that was read to its end ends with an event that names the content
     it was read from.
     """
-    result = partial(ImportResult, source=stored.client, place=stored.place)
+    leave = partial(_leave, stored.client, stored.place)
     known = engine.sessions.events(stored.session)
     # An import alone leaves one start, its own.
     if known and [event.call_id for event in known if event.kind is EventKind.START] != [_START_ID]:
-        return result(status="left", reasons=("its hooks recorded it while it ran",))
+        return leave("its hooks recorded it while it ran")
     try:
         transcript, digest = read_session(stored)
     except ScrimshawError as error:
-        return result(status="left", reasons=(error.message,))
+        return leave(error.message)
     if not any(event.kind is EventKind.TOOL for event in transcript.events):
-        return result(status="left", reasons=("it holds no tool call",), skipped=transcript.skipped)
+        return leave("it holds no tool call", transcript.skipped)
     recorded = _record_session(engine, transcript, digest, known, rules)
     memories, reasons = _draft_session(engine, stored.session)
-    status = "taken" if recorded or memories else "unchanged"
-    return result(status=status, events=recorded, memories=memories, reasons=reasons, skipped=transcript.skipped)
+    return ImportResult(
+        source=stored.client,
+        place=stored.place,
+        status="taken" if recorded or memories else "unchanged",
+        events=recorded,
+        memories=memories,
+        reasons=reasons,
+        skipped=transcript.skipped,
+    )
 
 
 def read_session(stored: StoredSession) -> tuple[Transcript, str]:
@@ -425,10 +427,8 @@ def read_session(stored: StoredSession) -> tuple[Transcript, str]:
     parts = [stored.parse(text) for text in texts]
     events = sorted((event for part in parts for event in part.events), key=lambda event: event.at)
     skipped = sum(part.skipped for part in parts)
-    digest = hashlib.sha256()
-    for text in texts:
-        digest.update(text.encode("utf-8", "replace"))
-    return replace(parts[0], session=stored.session, events=tuple(events), skipped=skipped), digest.hexdigest()
+    digest = content_hash("".join(texts).encode("utf-8", "replace"))
+    return replace(parts[0], session=stored.session, events=tuple(events), skipped=skipped), digest
 
 
 def _record_session(
@@ -436,6 +436,7 @@ def _record_session(
 ) -> int:
     """Record what is new, each event at its own time, and close the session; how many events that was."""
     settings, end = engine.settings, f"{_EVENT_PREFIX}{digest}"
+    extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
     ids = {(event.kind, event.call_id) for event in known}
     if (EventKind.END, end) in ids:
         return 0
@@ -446,34 +447,25 @@ def _record_session(
         if event.kind is EventKind.ANSWER:
             (observation,) = make_answers(event, [event.output])
         else:
-            extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
             observation = make_observation(event, rules, process=0, extraction=extraction, drop_ratio=drop_ratio)
-        admit = partial(
-            working_memory.admit, now=event.at, settings=settings.session, event_decay=settings.features.event_decay
-        )
-        count += engine.sessions.observe(observation, admit, now=event.at, modulus=settings.session.counter_modulus)
+        count += record_event(engine, observation, at=event.at)
     return count
 
 
 def _events_as_reported(transcript: Transcript, cwd: str, end: str) -> Iterator[Event]:
     """The events that hooks would have reported; of sub-agents only the tool calls, as hooks do."""
-    first, last = transcript.events[0], transcript.events[-1]
+    events, session = transcript.events, transcript.session
     start = Event(
-        kind=EventKind.START,
-        client=transcript.client,
-        session=transcript.session,
-        cwd=cwd,
-        at=first.at,
-        call_id=_START_ID,
+        kind=EventKind.START, client=transcript.client, session=session, cwd=cwd, at=events[0].at, call_id=_START_ID
     )
     yield start
-    for event in transcript.events:
-        ours = replace(event, session=transcript.session, cwd=cwd)
+    for event in events:
+        ours = replace(event, session=session, cwd=cwd)
         if event.kind is EventKind.TOOL:
             yield ours
         elif not event.agent:
             yield replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
-    yield replace(start, kind=EventKind.END, at=last.at, call_id=end)
+    yield replace(start, kind=EventKind.END, at=events[-1].at, call_id=end)
 
 
 def _draft_session(engine: Engine, session: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -484,9 +476,7 @@ def _draft_session(engine: Engine, session: str) -> tuple[tuple[str, ...], tuple
         outcome = make_draft(engine, session)
     except ScrimshawError as error:
         return (), (error.message,)
-    if not outcome.memory_id:
-        return (), outcome.reasons
-    if outcome.status == "accepted":
+    if outcome.status == "accepted" and outcome.memory_id:
         # A session's memory fades within weeks of its day; taking it in today recalls it.
         touch(engine, [engine.memory(outcome.memory_id)])
-    return (outcome.memory_id,), outcome.reasons
+    return tuple(filter(None, [outcome.memory_id])), outcome.reasons

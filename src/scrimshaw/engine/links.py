@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, read_file
@@ -24,19 +25,13 @@ from scrimshaw.storage.toml_files import LINKS_FILE, read_links, render_links
 DEEPEST = 10
 
 
-class Linked(Struct, frozen=True, kw_only=True):
-    """A relation as it was stated or taken back."""
+class Linked(Edge, frozen=True, kw_only=True):
+    """A relation as it was stated or taken back, its evidence redacted."""
 
-    source: str
-    target: str
-    relation: Relation
     #: `linked`, `updated` or `unlinked`.
     status: str
     #: The file that holds it.
     path: str
-    strength: float = 1.0
-    #: Redacted.
-    evidence: str = ""
 
 
 class GraphStats(Struct, frozen=True, kw_only=True):
@@ -117,10 +112,9 @@ def unlink(
     known = _find_edges(engine, source, target, relation)
     if not known:
         raise NotFound(f"{source!r} does not say that it {relation} {target!r}.", "See memory_drift_why for its edges.")
-    outside = [edge for edge in known if edge.kind == EdgeKind.EXTERNAL]
     inside = [edge for edge in known if edge.kind == EdgeKind.RELATION]
     entry = _link_entry(Action.UNLINK, known[0], actor, session)
-    if outside:
+    if outside := [edge for edge in known if edge.kind == EdgeKind.EXTERNAL]:
         demand_label_kept(engine, memory, relation, actor)
         _change_links(engine, entry, outside)
 
@@ -163,24 +157,19 @@ def drift_why(
     if not 1 <= max_depth <= DEEPEST:
         raise InvalidRequest(f"A chain has 1 to {DEEPEST} hops.", "Use 3.", parameter="max_depth")
     engine.memory(memory_id)
-    walked = engine.index.neighbors(
-        [memory_id], hops=max_depth, direction=direction, relations=tuple(relations or Relation)
-    )
+    walk = partial(engine.index.neighbors, [memory_id])
+    walked = walk(hops=max_depth, direction=direction, relations=tuple(relations or Relation))
     later, earlier = (
-        engine.index.neighbors([memory_id], hops=DEEPEST, direction=way, relations=(Relation.SUPERSEDES,))
-        for way in ("incoming", "outgoing")
+        walk(hops=DEEPEST, direction=way, relations=(Relation.SUPERSEDES,)) for way in ("incoming", "outgoing")
     )
     named = {name for edge in (*walked, *later, *earlier) for name in (edge.source, edge.target)}
     memories = engine.index.get(sorted(named))
+    by_relation = {name.value: tuple(edge for edge in walked if edge.relation == name) for name in Relation}
     return Drift(
         id=memory_id,
         replaced_by=tuple(newest_first(later, {name: memory.created for name, memory in memories.items()})),
         replaces=tuple(earlier),
-        chain={
-            relation.value: edges
-            for relation in Relation
-            if (edges := tuple(edge for edge in walked if edge.relation == relation))
-        },
+        chain={name: edges for name, edges in by_relation.items() if edges},
         memories=memories if details else {},
     )
 
@@ -191,9 +180,9 @@ def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) ->
     for edge in superseding:
         newer.setdefault(edge.target, set()).add(edge.source)
 
-    def count_newer(name: str) -> int:
+    def count_newer(edge: Neighbor) -> int:
         found: set[str] = set()
-        pending = [name]
+        pending = [edge.source]
         while pending:
             fresh = newer.get(pending.pop(), set()) - found
             found |= fresh
@@ -202,7 +191,7 @@ def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) ->
 
     ordered = sorted(superseding, key=lambda edge: (edge.source, edge.target))
     ordered.sort(key=lambda edge: created.get(edge.source, ""), reverse=True)
-    return sorted(ordered, key=lambda edge: count_newer(edge.source))
+    return sorted(ordered, key=count_newer)
 
 
 def _find_edges(engine: Engine, source: str, target: str, relation: Relation) -> list[Edge]:
@@ -244,12 +233,5 @@ def _link_entry(action: Action, edge: Edge, actor: str, session: str) -> Entry:
 
 
 def _describe(engine: Engine, memory: Memory, edge: Edge, status: str) -> Linked:
-    return Linked(
-        source=edge.source,
-        target=edge.target,
-        relation=Relation(edge.relation),
-        status=status,
-        path=str(links_path(engine)) if edge.kind == EdgeKind.EXTERNAL else memory.path,
-        strength=edge.strength,
-        evidence=edge.evidence,
-    )
+    path = str(links_path(engine)) if edge.kind == EdgeKind.EXTERNAL else memory.path
+    return Linked(**asdict(edge), status=status, path=path)

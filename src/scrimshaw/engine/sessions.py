@@ -66,9 +66,9 @@ def remember_item(engine: Engine, session_id: str, item: NewItem) -> Item:
     return engine.sessions.remember(session_id, item, _admission(engine, now), now=now, modulus=modulus)
 
 
-def record_event(engine: Engine, seen: Observation) -> bool:
-    """Keep an event of a session and its item, all or nothing; False for one that was reported before."""
-    now, modulus = engine.clock(), engine.settings.session.counter_modulus
+def record_event(engine: Engine, seen: Observation, at: float | None = None) -> bool:
+    """Keep an event of a session, of now or `at`, and its item, all or nothing; False for one reported before."""
+    now, modulus = engine.clock() if at is None else at, engine.settings.session.counter_modulus
     return engine.sessions.observe(seen, _admission(engine, now), now=now, modulus=modulus)
 
 
