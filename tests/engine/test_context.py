@@ -81,10 +81,8 @@ def test_what_the_agent_says_beats_what_its_client_reported(agent: Agent) -> Non
     assert (said["mode"], said["pressure"]["source"], said["pressure"]["ratio"]) == ("deep", "argument", 0.2)
 
 
-def test_unknown_use_narrows_nothing_and_is_logged_once(
-    agent: Agent, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(context._Warned, "done", False)
+def test_unknown_use_narrows_nothing_and_is_logged_once(agent: Agent, caplog: pytest.LogCaptureFixture) -> None:
+    context._warn_of_unknown_usage.cache_clear()
     with caplog.at_level(logging.WARNING):
         replies = [agent.context(DEEP_TASK) for _ in range(3)]
     assert [record.message for record in caplog.records] == [

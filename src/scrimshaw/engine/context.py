@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from functools import cache
 
 from msgspec import Struct
 
@@ -22,7 +23,6 @@ _SHORT_QUERY = 50
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
 # Of a resume's budget, the share that the session's own state may take before memories get theirs.
 _STATE_SHARE = 0.7
-_NO_USAGE = "tokenUsage not provided and estimator unavailable; pressure policy inactive"
 
 _log = logging.getLogger(__name__)
 
@@ -63,31 +63,19 @@ class Context(Struct, frozen=True, kw_only=True):
     session: Session | None = None
 
 
-class _Warned:
-    """Unknown pressure is worth one warning per process, not one per call."""
-
-    done = False
-
-
 def context(engine: Engine, asked: ContextRequest, session: Session | None = None) -> Context:
     """What is known for a task, within the token budget of the mode and of the pressure."""
-    view = _assess_pressure(engine, asked, session)
+    view, settings = _assess_pressure(engine, asked, session), engine.settings.context
     mode = asked.mode
     if mode == Mode.AUTO:
         resumable = session is not None and engine.settings.features.auto_resume
         mode = pressure.narrow_mode(_choose_mode(asked, resumable=resumable), view.level)
-    budget = pressure.token_budget(
-        mode,
-        view.level,
-        engine.settings.context,
-        share=view.ratio or 0.0,
-        high=engine.settings.session.pressure_thresholds[1],
-    )
+    high = engine.settings.session.pressure_thresholds[1]
+    budget = pressure.token_budget(mode, view.level, settings, share=view.ratio or 0.0, high=high)
     about = session or next(iter(engine.sessions.latest()), None)
     state, state_tokens, state_omitted = list[StateLine](), 0, 0
     if mode == Mode.RESUME and about:
         state, state_tokens, state_omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
-    settings = engine.settings.context
     limit, excerpt_tokens = {
         Mode.QUICK: (settings.quick_limit, settings.quick_excerpt),
         Mode.FOCUSED: (settings.focused_limit, settings.focused_excerpt),
@@ -129,13 +117,17 @@ def _assess_pressure(engine: Engine, asked: ContextRequest, session: Session | N
     if not engine.settings.features.pressure_policy:
         return PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
     used = pressure.find_usage(asked.token_usage, session.context_used if session else None)
-    if used.share is None and not _Warned.done:
-        _Warned.done = True
-        _log.warning(_NO_USAGE)
+    if used.share is None:
+        _warn_of_unknown_usage()
     level = pressure.pressure_level(used.share, engine.settings.session.pressure_thresholds)
-    return PressureView(
-        level=level, ratio=used.share, source=used.source, warning=pressure.describe_pressure(used.share, level)
-    )
+    warning = pressure.describe_pressure(used.share, level)
+    return PressureView(level=level, ratio=used.share, source=used.source, warning=warning)
+
+
+@cache
+def _warn_of_unknown_usage() -> None:
+    """Once per process, not once per call."""
+    _log.warning("tokenUsage not provided and estimator unavailable; pressure policy inactive")
 
 
 def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:

@@ -47,8 +47,7 @@ class Engine:
     embedder: Embedder | Degradation
     searcher: Searcher
     folder: Path
-    #: Seconds since 1970.
-    clock: Callable[[], float] = time.time
+    clock: Callable[[], float] = time.time  #: Seconds since 1970.
     #: What this process cannot do at the moment.
     degradations: ProcessDegradations = field(default_factory=ProcessDegradations)
 
@@ -114,14 +113,9 @@ class Engine:
 
 def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:
     """A memory's file in a writable vault."""
+    memory = ArtifactClass.MEMORY
     return SourceFile(
-        source=source,
-        memory_id=memory_id,
-        path=str(path),
-        size=size,
-        mtime_ns=mtime_ns,
-        writable=True,
-        artifact=ArtifactClass.MEMORY,
+        source=source, memory_id=memory_id, path=str(path), size=size, mtime_ns=mtime_ns, writable=True, artifact=memory
     )
 
 
@@ -134,11 +128,11 @@ def open_engine(
 ) -> Engine:
     """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it."""
     limit_native_threads()
-    folder = folder or settings.folder
+    folder, limits = folder or settings.folder, settings.index
     storage = open_storage(
         folder,
-        busy_timeout_ms=settings.index.busy_timeout_ms,
-        ram_scan_max=settings.index.ram_scan_max,
+        busy_timeout_ms=limits.busy_timeout_ms,
+        ram_scan_max=limits.ram_scan_max,
         replace_lost_journal=replace_lost_journal,
     )
     embedder = open_embedder(settings.embedding)

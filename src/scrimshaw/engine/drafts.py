@@ -79,8 +79,7 @@ class RejectedDraft(Struct, frozen=True, kw_only=True):
     path: str
     quality: Quality | None
     reasons: tuple[str, ...]
-    #: Seconds since 1970.
-    expires: float
+    expires: float  #: Seconds since 1970.
 
 
 def make_draft(engine: Engine, session_id: str) -> DraftOutcome:

@@ -81,15 +81,11 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
     source: str
     place: str
-    #: `taken`, `unchanged` (all of it was there), `left` (for `reasons`) or `found` (by a dry run).
-    status: str
-    #: Events recorded now of a session.
-    events: int = 0
+    status: str  #: `taken`, `unchanged` (all of it was there), `left` (for `reasons`) or `found` (by a dry run).
+    events: int = 0  #: Events recorded now of a session.
     memories: tuple[str, ...] = ()
-    #: Where a session was taken and became no memory, they say why.
-    reasons: tuple[str, ...] = ()
-    #: Lines that could not be read.
-    skipped: int = 0
+    reasons: tuple[str, ...] = ()  #: Where a session was taken and became no memory, they say why.
+    skipped: int = 0  #: Lines that could not be read.
 
 
 # A memory of another tool with the place it stands in, or what became of one that cannot be read.

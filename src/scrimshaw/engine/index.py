@@ -71,12 +71,9 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
     if isinstance(engine.embedder, Degradation):
         return 0
     model, embedded, place = engine.embedder.model, 0, 0
-    while True:
-        pending = engine.index.chunks_to_embed(model, after=place, limit=EMBED_BATCH)
-        if not pending and place:  # once more from the start, for what came in between
-            pending = engine.index.chunks_to_embed(model, after=0, limit=EMBED_BATCH)
-        if not pending:
-            break
+    following = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH)
+    # Once more from the start at the end, for what came in between.
+    while pending := following(after=place) or (following(after=0) if place else []):
         place = pending[-1].place
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
         texts = {chunk.key: chunk.text for chunk in pending}

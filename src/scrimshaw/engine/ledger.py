@@ -35,13 +35,10 @@ class LedgerFile(NamedTuple):
 
     name: str
     path: Path
-    #: Folders below this one are removed with their last file.
-    root: Path
-    #: None where there is no file; `hash` is empty then.
-    data: bytes | None
+    root: Path  #: Folders below this one are removed with their last file.
+    data: bytes | None  #: None where there is no file; `hash` is empty then.
     hash: str
-    #: The name of its vault, and the lock of a vault that other projects write too.
-    source: str = ""
+    source: str = ""  #: The name of its vault, and the lock of a vault that other projects write too.
     shared_lock: Path | None = None
 
 
@@ -51,10 +48,8 @@ class RecordedChange(NamedTuple):
     entry: Entry
     file: LedgerFile
     text: Redacted | None
-    #: Whether all of the text was redacted, not only what an edit brought.
-    is_clean: bool = False
-    #: The hash of the new bytes, where it is known already.
-    new_hash: str = ""
+    is_clean: bool = False  #: Whether all of the text was redacted, not only what an edit brought.
+    new_hash: str = ""  #: The hash of the new bytes, where it is known already.
 
 
 def links_path(engine: Engine) -> Path:

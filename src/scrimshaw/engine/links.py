@@ -28,10 +28,8 @@ DEEPEST = 10
 class Linked(Edge, frozen=True, kw_only=True):
     """A relation as it was stated or taken back, its evidence redacted."""
 
-    #: `linked`, `updated` or `unlinked`.
-    status: str
-    #: The file that holds it.
-    path: str
+    status: str  #: `linked`, `updated` or `unlinked`.
+    path: str  #: The file that holds it.
 
 
 class GraphStats(Struct, frozen=True, kw_only=True):
@@ -41,24 +39,18 @@ class GraphStats(Struct, frozen=True, kw_only=True):
     by_relation: Mapping[str, int]
     memories: int
     linked: int
-    #: The share 0..1 of memories that have a relation.
-    coverage: float
-    #: Relations whose target is no memory.
-    dangling: tuple[Edge, ...]
+    coverage: float  #: The share 0..1 of memories that have a relation.
+    dangling: tuple[Edge, ...]  #: Relations whose target is no memory.
 
 
 class Drift(Struct, frozen=True, kw_only=True):
     """What a memory is connected with, and what came after it."""
 
     id: str
-    #: `supersedes` edges that lead to it, newest replacement first.
-    replaced_by: tuple[Neighbor, ...]
-    #: `supersedes` edges that lead from it, nearest first.
-    replaces: tuple[Neighbor, ...]
-    #: The edges of the walk by relation.
-    chain: Mapping[str, tuple[Neighbor, ...]]
-    #: What the edges name, where asked for.
-    memories: Mapping[str, Memory]
+    replaced_by: tuple[Neighbor, ...]  #: `supersedes` edges that lead to it, newest replacement first.
+    replaces: tuple[Neighbor, ...]  #: `supersedes` edges that lead from it, nearest first.
+    chain: Mapping[str, tuple[Neighbor, ...]]  #: The edges of the walk by relation.
+    memories: Mapping[str, Memory]  #: What the edges name, where asked for.
 
 
 def link(

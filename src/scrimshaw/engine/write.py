@@ -79,27 +79,21 @@ class NewText(Struct, frozen=True, kw_only=True):
     """A memory to be saved."""
 
     content: str
-    #: Made from the title when empty.
-    id: str = ""
-    #: The first heading or line when empty.
-    title: str = ""
+    id: str = ""  #: Made from the title when empty.
+    title: str = ""  #: The first heading or line when empty.
     type: MemoryType = MemoryType.GENERAL
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     session: str = ""
     origin: str = "agent"
-    #: Who saves it, where that is not its `origin`.
-    actor: str = ""
+    actor: str = ""  #: Who saves it, where that is not its `origin`.
     trust: Trust = Trust.AGENT
     reason: str = "saved"
-    #: An ISO time, now when empty.
-    created: str = ""
-    #: How many calls the session had that the text was made of.
-    tool_calls: int | None = None
+    created: str = ""  #: An ISO time, now when empty.
+    tool_calls: int | None = None  #: How many calls the session had that the text was made of.
     relations: tuple[Edge, ...] = ()
-    #: Further keys of the front matter.
-    facts: Mapping[str, object] = {}
+    facts: Mapping[str, object] = {}  #: Further keys of the front matter.
 
 
 class Similar(Struct, frozen=True, kw_only=True):
@@ -107,10 +101,8 @@ class Similar(Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
-    #: Jaccard index of word triples, 0..1.
-    similarity: float
-    #: `near_duplicate` or `related`.
-    kind: str
+    similarity: float  #: Jaccard index of word triples, 0..1.
+    kind: str  #: `near_duplicate` or `related`.
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
@@ -131,17 +123,12 @@ class Saved(Struct, frozen=True, kw_only=True):
     content_hash: str
     path: str
     redacted: tuple[str, ...] = ()
-    #: Offsets into the content as it was given.
-    spans: tuple[Span, ...] = ()
-    #: Near duplicates and related memories, closest first.
-    similar: tuple[Similar, ...] = ()
-    #: Relations worth stating; nothing was done about them.
-    proposals: tuple[Proposal, ...] = ()
+    spans: tuple[Span, ...] = ()  #: Offsets into the content as it was given.
+    similar: tuple[Similar, ...] = ()  #: Near duplicates and related memories, closest first.
+    proposals: tuple[Proposal, ...] = ()  #: Relations worth stating; nothing was done about them.
     quality: Quality | None = None
-    #: Why the quality gate rejects it.
-    reasons: tuple[str, ...] = ()
-    #: What became of a claim to the constitutional tier, or who vouches for one.
-    notices: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()  #: Why the quality gate rejects it.
+    notices: tuple[str, ...] = ()  #: What became of a claim to the constitutional tier, or who vouches for one.
 
 
 def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = False) -> Saved:

@@ -208,8 +208,7 @@ def _resolve_name(name: str, folder: str) -> str:
 class _Piece(NamedTuple):
     start: int
     end: int
-    #: Index of the heading the piece lies under; -1 before the first one.
-    heading: int
+    heading: int  #: Index of the heading the piece lies under; -1 before the first one.
 
 
 def split_chunks(

@@ -16,36 +16,9 @@ from typing import NamedTuple
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
+from scrimshaw.ingest import front_matter as front
+from scrimshaw.ingest import markdown
 from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
-from scrimshaw.ingest.front_matter import (
-    LONGEST,
-    SPELLINGS,
-    WHOLE_LINE,
-    Verbatim,
-    compose_yaml,
-    convert_node,
-    convert_value,
-    find_spelling,
-    format_entry,
-    format_items,
-    format_value,
-    parse_line,
-    parse_member,
-    parse_phrases,
-    parse_provenance,
-    parse_quality,
-    parse_time,
-)
-from scrimshaw.ingest.markdown import (
-    format_relation,
-    parse_headings,
-    parse_links,
-    parse_page,
-    parse_reference,
-    parse_relations,
-    parse_strength,
-    split_chunks,
-)
 from scrimshaw.models import (
     Document,
     Edge,
@@ -67,7 +40,8 @@ _COLON = re.compile(r"[ \t]*:")
 _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
 # Anchors, aliases, tags, explicit keys and tabs: with these an entry's text may not be all that belongs to it.
 _ENTANGLED = re.compile(r"[&*!?%\t]")
-_KEYS = {"title", "relations", "provenance", "created", "updated", "quality", *SPELLINGS, *chain(*SPELLINGS.values())}
+_SPELLINGS = (*front.SPELLINGS, *chain(*front.SPELLINGS.values()))
+_KEYS = {"title", "relations", "provenance", "created", "updated", "quality", *_SPELLINGS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,10 +54,8 @@ class MemoryFile:
     body: str
     #: Front matter as plain mappings, lists, None and text; numbers and dates stay as they are written.
     values: Mapping[str, object] = field(default_factory=dict)
-    #: Why the front matter could not be read; `values` is empty then.
-    problem: UnreadableFile | None = None
-    #: The parsed file that this one was edited from, and the keys that differ from it.
-    base: MemoryFile | None = None
+    problem: UnreadableFile | None = None  #: Why the front matter could not be read; `values` is empty then.
+    base: MemoryFile | None = None  #: The parsed file that this one was edited from, and the keys that differ from it.
     changes: Mapping[str, object] = field(default_factory=dict)
 
     @cached_property
@@ -104,7 +76,7 @@ class MemoryFile:
     @cached_property
     def root(self) -> MappingNode | None:
         """The YAML mapping with its offsets into `yaml`, None where there is none or it is empty."""
-        node = compose_yaml(self.yaml, "front matter") if self.yaml else None
+        node = front.compose_yaml(self.yaml, "front matter") if self.yaml else None
         return node if isinstance(node, MappingNode) else None
 
     def raise_problem(self) -> None:
@@ -126,14 +98,14 @@ def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFil
         return MemoryFile(bom, "", "", text[len(bom) :])
     pieces = text[: start.end()], text[start.end() : end.start()], end[0], text[end.end() :]
     try:
-        root = compose_yaml(pieces[1], name)
+        root = front.compose_yaml(pieces[1], name)
     except UnreadableFile as error:
         return MemoryFile(*pieces, problem=error)
     if root is None:
         return MemoryFile(*pieces)
     if not isinstance(root, MappingNode):
         return MemoryFile(bom, "", "", text[len(bom) :])
-    values = convert_node(root)
+    values = front.convert_node(root)
     file = MemoryFile(*pieces, values=values if isinstance(values, dict) else {})
     file.__dict__["root"] = root
     return file
@@ -154,16 +126,17 @@ def decode_text(raw: bytes, name: str) -> str:
 def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
     """A new file: front matter with those of the keys that have values, then `body` exactly as given."""
     keys = {key: value for key, value in values.items() if value or isinstance(value, int)}
-    yaml = "\n".join([*map(format_entry, keys, keys.values()), ""])
-    file = MemoryFile("---\n", yaml, "---\n", body, dict(zip(keys, map(convert_value, keys.values()), strict=True)))
-    return file if len(yaml) <= LONGEST else parse_memory_file(file.text)
+    yaml = "\n".join([*map(front.format_entry, keys, keys.values()), ""])
+    parsed = dict(zip(keys, map(front.convert_value, keys.values()), strict=True))
+    file = MemoryFile("---\n", yaml, "---\n", body, parsed)
+    return file if len(yaml) <= front.LONGEST else parse_memory_file(file.text)
 
 
 def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
     """Relations as front matter states them; they say target, strength and evidence, not the source."""
     relations: dict[str, list[object]] = {}
     for edge in edges:
-        item = format_relation(edge.target, edge.strength, edge.evidence)
+        item = markdown.format_relation(edge.target, edge.strength, edge.evidence)
         relations.setdefault(str(edge.relation), []).append(item)
     return relations
 
@@ -179,7 +152,7 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     """
     file.raise_problem()
     base = file.base or file
-    named = {**file.changes, **{find_spelling(file.values, key): value for key, value in changes.items()}}
+    named = {**file.changes, **{front.find_spelling(file.values, key): value for key, value in changes.items()}}
     named = {key: value for key, value in named.items() if value is not None or key in base.values}
     opening, closing = file.opening, file.closing
     bare = None if closing or named or body is None else parse_memory_file(body)
@@ -190,7 +163,7 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
         opening += closing
     yaml = _apply_changes(base, named)
     values = {key: value for key, value in base.values.items() if key not in named or named[key] is not None}
-    values |= {key: convert_value(value) for key, value in named.items() if value is not None}
+    values |= {key: front.convert_value(value) for key, value in named.items() if value is not None}
     edited = MemoryFile(opening, yaml, closing, file.body if body is None else body, values, base=base, changes=named)
     return _reparse(base, edited) if _is_entangled(base, edited) else edited
 
@@ -199,7 +172,8 @@ def add_relation(
     file: MemoryFile, relation: Relation, target: str, strength: float = 1.0, evidence: str = ""
 ) -> MemoryFile:
     """The file with the relation to `target`; one that is there already gets the new strength (0..1) and evidence."""
-    return _set_relation(file, relation, target, format_relation(target, parse_strength(strength), evidence))
+    new = markdown.format_relation(target, markdown.parse_strength(strength), evidence)
+    return _set_relation(file, relation, target, new)
 
 
 def remove_relation(file: MemoryFile, relation: Relation, target: str) -> MemoryFile:
@@ -214,7 +188,8 @@ def _set_relation(file: MemoryFile, relation: Relation, target: str, new: object
     stated = relations.pop(relation.value, None)
     items = stated if isinstance(stated, list) else [] if stated is None else [stated]
     ids = (str(item.get("id", "") if isinstance(item, Mapping) else item) for item in items)
-    others = [item for item, name in zip(items, ids, strict=True) if parse_reference(name) != parse_reference(target)]
+    names, own = map(markdown.parse_reference, ids), markdown.parse_reference(target)
+    others = [item for item, name in zip(items, names, strict=True) if name != own]
     if new is None and len(others) == len(items):
         return file
     if new is not None:
@@ -227,7 +202,7 @@ def _is_entangled(base: MemoryFile, edited: MemoryFile) -> bool:
     pairs = base.root.value if edited.changes and base.root is not None else []
     return bool(edited.changes) and (
         not _KEYS.issuperset(edited.changes)
-        or len(edited.yaml) > LONGEST
+        or len(edited.yaml) > front.LONGEST
         or len(pairs) != len(base.values)
         or _ENTANGLED.search(base.yaml) is not None
         or any(name.value in edited.changes and _is_long_flow(value) for name, value in pairs)
@@ -304,7 +279,7 @@ def _plan_entry(yaml: str, mapping: MappingNode | None, stop: int, key: str, val
     place = _find_key(yaml, mapping, stop, key)
     indent = " " * (mapping.start_mark.column if mapping is not None else 0)
     if place is None:
-        return stop, stop, format_entry(key, value, indent) + "\n"
+        return stop, stop, front.format_entry(key, value, indent) + "\n"
     if value is None:
         return place.start, place.end, ""
     node = place.value
@@ -313,11 +288,11 @@ def _plan_entry(yaml: str, mapping: MappingNode | None, stop: int, key: str, val
         items = _reuse_items(yaml, node, value)
     if span := _inline_span(yaml, place):
         blank = " " if node.start_mark.index == node.end_mark.index else ""
-        return *span, blank + format_value(value if items is None else items, WHOLE_LINE)
+        return *span, blank + front.format_value(value if items is None else items, front.WHOLE_LINE)
     if items and place.holds_block:
-        lines = format_items(items, " " * node.start_mark.column)
+        lines = front.format_items(items, " " * node.start_mark.column)
         return _line_start(node), place.end, "\n".join(lines) + "\n"
-    return place.start, place.end, format_entry(key, value, indent) + "\n"
+    return place.start, place.end, front.format_entry(key, value, indent) + "\n"
 
 
 def _newline(file: MemoryFile) -> str:
@@ -357,8 +332,8 @@ def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object
         start, end = child.start_mark.index, child.end_mark.index
         if isinstance(child, CollectionNode) and not child.flow_style:
             end = _entry_end(yaml[start:end], start, child)
-        known.append((convert_node(child), yaml[start:end].rstrip().replace("\r\n", "\n")))
-    return [next((Verbatim(text) for old, text in known if text and old == value), value) for value in values]
+        known.append((front.convert_node(child), yaml[start:end].rstrip().replace("\r\n", "\n")))
+    return [next((front.Verbatim(text) for old, text in known if text and old == value), value) for value in values]
 
 
 def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
@@ -387,19 +362,20 @@ def build_document(
 
     file.raise_problem()
     values, body = file.values, redact(file.body)
-    page = parse_page(body.text)
-    headings = parse_headings(body.text, page)
+    page = markdown.parse_page(body.text)
+    headings = markdown.parse_headings(body.text, page)
     stem = source.memory_id.rpartition("/")[2]
     title = (
-        clean(parse_line(values.get("title"))).strip()
+        clean(front.parse_line(values.get("title"))).strip()
         or next((heading.text for heading in headings if heading.level == 1 and heading.text), "")
         or clean(" ".join(stem.replace("-", " ").replace("_", " ").split()) or stem)
     )
-    triggers = parse_phrases(values, "trigger_phrases", clean)
+    triggers = front.parse_phrases(values, "trigger_phrases", clean)
     phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
     if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
         phrases.append(Phrase(text=title, head=head, is_title=True))
-    tier, provenance = parse_member(values, "tier", Tier.NORMAL), parse_provenance(values, clean, source.trust)
+    tier = front.parse_member(values, "tier", Tier.NORMAL)
+    provenance = front.parse_provenance(values, clean, source.trust)
     if tier == Tier.CONSTITUTIONAL and not (provenance.trust == Trust.HUMAN and source.writable):
         tier = Tier.IMPORTANT  # only a memory that a person vouches for, in a person's vault, can be constitutional
     return Document(
@@ -408,17 +384,17 @@ def build_document(
         text_hash=hash_normalised_text(body.text),
         title=title,
         body=body,
-        type=parse_member(values, "type", MemoryType.GENERAL),
+        type=front.parse_member(values, "type", MemoryType.GENERAL),
         tier=tier,
         triggers=triggers,
-        topics=parse_phrases(values, "topics", clean),
+        topics=front.parse_phrases(values, "topics", clean),
         headings=headings,
-        chunks=split_chunks(title, body.text, headings),
-        edges=parse_relations(values, source.memory_id, clean) + parse_links(page, source.memory_id),
+        chunks=markdown.split_chunks(title, body.text, headings),
+        edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
         provenance=provenance,
-        quality=parse_quality(values, clean),
-        created=parse_time(values.get("created")),
-        updated=parse_time(values.get("updated")),
+        quality=front.parse_quality(values, clean),
+        created=front.parse_time(values.get("created")),
+        updated=front.parse_time(values.get("updated")),
         tokens=count_tokens(body.text),
         label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
         phrases=tuple(phrases),

@@ -57,16 +57,13 @@ _RELATIONS = {word: relation for relation, words in _RELATION_WORDS.items() for 
 class OtherMemory(Struct, frozen=True, kw_only=True):
     """A memory of another tool."""
 
-    #: What it is called there, unique among its own.
-    name: str
+    name: str  #: What it is called there, unique among its own.
     title: str
     content: str
     type: MemoryType = MemoryType.GENERAL
     topics: tuple[str, ...] = ()
-    #: Their targets are named in the other tool's words.
-    relations: tuple[Edge, ...] = ()
-    #: ISO, or empty.
-    created: str = ""
+    relations: tuple[Edge, ...] = ()  #: Their targets are named in the other tool's words.
+    created: str = ""  #: ISO, or empty.
 
 
 def parse_note(source: str, path: str) -> OtherMemory:
@@ -114,12 +111,25 @@ def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
             links.setdefault(text(row.get("from")), []).append((text(row.get("relationType")), text(row.get("to"))))
         elif row.get("type") == "entity" and (name := text(row.get("name")).strip()):
             _, observations = entities.setdefault(name, (text(row.get("entityType")), []))
-            observations.extend(_observations(row.get("observations")))
-    found = (
-        _entity_memory(name, kind, observations, links.get(name, []))
-        for name, (kind, observations) in entities.items()
-        if observations
-    )
+            stated = row.get("observations")
+            for each in stated if isinstance(stated, list) else ():  # texts, or objects with one
+                words = first_text(each, "content", "text") if isinstance(each, Mapping) else text(each)
+                observations += [" ".join(words.split())] if words.strip() else []
+    found = []
+    for name, (kind, observations) in entities.items():
+        stated_links = links.get(name, [])
+        lines = [f"# {name}", "", *(f"- {each}" for each in dict.fromkeys(observations))]
+        lines += ["", "## Relations", ""] if stated_links else []
+        lines += [f"- {word} [[{target}]]" for word, target in stated_links if target]
+        memory = OtherMemory(
+            name=name,
+            title=name,
+            content="\n".join(lines),
+            type=MemoryType.PREFERENCE if "preference" in kind.lower() else MemoryType.REFERENCE,
+            topics=(kind,) if kind else (),
+            relations=map_relations((word, target, "") for word, target in stated_links),
+        )
+        found += [memory] if observations else []
     return tuple(found), skipped
 
 
@@ -158,30 +168,6 @@ def map_relations(stated: Iterable[tuple[str, str, str]]) -> tuple[Edge, ...]:
         if relation and name:
             found[relation, name] = Edge(source="", target=name, relation=relation, evidence=evidence.strip())
     return tuple(found.values())
-
-
-def _observations(value: object) -> Iterator[str]:
-    """The texts in a list of texts, or of objects with one."""
-    for each in value if isinstance(value, list) else ():
-        words = (
-            each if isinstance(each, str) else first_text(each, "content", "text") if isinstance(each, Mapping) else ""
-        )
-        if words.strip():
-            yield " ".join(words.split())
-
-
-def _entity_memory(name: str, kind: str, observations: list[str], links: list[tuple[str, str]]) -> OtherMemory:
-    lines = [f"# {name}", "", *(f"- {each}" for each in dict.fromkeys(observations))]
-    if links:
-        lines += ["", "## Relations", "", *(f"- {word} [[{target}]]" for word, target in links if target)]
-    return OtherMemory(
-        name=name,
-        title=name,
-        content="\n".join(lines),
-        type=MemoryType.PREFERENCE if "preference" in kind.lower() else MemoryType.REFERENCE,
-        topics=(kind,) if kind else (),
-        relations=map_relations((word, target, "") for word, target in links),
-    )
 
 
 def _split_sections(body: str, found: Iterable[Heading]) -> Iterator[tuple[Heading, str]]:

@@ -56,8 +56,7 @@ _BOUNDARY = re.compile(r"(?<=[.!?:\u2026])[\"')\]*_~\u201d\u2019\u00bb]*\s+(?=[^
 class Line(NamedTuple):
     """One line, or all lines of a code block, a comment or a tagged trace; `end` is where the next one starts."""
 
-    #: `blank`, `text`, `item`, `row`, `trace` or `other`.
-    kind: str
+    kind: str  #: `blank`, `text`, `item`, `row`, `trace` or `other`.
     start: int
     end: int
 

@@ -104,20 +104,15 @@ class SectionHeading(NamedTuple):
 class FileContents(NamedTuple):
     """What a file says."""
 
-    #: The front matter, joined with the metadata block that some tools put at the end.
-    values: Mapping[str, object]
+    values: Mapping[str, object]  #: The front matter, joined with the metadata block that some tools put at the end.
     title: str
     headings: tuple[SectionHeading, ...]
     fields: tuple[Field, ...]
     body: str
-    #: The piece of work that the file is filed under.
-    folder: str
-    #: What could not be read as YAML, empty where all could.
-    broken: str = ""
-    #: How sentences of chatter begin, None for those of the product.
-    chatter: Sequence[str] | None = None
-    #: Whether the file is the record of a session, and not a note somebody wrote.
-    is_session: bool = False
+    folder: str  #: The piece of work that the file is filed under.
+    broken: str = ""  #: What could not be read as YAML, empty where all could.
+    chatter: Sequence[str] | None = None  #: How sentences of chatter begin, None for those of the product.
+    is_session: bool = False  #: Whether the file is the record of a session, and not a note somebody wrote.
 
 
 def read_contents(

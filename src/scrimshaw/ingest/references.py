@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from functools import partial
+from operator import itemgetter
 
 from msgspec import Struct
 
@@ -32,13 +33,10 @@ _ITEM = re.compile(r"[ \t]*-[ \t]+")
 _VALUE = re.compile(r"\"([^\"\n]{1,400})\"|'([^'\n]{1,400})'|([^\s,\[\]|#\"'`*]{1,400})")
 
 
-class ReferenceKind(StrEnum):
-    """How a reference is written."""
-
-    CODE = "code"
-    LINK = "link"
-    WIKILINK = "wikilink"
-    FIELD = "field"
+# How a reference is written.
+ReferenceKind = StrEnum("ReferenceKind", "CODE LINK WIKILINK FIELD")
+# A reference in a line: how it is written, its path, where that begins, and whether its form makes it certain.
+_Hit = tuple[ReferenceKind, str, int, bool]
 
 
 class Reference(Struct, frozen=True, kw_only=True):
@@ -46,8 +44,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
     path: str
     kind: ReferenceKind
-    #: Line, from 1, and offset into the text.
-    line: int
+    line: int  #: Line, from 1, and offset into the text.
     start: int
     #: Otherwise only the existence of its first folder makes it a path: `src/search`, but `and/or`.
     certain: bool = True
@@ -67,13 +64,12 @@ def find_references(text: str) -> tuple[Reference, ...]:
             closes = mark[1].startswith(fence) and not line[mark.end() :].strip()
             after = mark[1] if not fence else "" if closes else fence
         start = _FIELD.match(line) or (_ITEM.match(line) if in_list else None)
-        if start:
-            found += _find_in_field(line, start.end(), number, offset)
-        elif not fence and not after:
-            found += _find_in_text(line, number, offset)
+        hits = _find_in_field(line, start.end()) if start else () if fence or after else _find_in_text(line)
+        for kind, path, at, certain in sorted(hits, key=itemgetter(2)):
+            found.append(Reference(path=path, kind=kind, line=number, start=offset + at, certain=certain))
         in_list = bool(start) or (in_list and not line.strip())
         offset, fence = offset + len(line), after
-    return tuple(sorted(found, key=lambda reference: reference.start))
+    return tuple(found)
 
 
 def find_stale(
@@ -89,7 +85,18 @@ def find_stale(
     `names` are ids of memories and their last parts, for wikilinks. What lies above the project is not judged.
     """
     bases = tuple(dict.fromkeys((folder, *roots)))
-    return tuple(reference for reference in references if _is_stale(reference, bases, exists, names))
+
+    def is_stale(reference: Reference) -> bool:
+        path, is_wikilink = decode_url(reference.path).strip("/"), reference.kind == ReferenceKind.WIKILINK
+        if is_wikilink and path.removesuffix(".md") in names:
+            return False
+        ways = (path, f"{path}.md") if is_wikilink else (path,)
+        places = [place for way in ways for base in bases if (place := _join_path(base, way))]
+        if not places or any(map(exists, places)):
+            return False
+        return reference.certain or any(exists(_join_path(base, path.partition("/")[0])) for base in bases)
+
+    return tuple(filter(is_stale, references))
 
 
 def follow_renames(reference: Reference, folder: str, renames: Sequence[Rename]) -> str:
@@ -117,37 +124,32 @@ def rewrite_references(text: str, changes: Iterable[tuple[Reference, str]]) -> s
     return text
 
 
-def _find_in_field(line: str, start: int, number: int, offset: int) -> Iterator[Reference]:
+def _find_in_field(line: str, start: int) -> Iterator[_Hit]:
     comment = _COMMENT.search(line, start)
     for value in _VALUE.finditer(line, start, comment.start() if comment else len(line)):
         group = value.lastindex or 0
         path = value[group].rstrip(".")
         certain = _is_certain(path)
         if (certain or "/" in path.strip("/")) and _is_possible(path.replace(" ", "_")):
-            kind, place = ReferenceKind.FIELD, offset + value.start(group)
-            yield Reference(path=path, kind=kind, line=number, start=place, certain=certain)
+            yield ReferenceKind.FIELD, path, value.start(group), certain
 
 
-def _find_in_text(line: str, number: int, offset: int) -> Iterator[Reference]:
+def _find_in_text(line: str) -> Iterator[_Hit]:
     for code in _CODE.finditer(line):
         content = code[2].strip()
         path = _POSITION.sub("", content)
         if "/" in path.strip("/") and _is_possible(path):
-            start = offset + code.start(2) + code[2].index(content)
-            certain = _is_certain(path)
-            yield Reference(path=path, kind=ReferenceKind.CODE, line=number, start=start, certain=certain)
+            yield ReferenceKind.CODE, path, code.start(2) + code[2].index(content), _is_certain(path)
     # A link that code was taken out of is none.
     plain = _CODE.sub(lambda match: " " * len(match[0]), line)
-    for link in _LINK.finditer(plain):
-        path = _POSITION.sub("", link[1].partition("?")[0])
-        if line[slice(*link.span())] == link[0] and _is_possible(decode_url(path).replace(" ", "_"), rooted=True):
-            kind, start = ReferenceKind.LINK, offset + link.start(1)
-            yield Reference(path=path, kind=kind, line=number, start=start, certain=not path.startswith("/"))
-    for link in _WIKILINK.finditer(plain):
-        path = link[1].strip()
-        if line[slice(*link.span())] == link[0] and path and not _pattern("no_path").search(path.replace(" ", "_")):
-            start = offset + link.start(1) + link[1].index(path)
-            yield Reference(path=path, kind=ReferenceKind.WIKILINK, line=number, start=start)
+    links = [link for pattern in (_LINK, _WIKILINK) for link in pattern.finditer(plain)]
+    for link in filter(lambda link: line[slice(*link.span())] == link[0], links):
+        if link.re is _LINK:
+            path = _POSITION.sub("", link[1].partition("?")[0])
+            if _is_possible(decode_url(path).replace(" ", "_"), rooted=True):
+                yield ReferenceKind.LINK, path, link.start(1), not path.startswith("/")
+        elif (path := link[1].strip()) and not _pattern("no_path").search(path.replace(" ", "_")):
+            yield ReferenceKind.WIKILINK, path, link.start(1) + link[1].index(path), True
 
 
 def _is_possible(path: str, *, rooted: bool = False) -> bool:
@@ -161,17 +163,6 @@ def _is_certain(path: str) -> bool:
     return path.startswith(("./", "../")) or bool(
         _pattern("file").fullmatch(path.rpartition("/")[2]) or _pattern("numbered").search(path)
     )
-
-
-def _is_stale(reference: Reference, bases: Sequence[str], exists: Exists, names: Collection[str]) -> bool:
-    path = decode_url(reference.path).strip("/")
-    if reference.kind == ReferenceKind.WIKILINK and path.removesuffix(".md") in names:
-        return False
-    ways = (path, f"{path}.md") if reference.kind == ReferenceKind.WIKILINK else (path,)
-    places = [place for way in ways for base in bases if (place := _join_path(base, way))]
-    if not places or any(map(exists, places)):
-        return False
-    return reference.certain or any(exists(_join_path(base, path.partition("/")[0])) for base in bases)
 
 
 def _join_path(base: str, path: str) -> str:
