@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrimshaw.app.clients.client import Ending, read_report
+from scrimshaw.app.clients.client import read_report
 from scrimshaw.app.clients.codex import guess_failure
 from scrimshaw.app.clients.copilot import read_shell_mark
 
@@ -37,37 +37,33 @@ def test_the_text_of_a_command_tells(output: str, failed: bool | None) -> None:
 @pytest.mark.parametrize(
     ("report", "ending"),
     [
-        ("Output: ok\nProcess Group PGID: 5", Ending("ok", None)),
-        ("Output: a\nb\nExit Code: 3\nProcess Group PGID: 5", Ending("a\nb", 3)),
-        ("Output: a\nExit Code: 7\nExit Code: 0", Ending("a\nExit Code: 7", 0)),
+        ("Output: ok\nProcess Group PGID: 5", ("ok", 0)),
+        ("Output: a\nb\nExit Code: 3\nProcess Group PGID: 5", ("a\nb", 3)),
+        ("Output: a\nExit Code: 7\nExit Code: 0", ("a\nExit Code: 7", 0)),
         (
             "Command: echo 'Output: x'\nDirectory: (root)\nOutput: x\nError: (none)\nExit Code: 0\nSignal: (none)",
-            Ending("x", 0),
+            ("x", 0),
         ),
-        ("Command: x\nDirectory: (root)\nOutput: \nError: boom\nExit Code: 1", Ending("\nError: boom", 1)),
-        ("Command: x\nDirectory: (root)\nOutput: a\nExit Code: (none)\nSignal: 9", Ending("a", None)),
-        ("just a text\nExit Code: 3", Ending("just a text\nExit Code: 3", None)),
+        ("Command: x\nDirectory: (root)\nOutput: \nError: boom\nExit Code: 1", ("\nError: boom", 1)),
+        ("Command: x\nDirectory: (root)\nOutput: a\nExit Code: (none)\nSignal: 9", ("a", 0)),
+        ("just a text\nExit Code: 3", ("just a text\nExit Code: 3", 0)),
     ],
 )
-def test_a_shell_report_is_read(report: str, ending: Ending) -> None:
+def test_a_shell_report_is_read(report: str, ending: tuple[str, int]) -> None:
     assert read_report(report) == ending
 
 
 @pytest.mark.parametrize(
     ("output", "ending"),
     [
-        ("a\nb\n" + _SHELL_MARK.format(3), Ending("a\nb", 3)),
-        (_SHELL_MARK.format(0), Ending("", 0)),
-        (_SHELL_MARK.format(0) + "\nmore", Ending(_SHELL_MARK.format(0) + "\nmore", None)),
-        ("x" * 1000, Ending("x" * 1000, None)),
+        ("a\nb\n" + _SHELL_MARK.format(3), ("a\nb", 3)),
+        (_SHELL_MARK.format(0), ("", 0)),
+        (_SHELL_MARK.format(0) + "\nmore", (_SHELL_MARK.format(0) + "\nmore", 0)),
+        ("x" * 1000, ("x" * 1000, 0)),
     ],
 )
-def test_a_shell_mark_is_read(output: str, ending: Ending) -> None:
+def test_a_shell_mark_is_read(output: str, ending: tuple[str, int]) -> None:
     assert read_shell_mark(output) == ending
-
-
-def test_failure_needs_a_code() -> None:
-    assert (Ending("", None).is_failure, Ending("", 0).is_failure, Ending("", -1).is_failure) == (None, False, True)
 
 
 @pytest.mark.parametrize(
@@ -90,28 +86,26 @@ def test_only_what_reads_like_a_failure_is_one(output: str, expected: bool | Non
 @pytest.mark.parametrize(
     ("report", "expected"),
     [
-        ("Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0", Ending("hi", 0)),
-        ("Output: one\ntwo\nExit Code: 2\nSignal: (none)", Ending("one\ntwo", 2)),
-        ("Output: hi\nExit Code: (none)", Ending("hi", None)),
-        ("plain output\nExit Code: 1", Ending("plain output\nExit Code: 1", None)),
+        ("Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0", ("hi", 0)),
+        ("Output: one\ntwo\nExit Code: 2\nSignal: (none)", ("one\ntwo", 2)),
+        ("Output: hi\nExit Code: (none)", ("hi", 0)),
+        ("plain output\nExit Code: 1", ("plain output\nExit Code: 1", 0)),
     ],
 )
-def test_a_report_is_read_and_other_text_is_its_own_output(report: str, expected: Ending) -> None:
+def test_a_report_is_read_and_other_text_is_its_own_output(report: str, expected: tuple[str, int]) -> None:
     assert read_report(report) == expected
 
 
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
-        ("ok\n<shellId: 3 completed with exit code 1>\n", Ending("ok", 1)),
-        ("ok\n<shellId: 3 completed with exit code -9>", Ending("ok", -9)),
+        ("ok\n<shellId: 3 completed with exit code 1>\n", ("ok", 1)),
+        ("ok\n<shellId: 3 completed with exit code -9>", ("ok", -9)),
         (
             "<shellId: 3 completed with exit code 0> and more",
-            Ending("<shellId: 3 completed with exit code 0> and more", None),
+            ("<shellId: 3 completed with exit code 0> and more", 0),
         ),
     ],
 )
-def test_the_mark_of_a_shell_is_taken_off(output: str, expected: Ending) -> None:
-    ending = read_shell_mark(output)
-    assert ending == expected
-    assert ending.is_failure is (None if expected.code is None else expected.code != 0)
+def test_the_mark_of_a_shell_is_taken_off(output: str, expected: tuple[str, int]) -> None:
+    assert read_shell_mark(output) == expected

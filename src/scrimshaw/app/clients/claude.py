@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -47,17 +47,7 @@ class Claude(Client):
     """Claude Code; a compaction is reported twice, the second time with its summary."""
 
     name, title, program, folder = "claude", "Claude Code", "claude", ".claude"
-    events: Mapping[str, EventKind] = {
-        "SessionStart": EventKind.START,
-        "UserPromptSubmit": EventKind.PROMPT,
-        "PostToolUse": EventKind.TOOL,
-        "PostToolUseFailure": EventKind.TOOL,
-        "Stop": EventKind.STOP,
-        "SubagentStop": EventKind.STOP,
-        "PreCompact": EventKind.COMPACT,
-        "PostCompact": EventKind.COMPACT,
-        "SessionEnd": EventKind.END,
-    }
+    answer_mark = '"assistant"'
     guidance_file = "CLAUDE.md"
     advice = "Claude Code asks once whether it may start a project's server; say yes, or look at /mcp."
     plugin_advice = (
@@ -67,14 +57,14 @@ class Claude(Client):
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
         if wire == "PostToolUse":
-            response = payload.get("tool_response")
-            cut_short = isinstance(response, Mapping) and response.get("interrupted") is True
-            return self.add_call(event, payload, js.result_text(response), None if cut_short else False)
+            cut_short = js.section(payload, "tool_response").get("interrupted") is True
+            output = js.result_text(payload.get("tool_response"))
+            return self.add_call(event, payload, output, None if cut_short else False)
         if kind is EventKind.TOOL:
             stopped_by_user = payload.get("is_interrupt") is True
             return self.add_call(event, payload, js.text(payload.get("error")), None if stopped_by_user else True)
         if kind is EventKind.COMPACT:
-            return structs.replace(event, output=js.text(payload.get("compact_summary")))
+            return event
         used = _context_share(js.total(payload, "context_tokens"), js.text(payload.get("model")))
         return structs.replace(event, context_used=used)
 
@@ -89,11 +79,6 @@ class Claude(Client):
                 used = _context_share(tokens, js.text(message.get("model"))) or used
         return used
 
-    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        for row in js.select_rows(lines, '"assistant"'):
-            if row.get("type") == "assistant" and not row.get("isSidechain") and not row.get("isApiErrorMessage"):
-                yield _message_text(js.section(row, "message").get("content"))
-
     def parse_transcript(self, source: str) -> Transcript:
         """Without meta records, what hooks and local commands printed, and calls that were refused or did not end."""
         rows, skipped = js.parse_rows(source)
@@ -101,9 +86,7 @@ class Claude(Client):
         for row in rows:
             if not js.text(row.get("agentId")).startswith(_COMPACTOR):
                 reader.read_row(row)
-        session, cwd = (
-            next((found for row in rows if (found := js.text(row.get(key)))), "") for key in ("sessionId", "cwd")
-        )
+        session, cwd = (next(filter(None, (js.text(row.get(key)) for row in rows)), "") for key in ("sessionId", "cwd"))
         return reader.build(session, cwd=cwd, skipped=skipped)
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
@@ -158,18 +141,24 @@ class _ClaudeReader(TranscriptBuilder):
         self._queue: list[str] = []
 
     def read_row(self, row: js.Json) -> None:
-        kind, at = row.get("type"), parse_time(row.get("timestamp"))
+        at, content = parse_time(row.get("timestamp")), js.section(row, "message").get("content")
         agent = js.text(row.get("agentId")) or ("sub-agent" if row.get("isSidechain") is True else "")
-        if kind == "user":
-            self._read_user(row, at, agent)
-        elif kind == "assistant":
-            self._read_assistant(row, at, agent)
-        elif kind == "system" and row.get("subtype") == "compact_boundary":
-            self.add_compaction("", at)
-        elif kind == "attachment":
-            self._read_attachment(js.section(row, "attachment"), at, agent)
-        elif kind == "queue-operation":
-            self._read_queue(js.text(row.get("operation")), js.text(row.get("content")), at)
+        match row.get("type"):
+            case "user":
+                self._read_user(row, content, at, agent)
+            case "assistant":
+                words = "" if row.get("isApiErrorMessage") else _message_text(content)
+                self.add_text(EventKind.ANSWER, words, at, agent)
+                for part in js.sections(content):
+                    if part.get("type") == "tool_use":
+                        call_id = js.first_text(part, "id") or js.text(row.get("uuid"))
+                        self.begin_call(call_id, js.text(part.get("name")), js.section(part, "input"))
+            case "system" if row.get("subtype") == "compact_boundary":
+                self.add_compaction("", at)
+            case "attachment":
+                self._read_attachment(js.section(row, "attachment"), at, agent)
+            case "queue-operation":
+                self._read_queue(js.text(row.get("operation")), js.text(row.get("content")), at)
 
     def _read_queue(self, operation: str, content: str, at: float) -> None:
         if operation == "enqueue":
@@ -182,43 +171,29 @@ class _ClaudeReader(TranscriptBuilder):
             if operation == "remove":
                 self.add_text(EventKind.PROMPT, prompt, at)
 
-    def _read_user(self, row: js.Json, at: float, agent: str) -> None:
-        content = js.section(row, "message").get("content")
-        results = [part for part in js.sections(content) if part.get("type") == "tool_result"]
-        for part in results:
-            self._read_result(row, part, at, agent, is_only=len(results) == 1)
-        if row.get("isCompactSummary"):
-            self.add_compaction(js.result_text(content), at)
-        elif not results and not row.get("isMeta") and js.section(row, "origin").get("kind") != "task-notification":
-            self.add_text(EventKind.PROMPT, _user_prompt(_message_text(content)), at, agent)
-
-    def _read_result(self, row: js.Json, part: js.Json, at: float, agent: str, *, is_only: bool) -> None:
-        call_id = js.first_text(part, "tool_use_id") or js.first_text(row, "sourceToolAssistantUUID", "parentUuid")
-        output, response = js.result_text(part.get("content")), row.get("toolUseResult")
-        if output.startswith(_NOT_RUN):
-            self.drop_call(call_id)
-            return
-        failed: bool | None = part.get("is_error") is True
-        if isinstance(response, Mapping):
-            output = (js.result_text(response) if is_only else "") or output
-            failed = None if response.get("interrupted") is True else failed
-        self.end_call(call_id, output, failed, at, agent=agent)
-
-    def _read_assistant(self, row: js.Json, at: float, agent: str) -> None:
-        content = js.section(row, "message").get("content")
-        if not row.get("isApiErrorMessage"):
-            self.add_text(EventKind.ANSWER, _message_text(content), at, agent)
-        for part in js.sections(content):
-            if part.get("type") == "tool_use":
-                call_id = js.first_text(part, "id") or js.text(row.get("uuid"))
-                self.begin_call(call_id, js.text(part.get("name")), js.section(part, "input"))
-
     def _read_attachment(self, attachment: js.Json, at: float, agent: str) -> None:
         """Newer versions record a queued prompt that was delivered here as well."""
         prompt = _user_prompt(_message_text(attachment.get("prompt")))
         is_known = any(event.kind is EventKind.PROMPT and event.prompt == prompt for event in self.events[-5:])
         if attachment.get("type") == "queued_command" and not is_known:
             self.add_text(EventKind.PROMPT, prompt, at, agent)
+
+    def _read_user(self, row: js.Json, content: object, at: float, agent: str) -> None:
+        results = [part for part in js.sections(content) if part.get("type") == "tool_result"]
+        response = js.section(row, "toolUseResult")
+        for part in results:
+            call_id = js.first_text(part, "tool_use_id") or js.first_text(row, "sourceToolAssistantUUID", "parentUuid")
+            output = js.result_text(part.get("content"))
+            if output.startswith(_NOT_RUN):
+                self.drop_call(call_id)
+                continue
+            failed = None if response.get("interrupted") is True else part.get("is_error") is True
+            output = (js.result_text(response) if len(results) == 1 else "") or output
+            self.end_call(call_id, output, failed, at, agent=agent)
+        if row.get("isCompactSummary"):
+            self.add_compaction(js.result_text(content), at)
+        elif not results and not row.get("isMeta") and js.section(row, "origin").get("kind") != "task-notification":
+            self.add_text(EventKind.PROMPT, _user_prompt(_message_text(content)), at, agent)
 
 
 def _context_share(tokens: float, model: str) -> float | None:

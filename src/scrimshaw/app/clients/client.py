@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -28,6 +28,8 @@ HEAD_BYTES = 64 * 1024
 # A larger file would take gigabytes of memory to read as a whole.
 LARGEST_FILE = 256 * 1024 * 1024
 
+# What the agent said at a stop; the summary that a compaction leaves.
+_OUTPUT_KEYS = {EventKind.STOP: "last_assistant_message", EventKind.COMPACT: "compact_summary"}
 _REPORT_FIELDS = frozenset(("Exit Code", "Signal", "Background PIDs", "Process Group PGID"))
 _REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: "
 
@@ -93,13 +95,25 @@ class Client:
     program: str
     folder: str
     #: The client's names of the events that are used.
-    events: Mapping[str, EventKind]
+    events: Mapping[str, EventKind] = {
+        "SessionStart": EventKind.START,
+        "UserPromptSubmit": EventKind.PROMPT,
+        "PostToolUse": EventKind.TOOL,
+        "PostToolUseFailure": EventKind.TOOL,
+        "Stop": EventKind.STOP,
+        "SubagentStop": EventKind.STOP,
+        "PreCompact": EventKind.COMPACT,
+        "PostCompact": EventKind.COMPACT,
+        "SessionEnd": EventKind.END,
+    }
     #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
     #: Whether the end of a call has to be read from the transcript.
     hides_outcome = False
     keeps_transcripts = True
+    #: What every line of a transcript has that holds an answer; empty where answers are read from events alone.
+    answer_mark = ""
     #: The file of a project that guides it; empty where another client's file does.
     guidance_file = ""
     #: The usual scope first.
@@ -142,7 +156,7 @@ class Client:
             cwd=text(payload.get("cwd")),
             transcript=text(payload.get("transcript_path")),
             prompt=text(payload.get("prompt")) if kind is EventKind.PROMPT else "",
-            output=text(payload.get("last_assistant_message")) if kind is EventKind.STOP else "",
+            output=text(payload.get(_OUTPUT_KEYS.get(kind, ""))),
             occasion=first_text(payload, "source", "trigger", "reason"),
             agent=text(payload.get("agent_id")),
         )
@@ -172,9 +186,11 @@ class Client:
         """The share of the context in use after the last line of a transcript; None where that is not said."""
         return None
 
-    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
+    def read_answers(self, lines: Iterable[str]) -> list[str]:
         """What the main agent says in the lines of a transcript, in order."""
-        yield from ()
+        marked = [line for line in lines if self.answer_mark and self.answer_mark in line]
+        events = self.parse_transcript("\n".join(marked)).events if marked else ()
+        return [event.output for event in events if event.kind is EventKind.ANSWER and not event.agent]
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
         """Whether a call failed, by the lines of a transcript; None where that is not said."""
@@ -214,21 +230,23 @@ class Client:
             session = self.session_of_file(file, begun)
             if session and (project is None or self.is_of_project(file, head, begun, project)):
                 groups.setdefault(session, []).append((file, begun.events[0].at if begun.events else 0.0))
-        return [self._make_session(session, group) for session, group in groups.items()]
-
-    def _make_session(self, session: str, group: list[tuple[Path, float]]) -> StoredSession:
-        # Every client puts the session's id, or its beginning, into the name of the session's own file or folder.
-        files = sorted((file for file, _ in group), key=lambda file: session[:8] not in file.name)
-        return StoredSession(
-            client=self.name,
-            session=session,
-            place=str(files[0]),
-            folder=str(files[0].parent),
-            size=sum(file.stat().st_size for file in files if file.exists()),
-            began=min((at for _, at in group if at), default=0.0),
-            read_texts=partial(_read_texts, files),
-            parse=self.parse_transcript,
-        )
+        found = []
+        for session, group in groups.items():
+            # Every client puts the session's id, or its beginning, into the name of its own file or folder.
+            own_first = sorted((file for file, _ in group), key=lambda file: session[:8] not in file.name)
+            found.append(
+                StoredSession(
+                    client=self.name,
+                    session=session,
+                    place=str(own_first[0]),
+                    folder=str(own_first[0].parent),
+                    size=sum(file.stat().st_size for file in own_first if file.exists()),
+                    began=min((at for _, at in group if at), default=0.0),
+                    read_texts=partial(_read_texts, own_first),
+                    parse=self.parse_transcript,
+                )
+            )
+        return found
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """Its files below the root of a scope, with what set-up puts there."""
@@ -253,23 +271,11 @@ class Client:
         return ""
 
 
-class Ending(NamedTuple):
-    """The output without what the client wrapped around it, and the exit code; None where the text has none."""
-
-    output: str
-    code: int | None
-
-    @property
-    def is_failure(self) -> bool | None:
-        """Whether the code means failure; None without a code."""
-        return None if self.code is None else self.code != 0
-
-
-def read_report(report: str) -> Ending:
-    """Read the report that some clients make of a shell command; other text is its own output, without a code."""
+def read_report(report: str) -> tuple[str, int]:
+    """The output and exit code in the report that some clients make of a shell command, 0 where it says none."""
     head = re.match(_REPORT_HEAD, report)
     if not head:
-        return Ending(report, None)
+        return report, 0
     lines = report[head.end() :].split("\n")
     fields: dict[str, str] = {}
     while lines and (field := lines[-1].partition(": "))[0] in _REPORT_FIELDS - fields.keys():
@@ -278,7 +284,7 @@ def read_report(report: str) -> Ending:
     if lines[-1:] == ["Error: (none)"]:
         lines.pop()
     code = fields.get("Exit Code", "")
-    return Ending("\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else None)
+    return "\n".join(lines), int(code) if re.fullmatch(r"-?\d{1,10}", code) else 0
 
 
 def is_within(cwd: str, project: Path) -> bool:

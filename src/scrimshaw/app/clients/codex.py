@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import structs
@@ -64,6 +64,7 @@ class Codex(Client):
         "SessionEnd": EventKind.END,
     }
     hides_outcome = True
+    answer_mark = '"assistant"'
     guidance_file = "AGENTS.md"
     advice = "Codex skips hooks without a word until you trust them: open Codex here, trust the folder, then /hooks."
 
@@ -73,14 +74,12 @@ class Codex(Client):
             return event
         output = js.result_text(payload.get("tool_response"))
         call = self.add_call(event, payload, output, None)
-        if call.tool == "Bash":
-            return structs.replace(call, failed=guess_failure(output))
         if call.tool == "Edit":  # a patch arrives under the name of a command
             arguments = {("patch" if key == "command" else key): value for key, value in call.arguments.items()}
             return structs.replace(call, arguments=arguments)
-        if call.tool == "Mcp":
-            return structs.replace(call, failed=js.section(payload, "tool_response").get("isError") is True)
-        return call
+        is_error = js.section(payload, "tool_response").get("isError") is True
+        failed = {"Bash": guess_failure(output), "Mcp": is_error}.get(call.tool)
+        return structs.replace(call, failed=failed)
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
         used = None
@@ -91,12 +90,6 @@ class Codex(Client):
             last = js.section(info, "last_token_usage").get("total_tokens")
             used = js.share(last, info.get("model_context_window")) or used
         return used
-
-    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        for row in js.select_rows(lines, '"assistant"'):
-            message = js.section(row, "payload")
-            if message.get("type") == "message" and message.get("role") == "assistant":
-                yield js.join_texts(message.get("content"))
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
         for row in js.select_rows(lines, call_id) if call_id else ():
@@ -159,20 +152,17 @@ class _RolloutReader(TranscriptBuilder):
         if row.get("type") == "compacted":
             self.add_compaction(js.text(item.get("message")), at)
         elif kind == "message":
-            self._read_message(item, at)
+            words = js.join_texts(item.get("content"))
+            if item.get("role") == "assistant":
+                self.add_text(EventKind.ANSWER, words, at, self._agent)
+            elif item.get("role") == "user" and not words.lstrip().startswith(_NOT_ASKED):
+                self.add_text(EventKind.PROMPT, words, at, self._agent)
         elif kind in _CALLS:
             server, name = js.text(item.get("namespace")), js.text(item.get("name"))
             tool = f"{server}__{name}" if server else name or "local_shell"
             self.begin_call(js.text(item.get("call_id")), tool, _arguments(item, tool))
         elif kind in _RESULTS:
             self._read_result(item, at)
-
-    def _read_message(self, item: js.Json, at: float) -> None:
-        words = js.join_texts(item.get("content"))
-        if item.get("role") == "assistant":
-            self.add_text(EventKind.ANSWER, words, at, self._agent)
-        elif item.get("role") == "user" and not words.lstrip().startswith(_NOT_ASKED):
-            self.add_text(EventKind.PROMPT, words, at, self._agent)
 
     def _read_result(self, item: js.Json, at: float) -> None:
         call_id, result = js.text(item.get("call_id")), item.get("output")

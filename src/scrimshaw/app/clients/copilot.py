@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Ending, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -45,6 +45,7 @@ class Copilot(Client):
         "sessionEnd": EventKind.END,
     }
     reply_key = "additionalContext"
+    answer_mark = '"assistant.message"'
     scopes = (Scope.USER,)
 
     def event_name(self, payload: js.Json, hint: str) -> str:
@@ -65,15 +66,15 @@ class Copilot(Client):
         if kind is not EventKind.TOOL:
             return event
         name, result = js.text(payload.get("toolName")), js.section(payload, "toolResult")
-        ending = read_shell_mark(js.result_text(result) or js.result_text(payload.get("error")))
+        output, code = read_shell_mark(js.result_text(result) or js.result_text(payload.get("error")))
         is_refused = bool(payload.get("error")) or js.text(result.get("resultType")) not in ("", "success")
         return structs.replace(
             event,
             tool="Mcp" if "-" in name else canonical_tool(name),
             tool_name=name,
             arguments=_arguments(payload.get("toolArgs")),
-            output=ending.output,
-            failed=is_refused or bool(ending.is_failure),
+            output=output,
+            failed=is_refused or code != 0,
         )
 
     def read_context_share(self, lines: Iterable[str]) -> float | None:
@@ -85,12 +86,6 @@ class Copilot(Client):
             if record.get("interactionType") == "conversation-agent":
                 used = js.share(record.get("inputTokens"), record.get("maxPromptTokens")) or used
         return used
-
-    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        for row in js.select_rows(lines, '"assistant.message"'):
-            message = js.section(row, "data")
-            if row.get("type") == "assistant.message" and not message.get("parentToolCallId"):
-                yield js.text(message.get("content"))
 
     def parse_transcript(self, source: str) -> Transcript:
         rows, skipped = js.parse_rows(source)
@@ -118,40 +113,37 @@ class Copilot(Client):
         )
 
 
-def read_shell_mark(output: str) -> Ending:
-    """Read the line with the exit code that it adds to a shell's output."""
+def read_shell_mark(output: str) -> tuple[str, int]:
+    """A shell's output without the line that Copilot adds to it, and the exit code of that line, 0 without one."""
     start = max(0, len(output) - _SHELL_MARK_LENGTH)
     mark = re.search(_SHELL_MARK, output[start:])
-    return Ending(output[: start + mark.start()], int(mark[1])) if mark else Ending(output, None)
+    return (output[: start + mark.start()], int(mark[1])) if mark else (output, 0)
 
 
 def _read_row(row: js.Json, builder: TranscriptBuilder) -> None:
-    kind, data, at = row.get("type"), js.section(row, "data"), parse_time(row.get("timestamp"))
-    if kind == "user.message":
-        builder.add_text(EventKind.PROMPT, js.text(data.get("content")), at, js.text(data.get("parentAgentTaskId")))
-    elif kind == "assistant.message":
-        builder.add_text(EventKind.ANSWER, js.text(data.get("content")), at, js.text(data.get("parentToolCallId")))
-        for call in js.sections(data.get("toolRequests")):
-            arguments = _arguments(call.get("arguments"))
-            builder.begin_call(js.text(call.get("toolCallId")), js.text(call.get("name")), arguments)
-    elif kind == "tool.execution_start":
-        arguments = _arguments(data.get("arguments"))
-        builder.begin_call(js.text(data.get("toolCallId")), js.text(data.get("toolName")), arguments)
-    elif kind == "tool.execution_complete":
-        _read_result(data, at, builder)
-    elif kind == "session.compaction_complete":
-        builder.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
-
-
-def _read_result(data: js.Json, at: float, builder: TranscriptBuilder) -> None:
-    call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
-    if js.text(error.get("code")) in _REFUSED:
-        builder.drop_call(call_id)
-        return
-    ending = read_shell_mark(js.result_text(data.get("result")) or js.result_text(error))
-    failed = data.get("success") is False or bool(ending.is_failure)
-    tool = "Mcp" if "-" in builder.tool_of(call_id) else ""
-    builder.end_call(call_id, ending.output, failed, at, agent=js.text(data.get("parentToolCallId")), tool=tool)
+    data, at = js.section(row, "data"), parse_time(row.get("timestamp"))
+    words, agent = js.text(data.get("content")), js.text(data.get("parentToolCallId"))
+    match row.get("type"):
+        case "user.message":
+            builder.add_text(EventKind.PROMPT, words, at, js.text(data.get("parentAgentTaskId")))
+        case "assistant.message":
+            builder.add_text(EventKind.ANSWER, words, at, agent)
+            for call in js.sections(data.get("toolRequests")):
+                arguments = _arguments(call.get("arguments"))
+                builder.begin_call(js.text(call.get("toolCallId")), js.text(call.get("name")), arguments)
+        case "tool.execution_start":
+            arguments = _arguments(data.get("arguments"))
+            builder.begin_call(js.text(data.get("toolCallId")), js.text(data.get("toolName")), arguments)
+        case "tool.execution_complete":
+            call_id, error = js.text(data.get("toolCallId")), js.section(data, "error")
+            if js.text(error.get("code")) in _REFUSED:
+                builder.drop_call(call_id)
+                return
+            output, code = read_shell_mark(js.result_text(data.get("result")) or js.result_text(error))
+            tool = "Mcp" if "-" in builder.tool_of(call_id) else ""
+            builder.end_call(call_id, output, data.get("success") is False or code != 0, at, agent=agent, tool=tool)
+        case "session.compaction_complete":
+            builder.add_compaction(js.first_text(data, "summaryContent", "summary"), at)
 
 
 def _arguments(sent: object) -> js.Json:

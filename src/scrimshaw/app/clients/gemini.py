@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,7 @@ class Gemini(Client):
         "PreCompress": EventKind.COMPACT,
         "SessionEnd": EventKind.END,
     }
+    answer_mark = '"gemini"'
     guidance_file = "GEMINI.md"
     advice = "Gemini CLI reads a project's settings only in a folder that you trust."
     plugin_advice = "Gemini CLI: `gemini extensions install DIR/gemini`."
@@ -59,8 +60,8 @@ class Gemini(Client):
             content = response.get("llmContent")
             parts = content if isinstance(content, list) else [content]
             output = "\n".join(_unwrap(js.result_text(part)) for part in parts) or js.result_text(response)
-            ending = read_report(output)
-            call = self.add_call(event, payload, ending.output, bool(response.get("error")) or bool(ending.is_failure))
+            output, code = read_report(output)
+            call = self.add_call(event, payload, output, bool(response.get("error") or code))
             return structs.replace(call, tool="Mcp") if js.section(payload, "mcp_context") else call
         if kind is EventKind.PROMPT:
             return structs.replace(event, prompt=re.sub(_INJECTED_BY_HOOKS, "", event.prompt))
@@ -75,11 +76,6 @@ class Gemini(Client):
             if row.get("type") == "gemini" and js.text(row.get("model")).startswith("gemini"):
                 used = js.share(js.section(row, "tokens").get("total"), _WINDOW) or used
         return used
-
-    def read_answers(self, lines: Iterable[str]) -> Iterator[str]:
-        """A message is written again as its tools finish, and counts once."""
-        messages = (row for row in js.select_rows(lines, '"gemini"') if row.get("type") == "gemini")
-        yield from {js.text(row.get("id")): js.result_text(row.get("content")) for row in messages}.values()
 
     def parse_transcript(self, source: str) -> Transcript:
         """A chat file does not name its folder, but holds a hash of the project's path."""
@@ -168,10 +164,10 @@ def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str)
         return
     responses = [js.section(part, "functionResponse", "response") for part in js.sections(call.get("result"))]
     output = "\n".join(js.result_text(response) for response in responses) or js.result_text(call.get("resultDisplay"))
-    ending = read_report(_unwrap(output))
-    failed = status == "error" or any(response.get("error") for response in responses) or bool(ending.is_failure)
+    output, code = read_report(_unwrap(output))
+    failed = status == "error" or any(response.get("error") for response in responses) or code != 0
     builder.begin_call(call_id, js.text(call.get("name")), js.section(call, "args"))
-    builder.end_call(call_id, ending.output, failed, parse_time(call.get("timestamp")) or at, agent=agent)
+    builder.end_call(call_id, output, failed, parse_time(call.get("timestamp")) or at, agent=agent)
 
 
 CLIENT = Gemini()
