@@ -7,7 +7,7 @@ documents, files behind links) is searched and reported, never changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -119,6 +119,8 @@ class PurgeOptions(NamedTuple):
 
 
 OWN_MEMORY = PurgeOptions()
+# What becomes of files, in the order in which it is done; `memory` goes whatever it is.
+_FATES = ("remake", "stay", "remove", "cut", "memory", "")
 
 
 # Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
@@ -138,7 +140,14 @@ def memory_target(
 
     Raises NotFound for one of which nothing is known, ReadOnly for one that is not ours, InvalidMemoryId.
     """
-    files = tuple(_memory_file(engine, memory_id) for memory_id in ids)
+    found = []
+    for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
+        if known and not known.writable:
+            message = f"{memory_id!r} is read from {known.path}, which Scrimshaw never writes."
+            raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
+        vault, name = engine.vault_of(memory_id)
+        found.append(Path(known.path).resolve() if known else locate(vault.root, name))
+    files = tuple(found)
     names = tuple(f"{'' if each.startswith(GLOBAL) else f'{MEMORIES}/'}{each}{SUFFIX}" for each in ids)
     histories = {memory_id: engine.journal.history(memory_id) for memory_id in ids}
     texts = [read_bytes(file).decode(errors="replace") for file in files]
@@ -206,31 +215,29 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
     engine.vault_of("")  # raises ReadOnly
     home = engine.settings.home.resolve()
     roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]
+    removed, stay = list[str](), list[Trace]()
+    redact_once = cache(redact)  # checkpoints hold much the same files
     with engine.write_lock():
         found = [file for root in roots for file in _search_root(engine, target, root)]
-        # A memory that goes is removed whatever its file is; a link to it is not its file.
-        texts = [
-            file
-            for file in found
-            if file.traces and (file.kind is Kind.TEXT or (file.path in target.files and file.kind is not Kind.LINK))
-        ]
-        *files, whole = _ledger_entries(engine, target, texts)
+        fates = [(file, _decide(file, target, options)) for file in found]
+        *files, whole = _ledger_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
         engine.maintenance.erase(target.wipe, whole, files)
-        going, stay = _clean_sealed(engine, target, found, options)
-        going += [file for file in found if _is_removed(file, target)]
-        for file in going:
-            _remove(file)
-        for file in sorted(texts, key=lambda file: file.path in target.files):
-            if file.path in target.files:
-                _remove(file)
-            elif file.path.is_file():
+        for file, fate in sorted(fates, key=lambda each: _FATES.index(each[1])):
+            if fate == "remake":
+                erasing.remake_archive(file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
+            elif fate == "cut" and file.path.is_file():
                 with storage_errors("write", file.path):
                     replace_file(file.path, target.traces.erase(read_bytes(file.path)))
+            elif fate in ("remove", "memory"):
+                _remove(file)
+                removed += [target.mask(file.path)] if fate == "remove" else []
+            elif fate == "stay":
+                stay.append(target.trace(file.path, file.traces, file.doubt))
         for file in found:
             if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
                 erasing.rename_clean(file.path, file.root, target.traces)
-    removed = tuple(target.mask(file.path) for file in going)
-    return Purged(dry_run=False, removed=removed, unreadable=tuple(stay), held=_compact(engine, target))
+    held = _compact(engine, target)
+    return Purged(dry_run=False, removed=tuple(removed), unreadable=tuple(stay), held=held)
 
 
 def erase_memories(engine: Engine, ids: Sequence[str], *, reason: str, actor: str, session: str) -> None:
@@ -240,18 +247,6 @@ def erase_memories(engine: Engine, ids: Sequence[str], *, reason: str, actor: st
         message = f"It is erased, but for what may be in {', '.join(left)}."
         hint = "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left."
         raise StorageFailure(message, hint, left=left)
-
-
-# What belongs to a memory
-
-
-def _memory_file(engine: Engine, memory_id: str) -> Path:
-    known = engine.index.get([memory_id]).get(memory_id)
-    if known and not known.writable:
-        message = f"{memory_id!r} is read from {known.path}, which Scrimshaw never writes."
-        raise ReadOnly(message, "Remove the file yourself, then purge what it said with --secret.", id=memory_id)
-    vault, name = engine.vault_of(memory_id)
-    return Path(known.path).resolve() if known else locate(vault.root, name)
 
 
 def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -> list[str]:
@@ -286,9 +281,6 @@ def other_memories(engine: Engine) -> list[Settings]:
     return [settings for settings in found if settings.folder.is_dir()]
 
 
-# Where it may be
-
-
 def _roots(engine: Engine) -> list[Path]:
     """The folders that are Scrimshaw's: the project's, and the user's own."""
     folders = (engine.folder, engine.settings.folder, engine.settings.home)
@@ -311,18 +303,15 @@ def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
             texts = {f"{engine.folder / name}: {table}": count for table, count in counts.items()}
             places |= {Trace(place=place, count=count): None for place, count in texts.items()}
         home = None if _has_global(target, options) else engine.settings.home.resolve()
-        repositories = dict[Path, None]()
+        repositories = set[Path]()
         for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size
-            if file.kind is Kind.GIT:
-                repositories[Path(str(file.path).partition(f"{os.sep}.git")[0])] = None
-                foreign |= {target.trace(file.path, file.traces, _GIT): None} if file.traces else {}
-            elif file.doubt:
+            if file.kind is Kind.GIT or file.kind is Kind.LINK:
+                foreign |= dict.fromkeys(_search_foreign(engine, target, file, repositories))
+            if file.doubt:
                 unreadable[target.trace(file.path, file.traces, file.doubt)] = None
-            elif file.traces:
+            elif file.traces and file.kind is not Kind.GIT:
                 places[target.trace(file.path, file.traces, _GLOBAL_ONLY if file.root == home else "")] = None
-            foreign |= dict.fromkeys(_search_link(engine, file, target))
-        foreign |= dict.fromkeys(_search_repositories(repositories, target))
     return Purged(
         dry_run=False,
         places=tuple(places),
@@ -345,24 +334,24 @@ def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[Se
         yield file._replace(inside=count, doubt=doubt)
 
 
-def _search_link(engine: Engine, file: SearchedFile, target: PurgeTarget) -> Iterator[Trace]:
-    """What a link leads to, as far as it holds it or nobody can tell."""
+def _search_foreign(
+    engine: Engine, target: PurgeTarget, file: SearchedFile, repositories: set[Path]
+) -> Iterator[Trace]:
+    """What is git's or behind a link, as far as it holds it or nobody can tell; each repository is searched once."""
     behind = erasing.search_behind(file.path, _roots(engine), target.traces) if file.kind is Kind.LINK else ()
     for path, count, closed in behind:
         why = f"not Scrimshaw's, {target.mask(file.path)} leads there"
         yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
-
-
-def _search_repositories(folders: Iterable[Path], target: PurgeTarget) -> Iterator[Trace]:
-    """Repositories within Scrimshaw's folders, as far as they hold it or nobody can tell."""
-    for folder in folders:
-        git = search_git(folder, target.traces)
-        if git.degradation or git.found:
-            why = git.degradation.failure_mode if git.degradation else f"{_GIT}: {'; '.join(git.commands)}"
-            yield target.trace(folder / ".git", git.found, why)
-
-
-# Erasing
+    folder = Path(str(file.path).partition(f"{os.sep}.git")[0])
+    if file.kind is Kind.LINK:
+        return
+    if file.traces:
+        yield target.trace(file.path, file.traces, _GIT)
+    git = GitTraces() if folder in repositories else search_git(folder, target.traces)
+    repositories.add(folder)
+    if git.degradation or git.found:
+        why = git.degradation.failure_mode if git.degradation else f"{_GIT}: {'; '.join(git.commands)}"
+        yield target.trace(folder / ".git", git.found, why)
 
 
 def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[SearchedFile]) -> list[Entry]:
@@ -402,30 +391,23 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
     return ""
 
 
-def _clean_sealed(
-    engine: Engine, target: PurgeTarget, found: Sequence[SearchedFile], options: PurgeOptions
-) -> tuple[list[SearchedFile], list[Trace]]:
-    """Make the checkpoints again; of the rest that cannot be cut, what may go as a whole and what stays."""
-    going, stay = list[SearchedFile](), list[Trace]()
-    redact_once = cache(redact)  # checkpoints hold much the same files
-    for file in (file for file in found if file.kind in (Kind.ARCHIVE, Kind.DAMAGED)):
-        is_archive = file.kind is Kind.ARCHIVE
-        if file.doubt and (options.remove_unreadable if file.traces or is_archive else options.remove_closed):
-            going.append(file)
-        elif file.doubt:
-            stay.append(target.trace(file.path, file.traces, file.doubt))
-        elif is_archive and file.traces:
-            erasing.remake_archive(file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
-    return going, stay
-
-
-def _is_removed(file: SearchedFile, target: PurgeTarget) -> bool:
-    """What nobody needs goes, even unread where it was left unfinished; a link goes for the path in it."""
-    if file.kind is Kind.SCRATCH:
-        return file.traces > 0 or bool(file.doubt)
-    if file.kind is Kind.LINK:  # resolve() fails in a circle
-        return file.inside > 0 or Path(os.path.realpath(file.path)) in target.files
-    return file.kind is Kind.NAME and file.path.is_dir() and file.traces > 0
+def _decide(file: SearchedFile, target: PurgeTarget, options: PurgeOptions) -> str:
+    """What becomes of a file, one of _FATES."""
+    if file.traces and file.path in target.files and file.kind is not Kind.LINK:
+        return "memory"
+    match file.kind:
+        case Kind.ARCHIVE | Kind.DAMAGED if file.doubt:
+            is_known = file.traces or file.kind is Kind.ARCHIVE
+            return "remove" if (options.remove_unreadable if is_known else options.remove_closed) else "stay"
+        case Kind.ARCHIVE | Kind.TEXT if file.traces:
+            return "cut" if file.kind is Kind.TEXT else "remake"
+        case Kind.SCRATCH:  # nobody needs it, even unread
+            is_gone = bool(file.traces or file.doubt)
+        case Kind.LINK:  # goes for the path in it; resolve() fails in a circle
+            is_gone = file.inside > 0 or Path(os.path.realpath(file.path)) in target.files
+        case _:
+            is_gone = file.kind is Kind.NAME and file.traces > 0 and file.path.is_dir()
+    return "remove" if is_gone else ""
 
 
 def _remove(file: SearchedFile) -> None:
