@@ -13,7 +13,7 @@ from scrimshaw.app import setup
 from scrimshaw.app.background import outermost_folders
 from scrimshaw.app.setup import Connection, check_connections
 from scrimshaw.engine import Engine
-from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off, on
+from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import Status
 
@@ -35,7 +35,7 @@ def process_checks(project: Path) -> tuple[Check, ...]:
     return (*PROCESS, *clients)
 
 
-def _check_watcher(engine: Engine) -> Result:
+def _check_watcher(engine: Engine) -> Result | str:
     """Start to watch, and stop at once."""
     from watchfiles import watch  # noqa: PLC0415 - native and slow to import; a server starts without it
 
@@ -43,25 +43,25 @@ def _check_watcher(engine: Engine) -> Result:
     stop.set()
     roots = outermost_folders(source.root for source in engine.sources)
     if not roots:
-        return on("there is no folder to watch yet")
+        return "there is no folder to watch yet"
     try:
         for _ in watch(*roots, stop_event=stop):
             break
     except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
         return off(f"the files cannot be watched: {error}")
-    return on(f"{len(roots)} folders can be watched")
+    return f"{len(roots)} folders can be watched"
 
 
-def _check_hook(_engine: Engine) -> Result:
+def _check_hook(_engine: Engine) -> Result | str:
     try:
         found = setup.find_programs()
         from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured
     except (ConfigError, ImportError) as error:
         return off(str(error))
-    return on(f"{found.hook} runs {record.handle_payload.__module__}")
+    return f"{found.hook} runs {record.handle_payload.__module__}"
 
 
-def _check_client(found: Sequence[Connection], _engine: Engine) -> Result:
+def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
     """The worst of a client's scopes, in words."""
     texts = [
         f"{each.scope}: {each.fault or 'server and hooks are set'}" if each.scope else each.fault for each in found

@@ -120,7 +120,7 @@ def _find_torn(engine: Engine) -> Lost | None:
     if not paths:
         return None
     sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
-    return Lost(query="", missing=(), sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
+    return Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
 
 
 def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
@@ -138,8 +138,8 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
             asked[f"words {name}"] = partial(_ask_words, engine, memory, name, words)
     wordless, is_words_only = len(chosen) - len(asked), _is_words_only(engine)
     if not is_words_only:
-        unable = _why_no_meaning(engine) if by_meaning else _ASLEEP
-        asked |= {f"meaning {name}": partial(_ask_meaning, engine, name, unable) for name in chosen if name in memories}
+        known = filter(memories.__contains__, chosen)
+        asked |= {f"meaning {name}": partial(_ask_meaning, engine, name, by_meaning) for name in known}
     reasons = {
         "No golden query is kept.": not golden,
         "No memory is there.": not chosen,
@@ -153,9 +153,6 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
 def _is_words_only(engine: Engine) -> bool:
     """Whether the user wants no search by meaning."""
     return isinstance(engine.embedder, Degradation) and engine.settings.embedding.provider == "none"
-
-
-# Samples
 
 
 def samples(engine: Engine) -> list[str]:
@@ -199,17 +196,15 @@ def _askable(engine: Engine, words: str) -> str:
     """As many of the words as a query may hold under the settings of this project."""
     query = ""
     for word in words.split():
-        try:
+        with suppress(InvalidRequest):
             query = engine.searcher.validate(f"{query} {word}")
-        except InvalidRequest:
-            continue
     return query
 
 
 def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> Answer:
     if memory is None:
         sentence = f"The memory {name} is not in the index, which has read its file."
-        lost = Lost(query="", missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
+        lost = Lost(missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
         return lost if name in _list_ids(engine) else "it was deleted meanwhile"
     request = SearchRequest(
         query=words,
@@ -228,31 +223,24 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
     return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
 
 
-def _why_no_meaning(engine: Engine) -> str:
-    """Why memories cannot be looked for by meaning, empty if they can."""
-    if isinstance(engine.embedder, Degradation):
-        return engine.embedder.failure_mode
-    try:
-        done, total = vectors_ready(engine)
-    except DamagedDatabase as error:
-        return error.message
-    return f"only {done} of {total} pieces have a vector" if done < total else ""
-
-
-def _ask_meaning(engine: Engine, name: str, unable: str) -> Answer:
+def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
     """Whether the memory is found by the text of its first piece, which must have the vector that is stored for it.
 
     Being found at all says nothing: some memories are nearest even where all vectors are zero, or the same.
     """
-    if unable or isinstance(engine.embedder, Degradation):
-        return unable
-    look = partial(engine.index.match_vector, engine.embedder.model)
-    piece = engine.index.pieces([(name, 0)]).get(name)
-    text = f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""
+    embedder = engine.embedder
+    if not by_meaning:
+        return _ASLEEP
+    if isinstance(embedder, Degradation):
+        return embedder.failure_mode
     try:
-        vector = engine.embedder.embed([text])[0]
-        nearest = look(vector, _EVERY, WITHIN)
-        alone = look(vector, replace(_EVERY, only=(name,)), 1)
+        done, total = vectors_ready(engine)
+        if done < total:
+            return f"only {done} of {total} pieces have a vector"
+        piece = engine.index.pieces([(name, 0)]).get(name)
+        vector = embedder.embed([f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""])[0]
+        nearest = engine.index.match_vector(embedder.model, vector, _EVERY, WITHIN)
+        alone = engine.index.match_vector(embedder.model, vector, replace(_EVERY, only=(name,)), 1)
     except EmbedderUnavailable as error:
         return error.degradation.failure_mode
     except DamagedDatabase as error:
@@ -260,11 +248,8 @@ def _ask_meaning(engine: Engine, name: str, unable: str) -> Answer:
     cosine = alone[0].score if alone else 0.0
     if not NEAR <= cosine <= 2 - NEAR:
         sentence = f"The memory {name} is not found by meaning of its own: its vector is not that of its text"
-        return Lost(query="", missing=(name,), sentence=f"{sentence} (cosine {cosine:.2f}).")
+        return Lost(missing=(name,), sentence=f"{sentence} (cosine {cosine:.2f}).")
     return any(match.id == name for match in nearest)
-
-
-# Golden queries
 
 
 def golden_file(engine: Engine) -> GoldenFile:
@@ -295,7 +280,7 @@ def _golden_questions(engine: Engine, by_meaning: bool) -> Questions:
         found = golden_file(engine)
     except UnreadableFile as error:
         found = GoldenFile((), (f"The golden queries cannot be read: {error}",))
-    flaws = (Lost(query="", missing=(), sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in found.flaws)
+    flaws = (Lost(sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in found.flaws)
     questions: Questions = {f"flaw {lost.sentence}": partial(replace, lost) for lost in flaws}
     return questions | {f"golden {each}": partial(_ask_golden, engine, each, by_meaning) for each in found.queries}
 

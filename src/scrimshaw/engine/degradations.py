@@ -19,8 +19,8 @@ REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 class Lost(Struct, frozen=True, kw_only=True):
     """A question that does not bring the ids `missing`; `sentence` says it in words, `advice` what to do."""
 
-    query: str
-    missing: tuple[str, ...]
+    query: str = ""
+    missing: tuple[str, ...] = ()
     sentence: str
     advice: str = REBUILD
 

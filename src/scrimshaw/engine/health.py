@@ -32,7 +32,7 @@ from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.files import lock
 from scrimshaw.storage.git import work_tree
-from scrimshaw.storage.ports import Query, StatusChange
+from scrimshaw.storage.ports import DatabaseName, Query, StatusChange
 from scrimshaw.storage.toml_files import read_links
 from scrimshaw.toml_text import parse_toml
 
@@ -44,6 +44,7 @@ PROBE_TEXT = "a sentence to test the model with"
 
 _EVERY = Filters(include_deprecated=True)
 _BLOCK = b"\0" * 4096
+_REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore --newest"}
 _log = logging.getLogger(__name__)
 
 
@@ -65,7 +66,8 @@ class Result(NamedTuple):
     expected: bool = False  #: it is off by choice, or is being made just now: no fault
 
 
-Run = Callable[[Engine], Result]
+# A text alone says that the part works.
+Run = Callable[[Engine], Result | str]
 _TEXTS: Mapping[str, Mapping[str, Any]] = parse_toml(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
@@ -138,7 +140,12 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
         statuses = {name: result.status for name, result in results.items()}
         changes = engine.maintenance.record_statuses(statuses, now=engine.clock())
     try:
-        problems += _find_damage(engine) if thorough else []
+        for database, repair in _REPAIRS.items() if thorough else ():
+            faults = engine.maintenance.check(database)
+            problems += [f"{database}.db: {fault}; run `scrimshaw {repair}`" for fault in faults]
+        checked, broken = engine.journal.verify() if thorough else (0, 0)
+        if broken:
+            problems.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
         memories = engine.index.count(_EVERY)[""]
     except StorageFailure as error:
         problems.append(f"{error.message} {error.hint}")
@@ -157,11 +164,6 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
     )
 
 
-def on(detail: str) -> Result:
-    """The part works."""
-    return Result(Status.ON, detail)
-
-
 def off(detail: str) -> Result:
     """The part does not work."""
     return Result(Status.OFF, detail)
@@ -169,7 +171,8 @@ def off(detail: str) -> Result:
 
 def _run(check: Check, engine: Engine) -> Result:
     try:
-        return check.run(engine)
+        found = check.run(engine)
+        return Result(Status.ON, found) if isinstance(found, str) else found
     except ScrimshawError as error:
         detail, advice = error.message, error.hint
     except Exception as error:  # noqa: BLE001 - a bug in one check must not hide what all others find
@@ -189,37 +192,25 @@ def _add_change(name: str, result: Result, last: StatusChange | None) -> Capabil
     return Capability(name=name, status=result.status, detail=result.detail, was=last.was, since=since)
 
 
-def _find_damage(engine: Engine) -> list[str]:
-    found = [f"index.db: {fault}; run `scrimshaw rebuild`" for fault in engine.maintenance.check("index")]
-    found += [f"journal.db: {fault}; run `scrimshaw restore --newest`" for fault in engine.maintenance.check("journal")]
-    checked, broken = engine.journal.verify()
-    if broken:
-        found.append(f"the ledger has {checked} rows, and entry {broken} was changed, taken out or cut off")
-    return found
-
-
-# The checks
-
-
-def _check_index(engine: Engine) -> Result:
+def _check_index(engine: Engine) -> Result | str:
     gone = engine.maintenance.check("index", quick=True)
-    return off(f"missing in index.db: {', '.join(gone)}") if gone else on("every table is there")
+    return off(f"missing in index.db: {', '.join(gone)}") if gone else "every table is there"
 
 
-def _check_text(engine: Engine) -> Result:
+def _check_text(engine: Engine) -> Result | str:
     memories = engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0)
     words = ((memory, word) for memory in memories for word in query_terms(memory.title) if word.isascii())
     memory, word = next(words, (None, "memory"))
     filters = Filters(only=None if memory is None else (memory.id,), include_deprecated=True)
     is_found = bool(engine.index.match_text(Query(((word,),)), filters, 1))
     if memory is None:
-        return on(f"{engine.maintenance.version}; answers, and holds no memory yet")
+        return f"{engine.maintenance.version}; answers, and holds no memory yet"
     if not is_found:
         return off(f"the word {word!r} does not find {memory.id}, which holds it")
-    return on(f"{engine.maintenance.version}; the word {word!r} finds {memory.id}")
+    return f"{engine.maintenance.version}; the word {word!r} finds {memory.id}"
 
 
-def _check_vectors(engine: Engine) -> Result:
+def _check_vectors(engine: Engine) -> Result | str:
     embedder = engine.embedder
     if isinstance(embedder, Degradation):
         is_choice = engine.settings.embedding.provider == "none"
@@ -234,24 +225,24 @@ def _check_vectors(engine: Engine) -> Result:
         return off(f"{done} pieces have a vector, and none is found")
     detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one", False
     if done == total:
-        return on(detail)
+        return detail
     with suppress(StorageFailure):  # the check of the journal says so
         jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
         is_under_way = any(job.kind == EMBED for job in jobs)
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
 
-def _check_triggers(engine: Engine) -> Result:
+def _check_triggers(engine: Engine) -> Result | str:
     for memory in engine.index.select(_EVERY, sort="id", limit=LOOKED_THROUGH, offset=0):
         for phrase in filter(find_head, memory.triggers):
             if memory.id in engine.searcher.match_phrases(phrase):
-                return on(f"a phrase of {memory.id} brings it")
+                return f"a phrase of {memory.id} brings it"
             return off(f"a phrase of {memory.id} does not bring it")
     engine.searcher.match_phrases(PROBE_TEXT)
-    return on("answers, and no memory near the first names a phrase")
+    return "answers, and no memory near the first names a phrase"
 
 
-def _check_graph(engine: Engine) -> Result:
+def _check_graph(engine: Engine) -> Result | str:
     try:
         read_links(links_path(engine), str)
     except UnreadableFile as error:
@@ -265,41 +256,41 @@ def _check_graph(engine: Engine) -> Result:
     edges = [(edge.source, place) for edge, place in engine.index.edges() if place not in ("", edge.source)]
     if not edges:
         engine.index.neighbors(["memory"], hops=1, direction="both")
-        return on("answers, and no memory links to another yet")
+        return "answers, and no memory links to another yet"
     source, target = edges[0]
     reached = {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}
     if target not in reached:
         return off(f"{source} links to {target}, and the walk does not get there")
-    return on(f"{len(edges)} links; {source} leads to {target}")
+    return f"{len(edges)} links; {source} leads to {target}"
 
 
-def _check_recall(engine: Engine) -> Result:
+def _check_recall(engine: Engine) -> Result | str:
     found = canary.check(engine)
     if found.lost:
         sentences = " ".join(lost.sentence for lost in found.lost[:3])
         return Result(Status.OFF, sentences, canary.degradation(found))
-    return on(canary.summary(found))
+    return canary.summary(found)
 
 
-def _check_redaction(engine: Engine) -> Result:
+def _check_redaction(engine: Engine) -> Result | str:
     # Put together here, so that no scanner takes this file for a leak.
     secret = "_".join(("ghp", "a1B2c3D4" * 4 + "e5F6"))
     cleaned = redact(f"token {secret}")
     if secret in cleaned.text:
         return off("a made-up token went through")
-    return on(f"a made-up token is taken out as {', '.join(cleaned.classes)}")
+    return f"a made-up token is taken out as {', '.join(cleaned.classes)}"
 
 
-def _check_journal(engine: Engine) -> Result:
+def _check_journal(engine: Engine) -> Result | str:
     engine.maintenance.check("journal", quick=True)
-    return on("a row was written, read back and undone")
+    return "a row was written, read back and undone"
 
 
-def _check_jobs(engine: Engine) -> Result:
+def _check_jobs(engine: Engine) -> Result | str:
     failed = engine.journal.jobs((JobState.FAILED,))
     waiting = len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
     if not failed:
-        return on(f"{waiting} wait or run, none was given up")
+        return f"{waiting} wait or run, none was given up"
     newest = failed[0]
     detail = f"{len(failed)} given up; the newest is job {newest.id} ({newest.kind} {newest.key}): {newest.error}"
     numbers = ", ".join(str(job.id) for job in failed[:3])
@@ -312,11 +303,11 @@ def _check_jobs(engine: Engine) -> Result:
     return Result(Status.DEGRADED, detail, given_up)
 
 
-def _check_vault(engine: Engine) -> Result:
+def _check_vault(engine: Engine) -> Result | str:
     vault = engine.sources[0]
     if not vault.writable:
         return Result(Status.OFF, f"{vault.root} was opened for reading only", expected=True)
-    return on(write_test_file(vault.root))
+    return write_test_file(vault.root)
 
 
 def write_test_file(folder: Path) -> str:
@@ -329,17 +320,17 @@ def write_test_file(folder: Path) -> str:
     return f"{folder} takes a file" if place == folder else f"{folder} is made when it is needed; {place} takes a file"
 
 
-def _check_lock(engine: Engine) -> Result:
+def _check_lock(engine: Engine) -> Result | str:
     try:
         with lock(engine.folder / LOCK_FILE, LOCK_PATIENCE_S):
-            return on("taken and given back")
+            return "taken and given back"
     except VaultBusy as error:
         return Result(Status.DEGRADED, error.message)
 
 
-def _check_git(engine: Engine) -> Result:
+def _check_git(engine: Engine) -> Result | str:
     top = work_tree(engine.settings.project)
-    return on(f"the project is in {top}" if top else "answers; the project is in no repository")
+    return f"the project is in {top}" if top else "answers; the project is in no repository"
 
 
 CHECKS = make_checks(
