@@ -193,9 +193,6 @@ def path_of(engine: Engine, name: str) -> Path:
     return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
 
 
-# The files in a checkpoint
-
-
 def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
     """Where a file of an archive belongs, with the bytes there; its name is empty if the ledger does not record it.
 
@@ -244,9 +241,6 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
     """The vaults by their folder in an archive."""
     project, user = engine.sources[0], engine.sources[-1]
     return {MEMORIES: project} | ({"global": user} if include_global and user.id_prefix == GLOBAL else {})
-
-
-# Their age
 
 
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:

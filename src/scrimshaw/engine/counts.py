@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from operator import attrgetter
 from pathlib import Path
@@ -106,12 +106,10 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
         skips = skipped_files(engine)
     with degradations.tolerate(IndexPart.VECTORS):
         vectors = vectors_ready(engine)
+    fields = {f"by_{name}": Counter(map(attrgetter(name), memories)) for name in ("tier", "type", "artifact", "source")}
     return Stats(
         total=len(memories),
-        by_tier=_count_names(memory.tier for memory in memories),
-        by_type=_count_names(memory.type for memory in memories),
-        by_artifact=_count_names(memory.artifact for memory in memories),
-        by_source=_count_names(memory.source for memory in memories),
+        **{name: {str(key): count for key, count in sorted(counts.items())} for name, counts in fields.items()},
         folders=_folders(memories),
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
@@ -153,10 +151,6 @@ def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     return sorted(sorted(folders, key=attrgetter("name")), key=attrgetter(field), reverse=True)
 
 
-def _count_names(names: Iterable[str]) -> dict[str, int]:
-    return {str(name): count for name, count in sorted(Counter(names).items())}
-
-
 def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
     grouped = defaultdict[str, list[Memory]](list)
     for memory in memories:
@@ -170,9 +164,6 @@ def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
         )
         for name, members in sorted(grouped.items())
     )
-
-
-# Exports
 
 
 class Exported(Struct, frozen=True, kw_only=True):

@@ -142,13 +142,10 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
         rows = engine.journal.history()
         undone_by: dict[int, int] = {}
         for row in rows:
-            undoes = row["decision_meta"].get("undoes")
-            if undoes and row["seq"] not in undone_by:
+            if row["seq"] not in undone_by and (undoes := row["decision_meta"].get("undoes")):
                 undone_by[undoes] = row["seq"]
-        if entry:
-            _demand_undoable(rows, undone_by, entry)
         work = _Undo(engine, [row for row in rows if row["seq"] not in undone_by])
-        for row in _choose(work.valid, session, entry, redo=redo):
+        for row in _choose(work.valid, rows, undone_by, session, entry, redo=redo):
             work.add(row)
         is_written = bool(work.undone) and not dry_run
         if is_written:
@@ -158,33 +155,29 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
     return Undone(steps=tuple(work.steps), dry_run=dry_run)
 
 
-def _demand_undoable(rows: Sequence[Row], undone_by: Mapping[int, int], entry: int) -> None:
-    """Refuse an entry that was undone, and one that is about a restore or purge as a whole."""
+def _choose(
+    valid: Sequence[Row], rows: Sequence[Row], undone_by: Mapping[int, int], session: str, entry: int, *, redo: bool
+) -> list[Row]:
+    """The entries to undo, with `redo` the undos of a session's; refuses one that is a whole restore or purge."""
     if entry in undone_by:
         raise Conflict(f"Entry {entry} is undone already, by entry {undone_by[entry]}.", "Undo that one instead.")
-    row = next((row for row in rows if row["seq"] == entry), None)
-    if row is None or row["memory_id"]:
-        return
-    mark = row["decision_meta"].get("mark")
-    files = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
-    raise InvalidRequest(
-        f"Entry {entry} stands for a {row['action']} as a whole.",
-        f"Undo its files: entries {min(files)} to {max(files)}." if files else "There is no entry of a file behind it.",
-        parameter="entry",
-    )
-
-
-def _choose(valid: Sequence[Row], session: str, entry: int, *, redo: bool) -> list[Row]:
-    """The entries to undo; with `redo` the undos of a session's entries."""
     if entry:
-        chosen = [row for row in valid if row["seq"] == entry]
+        chosen, what = [row for row in valid if row["seq"] == entry], f"entry {entry}"
     else:
         whose = [row["decision_meta"].get("session", "") if redo else row["session"] for row in valid]
         chosen = [row for row, its in zip(valid, whose, strict=True) if its == session and row["memory_id"]]
+        what = f"{'undo' if redo else 'change'} of the session {session!r} that stands"
     if not chosen:
-        what = f"{'undo' if redo else 'change'} of the session {session!r} that stands" if session else f"entry {entry}"
         raise NotFound(f"The ledger has no {what}.", "See `scrimshaw ledger show`.")
-    return chosen
+    if chosen[0]["memory_id"]:
+        return chosen
+    mark = chosen[0]["decision_meta"].get("mark")
+    files = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
+    message = f"Entry {entry} stands for a {chosen[0]['action']} as a whole."
+    hint = (
+        f"Undo its files: entries {min(files)} to {max(files)}." if files else "There is no entry of a file behind it."
+    )
+    raise InvalidRequest(message, hint, parameter="entry")
 
 
 def _name(row: Row) -> str:

@@ -267,9 +267,8 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
 
     texts = ", ".join(f"{old} -> {new or '.'}" for old, new in renames[:_MOST_RENAMES])
     more = f" and {len(renames) - _MOST_RENAMES} more" if len(renames) > _MOST_RENAMES else ""
-    changed = []
+    reason, changed = f"paths renamed: {texts}{more}", []
     for repair in repairs:
-        reason = f"paths renamed: {texts}{more}"
         entry = Entry(action=Action.UPDATE, memory_id=repair.id, reason=reason, actor=actor)
         changed.append(rewrite(engine, repair.id, partial(follow, path=Path(repair.path)), entry))
     return changed
@@ -289,25 +288,26 @@ def _read_own_memories(engine: Engine) -> Iterator[tuple[Memory, Path, str]]:
 def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | None = None) -> dict[str, Any]:
     """Judge every memory of the project's vault again, and measure those created in the last `days` days.
 
-    `undated` files state no time of creation and are left out; `unreadable` ones are no memories.
+    `undated` files state no time of creation and are left out; `unreadable` ones are no memories. A time without an
+    offset is taken as UTC.
     """
     since = (now or datetime.now(UTC)) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
     files = [parse_memory_file(text) for path in paths if (text := read_markdown(path)) is not None]
-    contents = [read_contents(file) for file in files]
-    dates = [_find_creation_time(each.values) for each in contents]
-    made = zip(files, contents, dates, strict=True)
-    judged = [
-        (each, judge(file, phrases=settings.quality.phrases))
-        for file, each, created in made
-        if created and created >= since
-    ]
+    judged, undated = list[tuple[FileContents, QualityVerdict]](), 0
+    for file in files:
+        contents = read_contents(file)
+        text = parse_time(contents.values.get("created")) or parse_time(contents.values.get("created_at"))
+        undated += not text
+        created = datetime.fromisoformat(text) if text else None
+        if created and created.replace(tzinfo=created.tzinfo or UTC) >= since:
+            judged.append((contents, judge(file, phrases=settings.quality.phrases)))
     counts = Counter(band(verdict.score) for _, verdict in judged)
     return {
         "days": days,
         "since": since.strftime("%Y-%m-%dT%H:%M:%SZ"),
         "files": len(judged),
-        "undated": dates.count(None),
+        "undated": undated,
         "unreadable": len(paths) - len(files),
         "bands": {name: counts[name] for name in BANDS},
         "measures": list(_measure(judged)),
@@ -317,14 +317,6 @@ def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | N
 def band(score: float) -> str:
     """The band of a score, A to D."""
     return next(name for name, least in BANDS.items() if score >= least)
-
-
-def _find_creation_time(values: Mapping[str, object]) -> datetime | None:
-    """When a file says it was made; a time without an offset is taken as UTC."""
-    if text := parse_time(values.get("created")) or parse_time(values.get("created_at")):
-        moment = datetime.fromisoformat(text)
-        return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return None
 
 
 def _measure(files: Sequence[tuple[FileContents, QualityVerdict]]) -> Iterator[dict[str, Any]]:

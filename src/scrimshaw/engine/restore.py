@@ -259,24 +259,16 @@ def _carry_out(
             actor=actor,
             decision_meta={**meta, "files": len(steps), "clear_existing": planned.clear_existing},
         )
-        entries = [(whole, None), *(_entry(step, whole, meta) for step in recorded)]
+        entries: list[LedgerEntry] = [(whole, None)]
+        for now, then in ((step.now, step.change.after) for step in recorded):
+            details = {**meta, "file": LINKS_FILE} if now.name == LINKS_FILE else meta
+            hashes = {"prior_hash": now.hash, "new_hash": hash_of(then)}
+            replaced = None if now.data is None else redact(now.data.decode(errors="replace"))
+            entries.append((replace(whole, memory_id=now.name, **hashes, decision_meta=details), replaced))
         with atomic_file_changes(engine.folder, meta["mark"], [step.change for step in steps]):
             rows = commit(entries, planned.clear_existing)
     engine.index.retire([str(step.now.path) for step in steps])
     return replace(planned, rows={table: number for table, number in rows.items() if number}, backup=backup)
-
-
-def _entry(step: _Step, whole: Entry, meta: Mapping[str, str]) -> LedgerEntry:
-    """The row of a file, with the text that it replaces."""
-    entry = replace(
-        whole,
-        memory_id=step.now.name,
-        prior_hash=step.now.hash,
-        new_hash=hash_of(step.change.after),
-        decision_meta={**meta, "file": LINKS_FILE} if step.now.name == LINKS_FILE else meta,
-    )
-    data = step.now.data
-    return entry, None if data is None else redact(data.decode(errors="replace"))
 
 
 def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> Restored:

@@ -20,6 +20,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from scrimshaw.errors import NotFound, StorageFailure, UnusableArchive
 from scrimshaw.models import Redacted, content_hash
@@ -122,18 +123,25 @@ def write_archive(
     path: Path, head: Manifest, files: Iterable[ArchivedFile], rows: Iterable[tuple[str, Mapping[str, Any]]]
 ) -> Manifest:
     """Write an archive durably, as a whole or not at all, for its owner alone; its manifest, with the parts."""
-    temporary = durable.temporary_of(path)
+    temporary, parts, left_out = durable.temporary_of(path), dict[str, ArchivePart](), list[str]()
     with storage_errors("write", path):
         durable.make_folders(path.parent, durable.PRIVATE_FOLDER)
         try:
             durable.make_private(temporary)
             with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as opened:
-                parts, left_out = _write_files(opened, files)
-                parts |= {f"{_TABLES}{table}{_JSONL}": part for table, part in _write_tables(opened, rows)}
-                manifest = msgspec.structs.replace(head, parts=parts, left_out=tuple(left_out))
-                data = msgspec.json.encode(manifest)
-                opened.writestr(_member(_MANIFEST), data)
-                opened.comment = content_hash(data).encode()
+                for file in files:
+                    if file.text is None:
+                        left_out.append(file.name)
+                        continue
+                    part = _write_part(opened, _FILES + file.name, [file.text.text.encode()])
+                    original = "" if part.sha256 == file.content_hash else file.content_hash
+                    parts[_FILES + file.name] = replace(part, rows=0, original=original)
+                for table, group in groupby(rows, key=itemgetter(0)):
+                    lines = (msgspec.json.encode(row) + b"\n" for _, row in group)
+                    parts[f"{_TABLES}{table}{_JSONL}"] = _write_part(opened, f"{_TABLES}{table}{_JSONL}", lines)
+                manifest = replace(head, parts=parts, left_out=tuple(left_out))
+                part = _write_part(opened, _MANIFEST, [msgspec.json.encode(manifest)])
+                opened.comment = part.sha256.encode()
             durable.sync_file(temporary)
             temporary.replace(path)
         finally:
@@ -142,38 +150,15 @@ def write_archive(
     return manifest
 
 
-def _write_files(opened: zipfile.ZipFile, files: Iterable[ArchivedFile]) -> tuple[dict[str, ArchivePart], list[str]]:
-    parts, left_out = dict[str, ArchivePart](), list[str]()
-    for file in files:
-        if file.text is None:
-            left_out.append(file.name)
-            continue
-        data = file.text.text.encode()
-        opened.writestr(_member(_FILES + file.name), data)
-        digest = content_hash(data)
-        original = "" if digest == file.content_hash else file.content_hash
-        parts[_FILES + file.name] = ArchivePart(sha256=digest, size=len(data), original=original)
-    return parts, left_out
-
-
-def _write_tables(
-    opened: zipfile.ZipFile, rows: Iterable[tuple[str, Mapping[str, Any]]]
-) -> Iterator[tuple[str, ArchivePart]]:
-    for table, group in groupby(rows, key=itemgetter(0)):
-        digest, size, count = hashlib.sha256(), 0, 0
-        with opened.open(_member(f"{_TABLES}{table}{_JSONL}"), "w", force_zip64=True) as stream:
-            for count, (_, row) in enumerate(group, start=1):  # noqa: B007 - the last number is the count
-                line = msgspec.json.encode(row) + b"\n"
-                size += stream.write(line)
-                digest.update(line)
-        yield table, ArchivePart(sha256=digest.hexdigest(), size=size, rows=count)
-
-
-def _member(name: str) -> zipfile.ZipInfo:
-    """An entry without a time: the manifest has it, and the ZIP format knows none before 1980."""
-    member = zipfile.ZipInfo(name)
+def _write_part(opened: zipfile.ZipFile, name: str, chunks: Iterable[bytes]) -> ArchivePart:
+    """Write an entry without a time: the manifest has it, and the ZIP format knows none before 1980."""
+    member, digest, size, count = zipfile.ZipInfo(name), hashlib.sha256(), 0, 0
     member.compress_type = zipfile.ZIP_DEFLATED
-    return member
+    with opened.open(member, "w", force_zip64=name.startswith(_TABLES)) as stream:
+        for count, chunk in enumerate(chunks, start=1):  # noqa: B007 - the last number is the count
+            size += stream.write(chunk)
+            digest.update(chunk)
+    return ArchivePart(sha256=digest.hexdigest(), size=size, rows=count)
 
 
 @contextmanager
