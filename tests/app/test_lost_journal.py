@@ -20,9 +20,9 @@ from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine, restore
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, UnusableArchive
-from scrimshaw.storage.files import lock
-from scrimshaw.storage.sqlite import journal_file
+from scrimshaw.storage import databases
 from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.transaction import lock
 
 LONG = "Ropes are coiled clockwise on every ship of the line, as the bosun has said since he came aboard"
 
@@ -195,15 +195,15 @@ def test_rubbish_in_inner_pages_is_noticed_at_open(used: Cli, project: Path, jou
 
 
 def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> None:
-    database = journal_file.open_journal(journal, busy_timeout_ms=1000)
+    database = databases.open_journal(journal, busy_timeout_ms=1000)
     data = bytearray(journal.read_bytes())
     data[-4096:] = b"\xa5" * 4096
     database.close()
     journal.write_bytes(data)
-    database = journal_file.open_journal(journal, busy_timeout_ms=1000)
-    journal_file.check_pages(database, most_bytes=4096)
+    database = databases.open_journal(journal, busy_timeout_ms=1000)
+    databases.check_pages(database, most_bytes=4096)
     with pytest.raises(DamagedDatabase):
-        journal_file.check_pages(database)
+        databases.check_pages(database)
     database.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -40,7 +41,7 @@ from scrimshaw.errors import (
 )
 from scrimshaw.models import Action, ItemKind, ItemSource, NewItem, Redacted, Relation
 from scrimshaw.search.results import SearchRequest
-from scrimshaw.storage import durable, transaction
+from scrimshaw.storage import transaction
 from scrimshaw.storage.archive import ArchivedFile, Manifest, write_archive
 from scrimshaw.storage.ports import Admission, Learning, Maintenance
 
@@ -412,14 +413,14 @@ def test_a_disk_that_fills_leaves_the_files(notes: Engine, home: Path, monkeypat
     create(notes, "one")
     wreck(notes)
     before, tables = tree(home), rows(home, history=True)
-    write, left = durable._write_new, iter([None, None])
+    force, left = os.fsync, iter([None, None, None])
 
-    def full(path: Path, data: bytes, mode: int) -> None:
-        if next(left, "full"):
+    def full(handle: int) -> None:
+        if stat.S_ISREG(os.fstat(handle).st_mode) and next(left, "full"):
             raise OSError(28, "No space left on device")
-        write(path, data, mode)
+        force(handle)
 
-    monkeypatch.setattr(durable, "_write_new", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageFailure, match="No space"):
         restore(notes, path_of(notes, "one"), clear_existing=True)
     assert (tree(home), rows(home, history=True)) == (before, tables)
@@ -484,10 +485,10 @@ elif moment == "between the renames":
     real = transaction._go
     transaction._go = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
-    from scrimshaw.storage.sqlite import rows
-    rows.take_over = die
+    from scrimshaw.storage.sqlite import tables
+    tables.take_over = die
 else:
-    transaction._tidy = die
+    transaction._finish = die
 restore(engine, path_of(engine, "one"), clear_existing=True)
 """
 

@@ -190,5 +190,5 @@ def test_fixtures_and_scratch_of_documents_are_no_memories(open_memory: OpenMemo
 
 def documents(engine: Engine) -> list[str]:
     """The ids that the sources of an engine give."""
-    found = (file for source in engine.sources for file in scan(source, engine.limits()))
+    found = (file for source in engine.sources for file in scan(source, engine.settings.index.max_file_bytes))
     return [file.memory_id for file in found if isinstance(file, SourceFile)]

@@ -9,54 +9,52 @@ import time
 from pathlib import Path
 
 import pytest
+from tests.storage.vault_files import VaultFiles
 
-from scrimshaw.models import Redacted, SourceFile, content_hash
+from scrimshaw.models import SourceFile, content_hash
 from scrimshaw.storage.durable import TEMP_PREFIX
-from scrimshaw.storage.files import Vault
-from scrimshaw.storage.scan import Limits, Source, scan
+from scrimshaw.storage.scan import Source, scan
 
 WRITER = """
 import itertools, sys
 from pathlib import Path
-from scrimshaw.models import Redacted
-from scrimshaw.storage.files import Vault, lock
+from scrimshaw.storage.transaction import lock
+from tests.storage.vault_files import VaultFiles
 
 root, tag = Path(sys.argv[1]), sys.argv[2]
-vault = Vault(root / "memories", "v", writable=True)
+vault = VaultFiles(root / "memories")
 for number in itertools.count():
     for memory_id, size in ((f"{tag}/{number % 7}/note-{number}", 2_000), ("hot", 300_000)):
         text = f"{tag} {number}\\n" + "carved line\\n" * (size // 12) + "end\\n"
         with lock(root / "vault.lock", 30):
-            digest = vault.write(memory_id, Redacted(text=text), expected_hash=None)
+            digest = vault.write(memory_id, text, None)
         print(memory_id, digest, flush=True)
 """
 
 DIER = """
 import os, signal, sys
 from pathlib import Path
-from scrimshaw.models import Redacted
-from scrimshaw.storage.files import Vault
+from tests.storage.vault_files import VaultFiles
 
-vault = Vault(Path(sys.argv[1]), "v", writable=True)
+vault = VaultFiles(Path(sys.argv[1]))
 target, name = (os, "fsync") if sys.argv[2] == "fsync" else (Path, "replace")
 setattr(target, name, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
-vault.write("note", Redacted(text="new"), expected_hash=None)
+vault.write("note", "new", None)
 """
 
 COUNTER = """
 import sys
 from pathlib import Path
-from scrimshaw.models import Redacted
-from scrimshaw.storage.files import Vault, lock
+from scrimshaw.storage.transaction import lock
+from tests.storage.vault_files import VaultFiles
 from scrimshaw.models import content_hash
 
 root, rounds = Path(sys.argv[1]), int(sys.argv[2])
-vault = Vault(root / "memories", "v", writable=True)
+vault = VaultFiles(root / "memories")
 for _ in range(rounds):
     with lock(root / "vault.lock", 30):
         old = vault.read("counter")
-        new = Redacted(text=str(int(old) + 1))
-        vault.write("counter", new, expected_hash=content_hash(old))
+        vault.write("counter", str(int(old) + 1), content_hash(old))
 """
 
 
@@ -91,11 +89,11 @@ def is_whole(text: str) -> bool:
 
 
 def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "memories", "v", writable=True)
+    vault = VaultFiles(tmp_path / "memories")
     acknowledged: dict[str, str] = {}
     for number in range(5):
         acknowledged |= kill_at_a_random_moment(tmp_path, f"round{number}")
-        files = list(scan(Source("v", vault.root), Limits()))
+        files = list(scan(Source("v", vault.root)))
         assert all(isinstance(file, SourceFile) and is_whole(Path(file.path).read_text()) for file in files)
     # The file that is rewritten all the time may be one unacknowledged write ahead.
     del acknowledged["hot"]
@@ -105,19 +103,19 @@ def test_kill_9_loses_nothing_that_was_acknowledged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_a_writer_killed_in_the_middle_leaves_the_old_file(tmp_path: Path, step: str) -> None:
-    vault = Vault(tmp_path, "v", writable=True)
-    vault.write("note", Redacted(text="old"), expected_hash="")
+    vault = VaultFiles(tmp_path)
+    vault.write("note", "old", "")
     with start(DIER, str(tmp_path), step) as writer:
         assert writer.wait(timeout=120) == -signal.SIGKILL
     assert vault.read("note") == b"old"
-    assert [Path(file.path).name for file in scan(Source("v", tmp_path), Limits())] == ["note.md"]
+    assert [Path(file.path).name for file in scan(Source("v", tmp_path))] == ["note.md"]
     (leftover,) = set(tmp_path.iterdir()) - {tmp_path / "note.md"}
     assert leftover.name.startswith(TEMP_PREFIX)
 
 
 @pytest.mark.slow
 def test_two_processes_under_the_lock_lose_no_update(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "memories", "v", writable=True)
+    vault = VaultFiles(tmp_path / "memories")
     vault.root.mkdir()
     (vault.root / "counter.md").write_bytes(b"0")
     writers = [start(COUNTER, str(tmp_path), "40") for _ in range(2)]

@@ -4,7 +4,7 @@ import pytest
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, SourceFile
-from scrimshaw.storage.scan import Limits, discover, scan
+from scrimshaw.storage.scan import discover, scan
 
 
 def put(root: Path, *names: str) -> None:
@@ -19,7 +19,7 @@ def found(project: Path, home: Path | None = None) -> dict[str, list[tuple[str, 
     return {
         source.name: [
             (file.memory_id, file.artifact.value)
-            for file in scan(source, Limits())
+            for file in scan(source)
             if isinstance(file, SourceFile) and not file.writable
         ]
         for source in discover(project, home)

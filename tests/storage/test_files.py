@@ -7,40 +7,35 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.storage.vault_files import VaultFiles
 
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,
     InvalidMemoryId,
-    InvalidRequest,
     NotFound,
-    ReadOnly,
     StorageFailure,
     VaultBusy,
 )
-from scrimshaw.models import Redacted, SourceFile, content_hash
-from scrimshaw.storage.durable import TEMP_PREFIX
-from scrimshaw.storage.files import Vault, lock
-from scrimshaw.storage.scan import Limits, Source, scan
+from scrimshaw.models import SourceFile, content_hash
+from scrimshaw.storage.durable import TEMP_PREFIX, delete_leftovers
+from scrimshaw.storage.scan import Source, scan
+from scrimshaw.storage.transaction import lock
 
 
 @pytest.fixture
-def vault(tmp_path: Path) -> Vault:
-    return Vault(tmp_path / "memories", "project", writable=True)
+def vault(tmp_path: Path) -> VaultFiles:
+    return VaultFiles(tmp_path / "memories")
 
 
-def write(vault: Vault, memory_id: str, text: str = "text", expected_hash: str | None = None) -> str:
-    return vault.write(memory_id, Redacted(text=text), expected_hash=expected_hash)
-
-
-def leftovers(vault: Vault) -> list[Path]:
+def leftovers(vault: VaultFiles) -> list[Path]:
     return list(vault.root.rglob(f"{TEMP_PREFIX}*"))
 
 
 @pytest.mark.parametrize("memory_id", ["plain", "deep/er/still", "with space/ünï", "rocket 🚀/日本"])
-def test_what_is_written_is_read(vault: Vault, memory_id: str) -> None:
+def test_what_is_written_is_read(vault: VaultFiles, memory_id: str) -> None:
     text = "línea\r\n🚀\n"
-    assert write(vault, memory_id, text) == content_hash(text.encode())
+    assert vault.write(memory_id, text) == content_hash(text.encode())
     assert vault.read(memory_id) == text.encode()
     assert (vault.root / f"{memory_id}.md").is_file()
     assert leftovers(vault) == []
@@ -48,32 +43,30 @@ def test_what_is_written_is_read(vault: Vault, memory_id: str) -> None:
 
 def test_the_current_folder_can_be_a_vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    here = Vault(Path(), "here", writable=True)
-    write(here, "topic/note")
-    assert here.remove("topic/note", None) == b"text"
+    here = VaultFiles(Path())
+    here.write("topic/note")
+    here.remove("topic/note")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_reading_takes_odd_names_that_writing_refuses(vault: Vault) -> None:
+def test_reading_takes_odd_names_that_writing_refuses(vault: VaultFiles) -> None:
     vault.root.mkdir()
     (vault.root / "what?.md").write_bytes(b"odd")
     assert vault.read("what?") == b"odd"
     with pytest.raises(InvalidMemoryId):
-        write(vault, "what?")
+        vault.write("what?")
 
 
 @pytest.mark.parametrize("memory_id", ["missing", "no/folder", "x" * 400, "file/below"])
-def test_what_is_not_there_is_not_found(vault: Vault, memory_id: str) -> None:
+def test_what_is_not_there_is_not_found(vault: VaultFiles, memory_id: str) -> None:
     vault.root.mkdir()
     (vault.root / "file").write_bytes(b"a file where a folder is asked for")
     with pytest.raises(NotFound):
         vault.read(memory_id)
-    with pytest.raises(NotFound):
-        vault.remove(memory_id, None)
 
 
-def test_a_file_that_may_not_be_read_is_a_storage_failure(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(vault, "note")
+def test_a_file_that_may_not_be_read_is_a_storage_failure(vault: VaultFiles, monkeypatch: pytest.MonkeyPatch) -> None:
+    vault.write("note")
     monkeypatch.setattr(Path, "read_bytes", refuse(errno.EACCES))
     with pytest.raises(StorageFailure, match="access"):
         vault.read("note")
@@ -81,15 +74,15 @@ def test_a_file_that_may_not_be_read_is_a_storage_failure(vault: Vault, monkeypa
 
 @pytest.mark.parametrize("code", [errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL])
 def test_a_file_that_goes_while_it_is_read_is_not_found(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch, code: int
+    vault: VaultFiles, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    write(vault, "note")
+    vault.write("note")
     monkeypatch.setattr(Path, "read_bytes", refuse(code))
     with pytest.raises(NotFound):
         vault.read("note")
 
 
-def test_a_folder_or_pipe_is_no_memory(vault: Vault) -> None:
+def test_a_folder_or_pipe_is_no_memory(vault: VaultFiles) -> None:
     (vault.root / "folder.md").mkdir(parents=True)
     os.mkfifo(vault.root / "pipe.md")
     for memory_id in ("folder", "pipe"):
@@ -97,18 +90,18 @@ def test_a_folder_or_pipe_is_no_memory(vault: Vault) -> None:
             vault.read(memory_id)
 
 
-def test_a_new_memory_never_replaces_one(vault: Vault) -> None:
-    first = write(vault, "note", "first", "")
+def test_a_new_memory_never_replaces_one(vault: VaultFiles) -> None:
+    first = vault.write("note", "first", "")
     with pytest.raises(AlreadyExists) as caught:
-        write(vault, "note", "second", "")
+        vault.write("note", "second", "")
     assert caught.value.details["current_hash"] == first
     assert vault.read("note") == b"first"
 
 
-def test_a_stale_edit_is_refused_with_the_current_hash(vault: Vault) -> None:
-    stale = write(vault, "note", "first")
-    current = write(vault, "note", "second", stale)
-    for change in (lambda: write(vault, "note", "third", stale), lambda: vault.remove("note", stale)):
+def test_a_stale_edit_is_refused_with_the_current_hash(vault: VaultFiles) -> None:
+    stale = vault.write("note", "first")
+    current = vault.write("note", "second", stale)
+    for change in (lambda: vault.write("note", "third", stale), lambda: vault.remove("note", stale)):
         with pytest.raises(Conflict) as caught:
             change()
         assert not isinstance(caught.value, AlreadyExists)
@@ -116,35 +109,26 @@ def test_a_stale_edit_is_refused_with_the_current_hash(vault: Vault) -> None:
     assert vault.read("note") == b"second"
 
 
-def test_an_edit_of_a_removed_memory_is_a_conflict(vault: Vault) -> None:
-    old = write(vault, "note")
+def test_an_edit_of_a_removed_memory_is_a_conflict(vault: VaultFiles) -> None:
+    old = vault.write("note")
     vault.remove("note", old)
     with pytest.raises(Conflict) as caught:
-        write(vault, "note", "again", old)
+        vault.write("note", "again", old)
     assert caught.value.details["current_hash"] == ""
     assert not vault.root.joinpath("note.md").exists()
 
 
-def test_removing_answers_the_bytes_and_takes_empty_folders_along(vault: Vault) -> None:
-    write(vault, "a/b/c/one", "one")
-    write(vault, "a/two", "two")
-    assert vault.remove("a/b/c/one", content_hash(b"one")) == b"one"
+def test_removing_takes_empty_folders_along(vault: VaultFiles) -> None:
+    vault.write("a/b/c/one", "one")
+    vault.write("a/two", "two")
+    vault.remove("a/b/c/one", content_hash(b"one"))
     assert sorted(path.name for path in (vault.root / "a").iterdir()) == ["two.md"]
     vault.remove("a/two", None)
     assert list(vault.root.iterdir()) == []
 
 
-def test_a_read_only_vault_is_never_changed(vault: Vault) -> None:
-    write(vault, "note")
-    closed = Vault(vault.root, "docs", writable=False)
-    for change in (lambda: write(closed, "note", "x"), lambda: closed.remove("note", None)):
-        with pytest.raises(ReadOnly, match="docs"):
-            change()
-    assert closed.read("note") == b"text"
-
-
-def test_links_stay_inside_the_vault(vault: Vault, tmp_path: Path) -> None:
-    write(vault, "real", "inside")
+def test_links_stay_inside_the_vault(vault: VaultFiles, tmp_path: Path) -> None:
+    vault.write("real", "inside")
     secret = tmp_path / "secret.md"
     secret.write_bytes(b"outside")
     (vault.root / "leak.md").symlink_to(secret)
@@ -152,44 +136,27 @@ def test_links_stay_inside_the_vault(vault: Vault, tmp_path: Path) -> None:
     (vault.root / "alias.md").symlink_to("real.md")
     (vault.root / "loop.md").symlink_to("loop.md")
     for memory_id in ("leak", "door/secret"):
-        for use in (vault.read, lambda name: write(vault, name, "x"), lambda name: vault.remove(name, None)):
+        for use in (vault.read, lambda name: vault.write(name, "x"), lambda name: vault.remove(name, None)):
             with pytest.raises(InvalidMemoryId):
                 use(memory_id)
     assert secret.read_bytes() == b"outside"
     assert vault.read("alias") == b"inside"
     with pytest.raises(NotFound):
         vault.read("loop")
-    write(vault, "alias", "changed")
+    vault.write("alias", "changed")
     assert vault.read("real") == b"changed"
     assert (vault.root / "alias.md").is_symlink()
 
 
-def test_the_mode_of_a_file_is_kept_and_new_ones_follow_the_umask(vault: Vault) -> None:
-    write(vault, "note")
+def test_the_mode_of_a_file_is_kept_and_new_ones_follow_the_umask(vault: VaultFiles) -> None:
+    vault.write("note")
     path = vault.root / "note.md"
     umask = os.umask(0)
     os.umask(umask)
     assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
     path.chmod(0o600)
-    write(vault, "note", "private")
+    vault.write("note", "private")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
-def test_what_is_written_to_a_private_vault_is_for_its_owner_alone(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "memories", "user", writable=True, private=True)
-    write(vault, "topic/note")
-    path = vault.root / "topic/note.md"
-    path.chmod(0o644)
-    write(vault, "topic/note", "changed")
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
-
-
-def test_text_that_is_no_utf8_is_refused_before_anything_is_touched(vault: Vault) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        write(vault, "note", "a\ud800b")
-    assert caught.value.details["parameter"] == "content"
-    assert not vault.root.exists()
 
 
 def refuse(code: int) -> Callable[..., None]:
@@ -202,13 +169,13 @@ def refuse(code: int) -> Callable[..., None]:
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES, errno.EROFS, errno.EIO])
 @pytest.mark.parametrize("step", ["os.fsync", "pathlib.Path.replace", "os.open"])
 def test_a_refusing_disk_leaves_the_old_file(
-    vault: Vault, monkeypatch: pytest.MonkeyPatch, code: int, step: str
+    vault: VaultFiles, monkeypatch: pytest.MonkeyPatch, code: int, step: str
 ) -> None:
-    write(vault, "note", "old")
+    vault.write("note", "old")
     with monkeypatch.context() as patch:
         patch.setattr(step, refuse(code))
         with pytest.raises(StorageFailure) as caught:
-            write(vault, "note", "new")
+            vault.write("note", "new")
     assert str(vault.root / "note.md") in caught.value.message
     assert caught.value.details["errno"] == code
     assert caught.value.hint
@@ -216,14 +183,14 @@ def test_a_refusing_disk_leaves_the_old_file(
     assert leftovers(vault) == []
 
 
-def test_a_file_where_a_folder_is_needed_is_named(vault: Vault) -> None:
+def test_a_file_where_a_folder_is_needed_is_named(vault: VaultFiles) -> None:
     vault.root.mkdir()
     (vault.root / "topic").write_bytes(b"")
     with pytest.raises(StorageFailure, match="A file stands where a folder is needed"):
-        write(vault, "topic/note")
+        vault.write("topic/note")
 
 
-def test_every_new_name_is_synced_after_its_file(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_new_name_is_synced_after_its_file(vault: VaultFiles, monkeypatch: pytest.MonkeyPatch) -> None:
     steps: list[int | str] = []
     real_sync, real_replace = os.fsync, Path.replace
 
@@ -238,7 +205,7 @@ def test_every_new_name_is_synced_after_its_file(vault: Vault, monkeypatch: pyte
     vault.root.mkdir()
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(Path, "replace", replace)
-    write(vault, "a/b/note")
+    vault.write("a/b/note")
     root, a, b, note = ((vault.root / name).stat().st_ino for name in (".", "a", "a/b", "a/b/note.md"))
     assert steps == [root, a, note, "rename", b]
     steps.clear()
@@ -246,15 +213,15 @@ def test_every_new_name_is_synced_after_its_file(vault: Vault, monkeypatch: pyte
     assert steps == [root]
 
 
-def test_old_leftovers_of_killed_writers_go_and_young_ones_stay(vault: Vault) -> None:
-    write(vault, "topic/note")
+def test_old_leftovers_of_killed_writers_go_and_young_ones_stay(vault: VaultFiles) -> None:
+    vault.write("topic/note")
     old, young = (vault.root / "topic" / f"{TEMP_PREFIX}{name}" for name in ("old", "young"))
     for leftover in (old, young):
         leftover.write_bytes(b"half a mem")
     os.utime(old, (time.time() - 3700, time.time() - 3700))
-    found = [file.memory_id for file in scan(Source("v", vault.root), Limits()) if isinstance(file, SourceFile)]
+    found = [file.memory_id for file in scan(Source("v", vault.root)) if isinstance(file, SourceFile)]
     assert found == ["topic/note"]
-    vault.delete_leftovers()
+    delete_leftovers(vault.root, "**/")
     assert leftovers(vault) == [young]
 
 
@@ -292,8 +259,10 @@ def test_the_lock_opens_again_after_an_error(tmp_path: Path) -> None:
         pass
 
 
-def test_what_a_person_saves_while_bytes_are_forced_out_stays(vault: Vault, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(vault, "plan", "old")
+def test_what_a_person_saves_while_bytes_are_forced_out_stays(
+    vault: VaultFiles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vault.write("plan", "old")
     path, forced = vault.root / "plan.md", os.fsync
 
     def slow(handle: int) -> None:
@@ -302,6 +271,6 @@ def test_what_a_person_saves_while_bytes_are_forced_out_stays(vault: Vault, monk
 
     monkeypatch.setattr(os, "fsync", slow)
     with pytest.raises(Conflict) as caught:
-        write(vault, "plan", "new", expected_hash=content_hash(b"old"))
+        vault.write("plan", "new", expected_hash=content_hash(b"old"))
     assert caught.value.details == {"id": "plan", "current_hash": content_hash(b"by hand")}
     assert (path.read_bytes(), leftovers(vault)) == (b"by hand", [])

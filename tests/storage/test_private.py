@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from tests.samples import write_memory
+from tests.storage.vault_files import VaultFiles
 
 from scrimshaw.app.hooks.record import handle_payload, log
 from scrimshaw.app.hooks.settings import COPY, load_settings
 from scrimshaw.engine import Engine, write
-from scrimshaw.models import Redacted
-from scrimshaw.storage.files import Vault
+from scrimshaw.storage.durable import replace_file
 from scrimshaw.storage.sqlite.database import Database
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="Windows has no such modes")
@@ -54,14 +54,14 @@ def test_what_hooks_leave_behind_is_private(engine: Engine, project: Path, monke
     assert made == dict.fromkeys(made, 0o600)
 
 
-def test_files_of_a_private_vault_are_their_owners_alone(tmp_path: Path) -> None:
-    vault = Vault(tmp_path / "drafts", "drafts", writable=True, private=True)
-    vault.write("sessions/one", Redacted(text="one"), expected_hash="")
+def test_private_files_are_their_owners_alone(tmp_path: Path) -> None:
+    path = tmp_path / "drafts/sessions/one.md"
+    replace_file(path, b"one", private=True)
     assert mode(tmp_path / "drafts") == mode(tmp_path / "drafts/sessions") == 0o700
-    assert mode(tmp_path / "drafts/sessions/one.md") == 0o600
-    (tmp_path / "drafts/sessions/one.md").chmod(0o644)
-    vault.write("sessions/one", Redacted(text="two"), expected_hash=None)
-    assert mode(tmp_path / "drafts/sessions/one.md") == 0o600
+    assert mode(path) == 0o600
+    path.chmod(0o644)
+    replace_file(path, b"two", private=True)
+    assert mode(path) == 0o600
 
 
 def test_memories_have_the_modes_that_git_gives(engine: Engine, vault: Path, umask: int) -> None:
@@ -70,6 +70,5 @@ def test_memories_have_the_modes_that_git_gives(engine: Engine, vault: Path, uma
     assert mode(vault / "a") == 0o777 & ~umask
     path = write_memory(vault, "mine", "# Mine\n")
     path.chmod(0o640)
-    vault_of, name = engine.vault_of("mine")
-    vault_of.write(name, Redacted(text="# Mine again\n"), expected_hash=None)
+    VaultFiles(engine.vault_of("mine")[0].root).write("mine", "# Mine again\n")
     assert mode(path) == 0o640

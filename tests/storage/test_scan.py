@@ -6,7 +6,7 @@ import pytest
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile
-from scrimshaw.storage.scan import Limits, Source, scan
+from scrimshaw.storage.scan import MAX_BYTES, Source, scan
 
 
 def put(root: Path, *names: str) -> None:
@@ -16,12 +16,12 @@ def put(root: Path, *names: str) -> None:
         path.write_text(f"text of {name}")
 
 
-def ids(source: Source, limits: Limits | None = None) -> list[str]:
-    return [file.memory_id for file in scan(source, limits or Limits()) if isinstance(file, SourceFile)]
+def ids(source: Source, max_bytes: int = MAX_BYTES) -> list[str]:
+    return [file.memory_id for file in scan(source, max_bytes) if isinstance(file, SourceFile)]
 
 
-def skips(source: Source, limits: Limits | None = None) -> dict[str, str]:
-    found = (skip for skip in scan(source, limits or Limits()) if isinstance(skip, Skip))
+def skips(source: Source, max_bytes: int = MAX_BYTES) -> dict[str, str]:
+    found = (skip for skip in scan(source, max_bytes) if isinstance(skip, Skip))
     return {os.path.relpath(skip.path, os.path.realpath(source.root)): skip.reason for skip in found}
 
 
@@ -34,7 +34,7 @@ def test_order_is_fixed_and_ids_are_paths(tmp_path: Path) -> None:
 
 def test_a_file_carries_what_the_index_needs(tmp_path: Path) -> None:
     put(tmp_path, "001-x/plan.md")
-    (file,) = scan(Source("specs", tmp_path, writable=True), Limits())
+    (file,) = scan(Source("specs", tmp_path, writable=True))
     info = (tmp_path / "001-x/plan.md").stat()
     assert file == SourceFile(
         source="specs",
@@ -45,7 +45,7 @@ def test_a_file_carries_what_the_index_needs(tmp_path: Path) -> None:
         writable=True,
         artifact=ArtifactClass.PLAN,
     )
-    (forced,) = scan(Source("m", tmp_path, artifact=ArtifactClass.MEMORY), Limits())
+    (forced,) = scan(Source("m", tmp_path, artifact=ArtifactClass.MEMORY))
     assert isinstance(forced, SourceFile)
     assert forced.artifact is ArtifactClass.MEMORY
 
@@ -133,8 +133,8 @@ def test_a_name_that_is_no_utf8_is_shown_with_replacements(tmp_path: Path) -> No
 def test_the_size_limit_is_the_callers(tmp_path: Path) -> None:
     put(tmp_path, "a.md")
     size = (tmp_path / "a.md").stat().st_size
-    assert ids(Source("v", tmp_path), Limits(max_bytes=size)) == ["a"]
-    assert list(skips(Source("v", tmp_path), Limits(max_bytes=size - 1))) == ["a.md"]
+    assert ids(Source("v", tmp_path), size) == ["a"]
+    assert list(skips(Source("v", tmp_path), size - 1)) == ["a.md"]
 
 
 def test_unreadable_files_and_folders_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -172,7 +172,7 @@ def test_a_linked_root_and_a_linked_start_inside_are_read(tmp_path: Path) -> Non
     put(tmp_path, "real/documentation/a.md")
     (tmp_path / "real/docs").symlink_to("documentation")
     (tmp_path / "link").symlink_to("real")
-    (file,) = scan(Source("d", tmp_path / "link", include=("docs/**/*.md",)), Limits())
+    (file,) = scan(Source("d", tmp_path / "link", include=("docs/**/*.md",)))
     assert isinstance(file, SourceFile)
     assert file.memory_id == "docs/a"
     assert file.path == os.path.realpath(tmp_path / "real/documentation/a.md")
@@ -181,11 +181,11 @@ def test_a_linked_root_and_a_linked_start_inside_are_read(tmp_path: Path) -> Non
 def test_ignored_ids_are_silent_and_read_only_ids_are_marked(tmp_path: Path) -> None:
     put(tmp_path, "_archive/old.md", "rules/one.md", "note.md")
     source = Source("serena", tmp_path, writable=True, ignored=("_archive/.*",), read_only=("rules/.*", "no"))
-    files = [file for file in scan(source, Limits()) if isinstance(file, SourceFile)]
+    files = [file for file in scan(source) if isinstance(file, SourceFile)]
     assert [(file.memory_id, file.writable) for file in files] == [("note", True), ("rules/one", False)]
     assert skips(source) == {}
 
 
 def test_an_expression_that_cannot_be_used_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="look"):
-        list(scan(Source("serena", tmp_path, ignored=("(?!x)y",)), Limits()))
+        list(scan(Source("serena", tmp_path, ignored=("(?!x)y",))))

@@ -17,7 +17,7 @@ from tests.storage.contract import open_storage
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Document, Filters, Skip, SourceFile
 from scrimshaw.storage.ports import Index, Maintenance, Query
-from scrimshaw.storage.scan import Limits, Source, scan
+from scrimshaw.storage.scan import MAX_BYTES, Source, scan
 from scrimshaw.storage.sync import Change, SyncReport, sync_index
 
 
@@ -49,9 +49,9 @@ class Project:
             raise ValueError(file.memory_id)
         return document(file.memory_id, text, file=file, content_hash=digest(text))
 
-    def sync(self, *, force: bool = False, limits: Limits | None = None) -> SyncReport:
+    def sync(self, *, force: bool = False, max_bytes: int = MAX_BYTES) -> SyncReport:
         self.parsed.clear()
-        return sync_index(self.index, self.sources, self.parse, limits or Limits(), force=force)
+        return sync_index(self.index, self.sources, self.parse, max_bytes, force=force)
 
     def check(self) -> list[str]:
         return self.maintenance.check("index")
@@ -201,7 +201,7 @@ def test_a_file_that_grew_too_large_is_retired(project: Project) -> None:
     project.write("a", "one")
     project.sync()
     project.write("a", "x" * 100)
-    report = project.sync(limits=Limits(max_bytes=50))
+    report = project.sync(max_bytes=50)
     assert report.removed == 1
     assert "100 bytes are more than the limit of 50" in report.skipped[0].reason
     assert project.ids() == []
@@ -237,7 +237,7 @@ def test_progress_counts_to_the_end(project: Project) -> None:
     def progress(done: int, total: int) -> None:
         seen.append((done, total))
 
-    sync_index(project.index, project.sources, project.parse, Limits(), progress=progress)
+    sync_index(project.index, project.sources, project.parse, MAX_BYTES, progress=progress)
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
@@ -250,8 +250,8 @@ def test_more_files_than_a_batch_are_all_stored(project: Project, monkeypatch: p
 
 
 def test_what_another_process_adds_during_the_walk_stays(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    def slow_walk(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
-        yield from list(scan(source, limits))
+    def slow_walk(source: Source, max_bytes: int) -> Iterator[SourceFile | Skip]:
+        yield from list(scan(source, max_bytes))
         monkeypatch.setattr("scrimshaw.storage.sync.scan", scan)
         if not project.ids():
             project.write("added", "meanwhile")
@@ -347,13 +347,12 @@ def test_the_index_keeps_what_a_scan_passes_over_with_the_reasons(project: Proje
     (project.root / "dangling.md").symlink_to(project.root / "nowhere.md")
     (project.root / "out.md").symlink_to(tmp_path / "elsewhere.md")
     (tmp_path / "elsewhere.md").write_text("text")
-    limits = Limits(max_bytes=100)
-    report = project.sync(limits=limits)
+    report = project.sync(max_bytes=100)
     names = {Path(skip.path).name for skip in report.skipped}
     assert names == {".hidden.md", "broken.md", "large.md", "SHOUTED.MD", "dangling.md", "out.md"}
     assert project.skips() == list(report.skipped)
     generation = project.index.generation()
-    assert project.sync(limits=limits).skipped == report.skipped
+    assert project.sync(max_bytes=100).skipped == report.skipped
     assert (project.skips(), project.index.generation()) == (list(report.skipped), generation)
     # What may be read again is read, what has gone is forgotten.
     (project.root / "dangling.md").unlink()
@@ -366,6 +365,6 @@ def test_a_memory_whose_file_may_not_be_read_any_more_goes_and_is_told(project: 
     project.write("a", "text")
     project.sync()
     project.write("a", "x" * 200)
-    report = project.sync(limits=Limits(max_bytes=100))
+    report = project.sync(max_bytes=100)
     assert [(change.memory_id, change.new_hash) for change in report.changes] == [("a", "")]
     assert (project.ids(), project.skips()) == ([], list(report.skipped))

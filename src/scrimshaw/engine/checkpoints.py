@@ -224,7 +224,7 @@ def _all_files(engine: Engine, include_global: bool) -> Iterator[tuple[str, Path
         if (path := engine.settings.folder / name).is_file():
             yield name, path
     for top, source in _vaults(engine, include_global=include_global).items():
-        for file in scan(source, engine.limits()):
+        for file in scan(source, engine.settings.index.max_file_bytes):
             if isinstance(file, SourceFile):
                 yield f"{top}/{file.memory_id.removeprefix(source.id_prefix)}{SUFFIX}", Path(file.path)
 

@@ -19,11 +19,10 @@ from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
-from scrimshaw.storage.databases import Storage, note_ledger_end, open_storage
-from scrimshaw.storage.files import Vault, lock
-from scrimshaw.storage.paths import check_id
+from scrimshaw.storage.databases import Storage, note_ledger_end
+from scrimshaw.storage.paths import Vault, check_id
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
-from scrimshaw.storage.scan import Limits, Source, discover
+from scrimshaw.storage.scan import Source, discover
 
 MEMORIES, CHECKPOINTS = "memories", "checkpoints"
 GLOBAL = "global/"
@@ -58,13 +57,13 @@ class Engine:
             raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
         if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL):
             shared = self.settings.home / GLOBAL_LOCK
-            return Vault(user.root, user.name, True, shared=shared), memory_id.removeprefix(GLOBAL)
-        return Vault(project.root, project.name, True), memory_id
+            return Vault(user.root, user.name, shared), memory_id.removeprefix(GLOBAL)
+        return Vault(project.root, project.name), memory_id
 
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
-        with lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
+        with transaction.lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
             roots = [self.settings.folder, *map(attrgetter("root"), filter(attrgetter("writable"), self.sources))]
             transaction.recover(self.folder, lambda mark: bool(self.journal.history(limit=1, mark=mark)), roots)
             yield
@@ -73,10 +72,6 @@ class Engine:
         """The document that a file holds, redacted; raises UnreadableFile."""
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
         return build_document(source, parsed, redact, count_tokens=count_tokens)
-
-    def limits(self) -> Limits:
-        """Which files are too large to be a memory."""
-        return Limits(max_bytes=self.settings.index.max_file_bytes)
 
     def memory(self, memory_id: str) -> Memory:
         """The memory of this id, read from its file where the index does not know it; raises NotFound."""
@@ -129,12 +124,13 @@ def open_engine(
     """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it."""
     limit_native_threads()
     folder, limits = folder or settings.folder, settings.index
-    storage = open_storage(
+    storage = Storage(
         folder,
         busy_timeout_ms=limits.busy_timeout_ms,
         ram_scan_max=limits.ram_scan_max,
         replace_lost_journal=replace_lost_journal,
     )
+    storage.demand_sound()
     embedder = open_embedder(settings.embedding)
     engine = Engine(
         settings=settings,

@@ -44,7 +44,8 @@ from scrimshaw.models import (
 )
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.session.draft import Draft, build_draft, render_body
-from scrimshaw.storage.files import Vault
+from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
+from scrimshaw.storage.paths import Vault, locate
 
 DRAFTS = "drafts"
 SESSIONS = "sessions"
@@ -151,8 +152,8 @@ def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
     if saved.status == "rejected":
         rejected = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(saved.reasons)})
         _, text, _ = compose_memory(engine, rejected, redact(new.title).text, redact(new.content))
-        with engine.write_lock():
-            vault.write(name, text, expected_hash=None)
+        with engine.write_lock(), storage_errors("write", path):
+            replace_file(path, text.text.encode(), private=True)
         return replace(outcome, status="rejected", path=str(path), reasons=saved.reasons)
     if path.is_file():
         discard_drafts(engine, [name])
@@ -248,7 +249,11 @@ def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
     if names:
         with engine.write_lock():
             for name in names:
-                _vault(engine).remove(name, None)
+                vault = _vault(engine)
+                vault.read(name)  # raises NotFound
+                path = locate(vault.root, name)
+                with storage_errors("remove", path):
+                    remove_file(path, path.parent)
 
 
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
@@ -272,7 +277,7 @@ def _parse_rejected(engine: Engine, name: str) -> tuple[MemoryFile, Document]:
 
 
 def _vault(engine: Engine) -> Vault:
-    return Vault(engine.settings.folder / DRAFTS, DRAFTS, writable=True, private=True)
+    return Vault(engine.settings.folder / DRAFTS, DRAFTS)
 
 
 # Several sessions of one topic

@@ -30,10 +30,10 @@ from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import lock
 from scrimshaw.storage.git import work_tree
 from scrimshaw.storage.ports import DatabaseName, Query, StatusChange
 from scrimshaw.storage.toml_files import read_links
+from scrimshaw.storage.transaction import lock
 from scrimshaw.toml_text import parse_toml
 
 # A write holds the lock for milliseconds.

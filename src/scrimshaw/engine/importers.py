@@ -210,7 +210,7 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
             known = Saved(id=state.memory_id, status="indexed", content_hash=state.content_hash, path=state.path)
             return replace(known, notices=tuple(remarks))
     with storage_errors("read", path):
-        size, most = path.stat().st_size, engine.limits().max_bytes
+        size, most = path.stat().st_size, engine.settings.index.max_file_bytes
         if size > most:
             raise UnreadableFile(f"{path} has {size} bytes, more than {most}.", "Split it.")
         raw = path.read_bytes()

@@ -16,7 +16,6 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Job, Skip, SourceFile
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
-from scrimshaw.storage.files import Vault
 from scrimshaw.storage.ports import Review
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
@@ -30,7 +29,8 @@ KeepGoing = Callable[[int, int], bool]
 
 def scan(engine: Engine, *, force: bool = False, progress: Progress | None = None) -> SyncReport:
     """Bring the index up to date with the files, record what changed outside, and ask for missing vectors."""
-    report = sync_index(engine.index, engine.sources, engine.parse, engine.limits(), force=force, progress=progress)
+    max_bytes = engine.settings.index.max_file_bytes
+    report = sync_index(engine.index, engine.sources, engine.parse, max_bytes, force=force, progress=progress)
     for old, new in report.renames():
         engine.journal.update_review(old, partial(_rename, new))
     record_external_changes(engine)
@@ -60,10 +60,10 @@ def tidy(engine: Engine) -> None:
     with engine.write_lock():
         for folder in (engine.folder, engine.folder / CHECKPOINTS):
             if folder.is_dir():
-                delete_leftovers(folder, [path.name for path in folder.iterdir()])
+                delete_leftovers(folder)
         for source in engine.sources:
             if source.writable:
-                Vault(source.root, source.name, writable=True).delete_leftovers()
+                delete_leftovers(source.root, "**/")
 
 
 def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:

@@ -20,12 +20,13 @@ from scrimshaw.errors import InvalidMemoryId, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import SHARED_TIMEOUT_S, lock
 from scrimshaw.storage.paths import locate
 from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
+# For one file of a vault that other projects write too.
+SHARED_TIMEOUT_S = 10.0
 # Files seen for the first time per commit, so that their texts fit in memory.
 EXTERNAL_BATCH = 500
 

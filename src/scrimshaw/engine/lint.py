@@ -31,7 +31,7 @@ from scrimshaw.ingest.references import Reference, Rename, find_references, rewr
 from scrimshaw.models import Action, Entry, Filters, Memory, Skip
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
-from scrimshaw.storage.scan import SPEC_FOLDERS, Limits, Source, scan
+from scrimshaw.storage.scan import SPEC_FOLDERS, Source, scan
 
 UNREADABLE = "unreadable_file"
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
@@ -157,8 +157,7 @@ def read_markdown(path: Path) -> str | None:
 
 
 def _list_below(settings: Settings, folder: Path) -> Iterator[Path | Skip]:
-    limits = Limits(max_bytes=settings.index.max_file_bytes)
-    for file in scan(Source(name="lint", root=folder), limits):
+    for file in scan(Source(name="lint", root=folder), settings.index.max_file_bytes):
         yield file if isinstance(file, Skip) else Path(file.path)
 
 

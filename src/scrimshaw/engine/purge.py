@@ -267,7 +267,8 @@ def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -
 
 def _read_files(engine: Engine) -> Iterator[Path]:
     """The files that memories are read from, documents as well."""
-    found = (file for source in engine.sources for file in list_files(source, engine.limits()))
+    limit = engine.settings.index.max_file_bytes
+    found = (file for source in engine.sources for file in list_files(source, limit))
     return (Path(file.path) for file in found if isinstance(file, SourceFile))
 
 

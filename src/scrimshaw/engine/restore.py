@@ -34,11 +34,10 @@ from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, open_archive
 from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, read_ledger_end
 from scrimshaw.storage.durable import storage_errors
-from scrimshaw.storage.files import is_text, lock
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
-from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, scratch
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock, scratch
 
 # Restored memories that are looked up by their titles.
 SAMPLE = 10
@@ -220,7 +219,8 @@ def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) 
 
 def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
     """Refuse to replace what no backup can hold, what is constitutional, and what is no file."""
-    if unkept := [step.name for step in steps if not is_text(step.now.data or b"")]:
+    present = [(step.name, step.now.data or b"") for step in steps]
+    if unkept := [name for name, data in present if data.decode(errors="replace").encode() != data]:
         hint = "Move them out of the vault, then try again; nothing was changed."
         raise Conflict(f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.", hint, unkept=unkept)
     files = (

@@ -1,25 +1,58 @@
-"""Opens the databases of a project: the only place that names an engine. Light to import: hooks use it."""
+"""Opens the databases of a project: the only place that names an engine. Light to import: hooks use it.
+
+A journal that is lost differs from that of a new project by what stands beside it: the index notes how far it went.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
-from scrimshaw.errors import ScrimshawError
+import apsw
+
+from scrimshaw.errors import (
+    DamagedDatabase,
+    NewerDatabase,
+    NotFound,
+    ScrimshawError,
+    StorageFailure,
+    UnreadableFile,
+    UnusableArchive,
+)
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
-from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.journal_file import INDEX as INDEX
-from scrimshaw.storage.sqlite.journal_file import JOURNAL as JOURNAL
-from scrimshaw.storage.sqlite.journal_file import check_pages, open_journal
-from scrimshaw.storage.sqlite.journal_file import is_damaged as is_damaged
-from scrimshaw.storage.sqlite.journal_file import note_ledger_end as note_ledger_end
-from scrimshaw.storage.sqlite.journal_file import read_ledger_end as read_ledger_end
+from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
+
+JOURNAL, INDEX, CHECKPOINTS = "journal.db", "index.db", "checkpoints/*.scrim"
+# A larger journal is read whole only by `doctor`, `restore --newest` and the checkpoint of the day, for a quick check
+# takes 0.8 ms for a megabyte. Hooks have 60 ms in all and never check.
+CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024
+
+_SCHEMA = "journal"
+# The number that the ledger last gave stays behind when its rows are taken out.
+_IS_USED = (
+    "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
+)
+_NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
+_NOTED = "SELECT value FROM meta WHERE key = 'journal'"
+_NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_NO_JSON = (
+    "SELECT EXISTS (SELECT 1 FROM jobs WHERE NOT json_valid(payload))"
+    " OR EXISTS (SELECT 1 FROM learnings WHERE NOT json_valid(gaps))"
+)
+# Milliseconds. A note that could not be written is written after the next scan; other programs may take their time.
+_NOTE_PATIENCE, _FOREIGN_PATIENCE = 100, 3000
+_HINT = "Run `scrimshaw restore --newest`."
 
 
 class Storage:
-    """The databases in a folder, each opened when it is first asked for, and its ports."""
+    """The databases in a folder, each opened when it is first asked for, and its ports.
+
+    Up to `ram_scan_max` vectors are held in memory for searching. With `replace_lost_journal` a journal is begun in the
+    place of one that was lost; else what needs it raises DamagedDatabase.
+    """
 
     def __init__(
         self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
@@ -40,14 +73,14 @@ class Storage:
 
     @cached_property
     def sessions(self) -> Sessions:
-        """Sessions, in the journal's file. Raises DamagedDatabase for a journal that is lost."""
+        """Sessions, in the journal's file."""
         from scrimshaw.storage.sqlite.sessions import SqliteSessions  # noqa: PLC0415 - see above
 
         return SqliteSessions(self.journal_database)
 
     @cached_property
     def journal(self) -> Journal:
-        """Ledger and jobs. Raises DamagedDatabase for a journal that is lost."""
+        """Ledger and jobs."""
         from scrimshaw.storage.sqlite.journal import SqliteJournal  # noqa: PLC0415 - most hooks need no ledger
 
         return SqliteJournal(self.journal_database)
@@ -70,9 +103,18 @@ class Storage:
         path, is_replaced = self._folder / JOURNAL, self._replace_lost_journal
         return open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
 
+    def demand_sound(self) -> None:
+        """Open all databases and look at the journal's pages; raises DamagedDatabase, NewerDatabase, StorageFailure."""
+        try:
+            _, journal = self.index_database, self.journal_database
+            check_pages(journal)
+        except ScrimshawError:
+            self.close()
+            raise
+
     def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
         """(rows by table that only a damaged journal holds, tables that could not be read to their end)."""
-        from scrimshaw.storage.sqlite.rows import count_lost_rows  # noqa: PLC0415 - only after a loss
+        from scrimshaw.storage.sqlite.tables import count_lost_rows  # noqa: PLC0415 - only after a loss
 
         return count_lost_rows(damaged, self.journal_database)
 
@@ -85,30 +127,65 @@ class Storage:
     def __enter__(self) -> Storage:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
-def open_storage(
-    folder: Path, *, busy_timeout_ms: int, ram_scan_max: int, replace_lost_journal: bool = False
-) -> Storage:
-    """Open all databases of a folder. Up to `ram_scan_max` vectors are held in memory for searching.
+def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
+    """Open the journal, or begin that of a new project; with `replace_lost` also one in the place of a lost one.
 
-    With `replace_lost_journal` a journal is begun in the place of one that was lost. Raises DamagedDatabase for a
-    journal that is lost or not sound, NewerDatabase, StorageFailure.
+    Raises DamagedDatabase where it is missing or empty while the index or a checkpoint proves that there was one,
+    NewerDatabase, StorageFailure.
     """
-    storage = Storage(
-        folder, busy_timeout_ms=busy_timeout_ms, ram_scan_max=ram_scan_max, replace_lost_journal=replace_lost_journal
-    )
+    if not (replace_lost or _has_bytes(path)) and _had_journal(path.parent) and not _has_bytes(path):
+        raise _loss_error(path, "is empty" if path.exists() else "is missing")
+    database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
     try:
-        _, journal = storage.index_database, storage.journal_database
-        check_pages(journal)
-    except ScrimshawError:
-        storage.close()
+        # Asked again after the proof, which a process that begins the journal leaves after its first rows.
+        if not (replace_lost or database.value(is_used)) and _had_journal(path.parent) and not database.value(is_used):
+            raise _loss_error(path, "has no rows")
+    except StorageFailure:
+        database.close()
         raise
-    return storage
+    return database
+
+
+def check_pages(journal: Database, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
+    """Look at every page of a journal that is not too large for it; raises DamagedDatabase."""
+    if journal.size_bytes() <= most_bytes and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
+        what = " ".join(fault.split())
+        raise DamagedDatabase(f"{journal.path} is damaged: {what}.", _HINT, path=str(journal.path))
+
+
+def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
+    """Whether a journal is not what was written: lost, with rows nobody can read, or a ledger whose chain breaks.
+
+    Raises NewerDatabase for a sound one of a later version, StorageFailure.
+    """
+    from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.sqlite.tables import dump  # noqa: PLC0415 - hooks have no use for it
+
+    try:
+        journal = open_journal(path, busy_timeout_ms=busy_timeout_ms)
+    except DamagedDatabase:
+        return True
+    except NewerDatabase:
+        # Damage can change the number of the schema too.
+        with suppress(apsw.Error), _open_beside(path) as connection:
+            if connection.execute("PRAGMA integrity_check(1)").get == "ok":
+                raise
+        return True
+    try:
+        with journal.lend() as connection:
+            chain_breaks = bool(verify_chain(connection)[1])
+        for table, row in dump(journal):  # raises where a text is no UTF-8
+            if table == "contents":
+                str(row["content"], "utf-8")
+        return chain_breaks or bool(journal.check()) or bool(journal.value(_NO_JSON))
+    except (DamagedDatabase, UnicodeDecodeError, TypeError):
+        return True
+    finally:
+        journal.close()
 
 
 def find_broken_entry(rows: Iterable[Row]) -> int:
@@ -118,3 +195,64 @@ def find_broken_entry(rows: Iterable[Row]) -> int:
     values = ([row.get(name) for name in LEDGER.split(", ")] for row in rows)
     # A damaged row may have no number.
     return find_break([row[0] if isinstance(row[0], int) else 0, *row[1:]] for row in values)[2]
+
+
+def note_ledger_end(folder: Path) -> None:
+    """Note in the index how far the ledger beside it goes; without effect while either cannot be used."""
+    journal = folder / JOURNAL
+    with suppress(apsw.Error), _open_beside(folder / INDEX) as index:
+        if not _has_bytes(journal):
+            return
+        index.execute("ATTACH ? AS journal", (f"{journal.absolute().as_uri()}?mode=rw",))
+        newest = index.execute(_NEWEST).get
+        if index.execute(_IS_USED.format("journal")).get and index.execute(_NOTED).get != newest:
+            index.execute(_NOTE, (newest,))
+
+
+def read_ledger_end(folder: Path) -> int | None:
+    """The newest number of the ledger that the index noted, 0 for sessions alone; None without a note."""
+    with suppress(apsw.Error, TypeError, ValueError), _open_beside(folder / INDEX) as index:
+        noted = index.execute(_NOTED).get
+        return None if noted is None else int(noted)
+    return None
+
+
+def read_foreign_rows(path: Path, sql: str, *arguments: str, hint: str) -> list[tuple[Any, ...]]:
+    """The rows of a query on another program's SQLite database; raises UnreadableFile with `hint`."""
+    try:
+        with closing(open_file(path)) as connection:
+            connection.set_busy_timeout(_FOREIGN_PATIENCE)
+            return connection.execute(sql, arguments).fetchall()
+    except apsw.Error as error:
+        raise UnreadableFile(f"{path} cannot be read: {error}.", hint) from error
+
+
+def _has_bytes(path: Path) -> bool:
+    return path.exists() and path.stat().st_size > 0
+
+
+def _had_journal(folder: Path) -> bool:
+    """Whether the index or a checkpoint proves that a journal was used; a checkpoint nobody can read proves nothing."""
+    if read_ledger_end(folder) is not None:
+        return True
+    for checkpoint in folder.glob(CHECKPOINTS):
+        from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - of no use to the hook that begins a journal
+
+        unreadable = suppress(NotFound, UnusableArchive, StorageFailure)
+        with unreadable, open_archive(checkpoint, newest_migration(_SCHEMA)) as archive:
+            if any(archive.manifest.rows.values()):
+                return True
+    return False
+
+
+@contextmanager
+def _open_beside(path: Path) -> Iterator[apsw.Connection]:
+    """A database that others may be using, for a moment."""
+    with closing(open_file(path, writable=True)) as connection:
+        connection.set_busy_timeout(_NOTE_PATIENCE)
+        yield connection
+
+
+def _loss_error(path: Path, what: str) -> DamagedDatabase:
+    message = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it."
+    return DamagedDatabase(message, _HINT, path=str(path))

@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -109,23 +109,18 @@ def stage_file(path: Path, data: bytes, *, private: bool = False, temporary: Pat
     if not private:
         with suppress(FileNotFoundError):
             mode = stat.S_IMODE(path.stat().st_mode)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     try:
-        _write_new(temporary, data, mode)
+        with os.fdopen(os.open(temporary, flags, PUBLIC_FILE if mode is None else mode), "wb") as file:
+            if mode is not None:
+                temporary.chmod(mode)
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
-
-
-def _write_new(path: Path, data: bytes, mode: int | None) -> None:
-    """Write a file with exactly this mode, or, without one, with what the umask leaves of PUBLIC_FILE."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
-    with os.fdopen(os.open(path, flags, PUBLIC_FILE if mode is None else mode), "wb") as file:
-        if mode is not None:
-            path.chmod(mode)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def remove_file(path: Path, root: Path) -> None:
@@ -147,13 +142,12 @@ def prune(folder: Path, root: Path) -> None:
     sync_folder(folder)
 
 
-def delete_leftovers(folder: Path, names: Iterable[str]) -> None:
-    """Remove what killed writers left among the `names` in a folder; call it under the vault's lock."""
+def delete_leftovers(folder: Path, pattern: str = "") -> None:
+    """Remove what killed writers left in a folder, with the pattern `**/` below it too; hold the vault's lock."""
     import shutil  # noqa: PLC0415 - hooks have no use for it
 
-    for name in names:
-        leftover = folder / name
-        if name.startswith(TEMP_PREFIX) and time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
+    for leftover in list(folder.glob(f"{pattern}{TEMP_PREFIX}*")):
+        if time.time() - leftover.lstat().st_mtime > STALE_AFTER_S:
             if leftover.is_dir():
                 shutil.rmtree(leftover, ignore_errors=True)
             else:

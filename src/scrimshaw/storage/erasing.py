@@ -17,8 +17,7 @@ from msgspec.structs import replace
 from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
-from scrimshaw.storage.sqlite import erasing as sqlite_erasing
-from scrimshaw.storage.sqlite import rows as tables
+from scrimshaw.storage.sqlite import tables
 
 # Behind a link no more is searched: somebody may have linked a whole disk.
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
@@ -202,7 +201,7 @@ def remake_archive(
         rows = tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())
         try:
             with rows.write() as write:
-                sqlite_erasing.erase(write, wipe)
+                tables.erase(write, wipe)
             notes = {_clean(key, wipe): _clean(text, wipe) for key, text in head.metadata.items()}
             head = replace(head, schema=schema, name=_clean(head.name, wipe), metadata=notes)
             write_archive(new, head, _files_without(archive, wipe, names, redact), tables.dump(rows))
@@ -241,4 +240,4 @@ def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
             with suppress(ValueError):  # not base64, or not ASCII
                 if wipe.traces.count(base64.b64decode(value, validate=True)):
                     return True
-    return sqlite_erasing.is_owned(table, row, wipe)
+    return tables.is_owned(table, row, wipe)

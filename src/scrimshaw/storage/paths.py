@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from scrimshaw.errors import InvalidMemoryId
+from scrimshaw.errors import InvalidMemoryId, NotFound
+from scrimshaw.storage.durable import storage_errors
 
 SUFFIX = ".md"
 MAX_ID_CHARS = 240  # a path of 260 characters is where Windows ends
 MAX_SEGMENT_BYTES = 120  # names of 143 bytes are where eCryptfs ends; leaves room for ".md"
+
+_ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
 # Each rule, and what breaks it somewhere in a name.
 _Rules = Sequence[tuple[str, re.Pattern[str]]]
@@ -96,6 +101,27 @@ def locate(root: Path, memory_id: str) -> Path:
         hint = "Move the file into the vault, or add its folder as a source of its own."
         raise _refusal(memory_id, "a link leads out of the vault", hint)
     return path
+
+
+class Vault(NamedTuple):
+    """A writable folder of memories."""
+
+    root: Path
+    name: str
+    shared: Path | None = None  #: the lock of a vault that several projects write
+
+    def read(self, memory_id: str) -> bytes:
+        """The bytes of a memory's file, whatever its name; NotFound, InvalidMemoryId, StorageFailure."""
+        path = locate(self.root, memory_id)
+        with storage_errors("read", path):
+            try:
+                if path.is_file():
+                    return path.read_bytes()
+            except OSError as error:
+                if error.errno not in _ABSENT:
+                    raise
+        message = f"No memory {memory_id!r} in the vault {self.name!r}."
+        raise NotFound(message, "Search for it, or list the vault.", id=memory_id)
 
 
 def fold(memory_id: str) -> str:

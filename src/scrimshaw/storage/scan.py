@@ -7,8 +7,10 @@ import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import takewhile
 from math import inf
+from operator import attrgetter
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -19,6 +21,8 @@ from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
 from scrimshaw.storage.paths import SUFFIX, printable
 
+# Some 500,000 tokens: a larger file is no note that a person wrote.
+MAX_BYTES = 2 * 1024 * 1024
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
 ADR_FOLDERS = (
@@ -34,19 +38,9 @@ DOC_FOLDERS = ("docs",)
 SERENA_MEMORIES = ".serena/memories"
 NOT_DOCUMENTS = (".specify/templates/**", ".specify/scripts/**")
 
-_BY_NAME = {
-    "spec": ArtifactClass.SPEC,
-    "plan": ArtifactClass.PLAN,
-    "tasks": ArtifactClass.TASKS,
-    "checklist": ArtifactClass.CHECKLIST,
-    "decision-record": ArtifactClass.DECISION_RECORD,
-    "implementation-summary": ArtifactClass.IMPLEMENTATION_SUMMARY,
-    "research": ArtifactClass.RESEARCH,
-}
+_BY_NAME = {str(each): each for each in ArtifactClass if each not in (ArtifactClass.MEMORY, ArtifactClass.UNKNOWN)}
 _BY_FOLDER = {
-    "adr": ArtifactClass.DECISION_RECORD,
-    "adrs": ArtifactClass.DECISION_RECORD,
-    "decisions": ArtifactClass.DECISION_RECORD,
+    **dict.fromkeys(("adr", "adrs", "decisions"), ArtifactClass.DECISION_RECORD),
     "checklists": ArtifactClass.CHECKLIST,
     "research": ArtifactClass.RESEARCH,
 }
@@ -59,13 +53,6 @@ _GLOB_MEANING = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Which files are too large to be a memory."""
-
-    max_bytes: int = 2 * 1024 * 1024  #: some 500,000 tokens, more than any note a person wrote
-
-
-@dataclass(frozen=True)
 class Source:
     """A folder to read, and how."""
 
@@ -75,34 +62,22 @@ class Source:
     include: tuple[str, ...] = ("**/*.md",)
     exclude: tuple[str, ...] = ()
     writable: bool = False
-    #: Overrides the class that the path suggests.
-    artifact: ArtifactClass | None = None
-    #: In front of every id.
-    id_prefix: str = ""
-    #: Regular expressions (RE2) over whole ids.
-    ignored: tuple[str, ...] = ()
+    artifact: ArtifactClass | None = None  #: overrides the class that the path suggests
+    id_prefix: str = ""  #: in front of every id
+    ignored: tuple[str, ...] = ()  #: regular expressions (RE2) over whole ids, like `read_only`
     read_only: tuple[str, ...] = ()
-    #: Who vouches for a file that does not say so itself.
-    trust: Trust = Trust.HUMAN
+    trust: Trust = Trust.HUMAN  #: who vouches for a file that does not say so itself
 
 
 class _MarkdownFile(NamedTuple):
-    """A file that the walk met."""
+    """A file that the walk met, with its path under the source's root as its name."""
 
     path: str
-    name: str  #: its path under the source's root
+    name: str
     entry: os.DirEntry[str]
 
 
-class _Folder(NamedTuple):
-    """A folder to walk."""
-
-    path: str
-    name: str  #: its path under the root with a final `/`
-    depth: float  #: how many folders to go down
-
-
-def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
+def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Skip]:
     """Every Markdown file that the source asks for, as SourceFile or, with the reason, as Skip.
 
     Paths are real paths. No linked folder is followed; a linked file is read if its target lies inside the root and is
@@ -110,9 +85,8 @@ def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
     if an expression of the source cannot be compiled.
     """
     root = os.path.realpath(source.root)
-    classifier = _Classifier(source, limits, _compile_ids(source.ignored), _compile_ids(source.read_only))
-    seen: set[str] = set()
-    links: list[_MarkdownFile] = []
+    classify = partial(_classify, source, max_bytes, _compile_ids(source.ignored), _compile_ids(source.read_only))
+    seen, links = set[str](), list[_MarkdownFile]()
     for found in _walk_patterns(source, root):
         if found.path in seen:
             continue
@@ -122,7 +96,7 @@ def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
         elif found.entry.is_symlink():
             links.append(found)
         else:
-            yield from classifier.classify(found, found.path)
+            yield from classify(found, found.path)
     for link in links:
         target = os.path.realpath(link.path)
         if not Path(target).is_relative_to(root):
@@ -131,7 +105,7 @@ def scan(source: Source, limits: Limits) -> Iterator[SourceFile | Skip]:
             yield _skip(link.path, "symbolic link to a file that has its own entry")
         else:
             seen.add(target)
-            yield from classifier.classify(link, target)
+            yield from classify(link, target)
 
 
 def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
@@ -195,46 +169,41 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_MarkdownFile | Skip]:
             continue
         wanted = compile_globs([glob])
         depth = inf if "**" in glob else glob.count("/") - len(literal)
-        for found in _walk(_Folder(folder, f"{start}/" if start else "", depth), excluded):
+        for found in _walk(folder, f"{start}/" if start else "", depth, excluded):
             if isinstance(found, Skip) or wanted.fullmatch(found.name):
                 yield found
 
 
-def _walk(top: _Folder, excluded: re.Pattern[str]) -> Iterator[_MarkdownFile | Skip]:
-    """Markdown files, each folder's own before those below; folders that are not entered come as Skip."""
-    pending = [top]
+def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Iterator[_MarkdownFile | Skip]:
+    """Markdown files, each folder's own before those below; folders that are not entered come as Skip.
+
+    `prefix` is the name of the folder under the root with a final `/`; `depth` says how many folders to go down.
+    """
+    pending = [(top, prefix, depth)]
     while pending:
-        folder = pending.pop()
+        folder, prefix, depth = pending.pop()
         try:
-            with os.scandir(folder.path) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=attrgetter("name"))
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
-            yield _skip(folder.path, f"the folder cannot be read: {error.strerror}")
+            yield _skip(folder, f"the folder cannot be read: {error.strerror}")
             continue
+        below = [entry for entry in entries if depth and _is_entered(entry, prefix, excluded)]
         for entry in entries:
-            name = f"{folder.name}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
+            name = f"{prefix}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
             if entry.name.lower().endswith(SUFFIX) and not _is_folder(entry) and not excluded.fullmatch(name):
                 yield _MarkdownFile(entry.path, name, entry)
-        if folder.depth != 0:
-            below = [entry for entry in entries if _is_entered(folder, entry, excluded)]
-            yield from (_skip(entry.path, "symbolic link to a folder") for entry in below if entry.is_symlink())
-            pending += [
-                _Folder(entry.path, f"{folder.name}{entry.name}/", folder.depth - 1)
-                for entry in reversed(below)
-                if not entry.is_symlink()
-            ]
+        yield from (_skip(entry.path, "symbolic link to a folder") for entry in below if entry.is_symlink())
+        plain = (entry for entry in reversed(below) if not entry.is_symlink())
+        pending += [(entry.path, f"{prefix}{entry.name}/", depth - 1) for entry in plain]
 
 
-def _is_entered(folder: _Folder, entry: os.DirEntry[str], excluded: re.Pattern[str]) -> bool:
+def _is_entered(entry: os.DirEntry[str], prefix: str, excluded: re.Pattern[str]) -> bool:
     """Whether an entry is a folder, and neither hidden nor ignored nor excluded."""
-    return (
-        not entry.name.startswith(".")
-        and entry.name not in IGNORED_FOLDERS
-        and _is_folder(entry)
-        and not excluded.fullmatch(f"{folder.name}{entry.name}/")
-    )
+    is_named = not entry.name.startswith(".") and entry.name not in IGNORED_FOLDERS
+    return is_named and _is_folder(entry) and not excluded.fullmatch(f"{prefix}{entry.name}/")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -242,47 +211,44 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
     return Path(entry.path).is_dir() if entry.is_symlink() else entry.is_dir()
 
 
-class _Classifier(NamedTuple):
-    """Decides what becomes of a file that was found."""
-
-    source: Source
-    limits: Limits
-    is_ignored: Callable[[str], bool]
-    is_read_only: Callable[[str], bool]
-
-    def classify(self, found: _MarkdownFile, path: str) -> Iterator[SourceFile | Skip]:
-        """One SourceFile or Skip; nothing for an ignored id or a file that is gone."""
-        memory_id = f"{self.source.id_prefix}{found.name[: -len(SUFFIX)]}"
-        try:
-            info = found.entry.stat()
-        except OSError as error:
-            if not isinstance(error, FileNotFoundError) or found.entry.is_symlink():
-                yield _skip(found.path, f"it cannot be read: {error.strerror}")
-            return
-        objections = {
-            "hidden file": found.entry.name.startswith("."),
-            f"its name does not end in {SUFFIX} in small letters": not found.entry.name.endswith(SUFFIX),
-            "its name is not UTF-8": printable(found.path) != found.path,
-            "not a regular file": not stat.S_ISREG(info.st_mode),
-            f"{info.st_size} bytes are more than the limit of {self.limits.max_bytes}": (
-                info.st_size > self.limits.max_bytes
-            ),
-            "no permission to read it": not os.access(path, os.R_OK),
-        }
-        reason = next((text for text, applies in objections.items() if applies), "")
-        if reason:
-            yield _skip(found.path, reason)
-        elif not self.is_ignored(memory_id):
-            yield SourceFile(
-                source=self.source.name,
-                memory_id=memory_id,
-                path=path,
-                size=info.st_size,
-                mtime_ns=info.st_mtime_ns,
-                writable=self.source.writable and not self.is_read_only(memory_id),
-                artifact=self.source.artifact or artifact_class(PurePosixPath(found.name)),
-                trust=self.source.trust,
-            )
+def _classify(
+    source: Source,
+    max_bytes: int,
+    is_ignored: Callable[[str], bool],
+    is_read_only: Callable[[str], bool],
+    found: _MarkdownFile,
+    path: str,
+) -> Iterator[SourceFile | Skip]:
+    """One SourceFile or Skip; nothing for an ignored id or a file that is gone."""
+    memory_id = f"{source.id_prefix}{found.name[: -len(SUFFIX)]}"
+    try:
+        info = found.entry.stat()
+    except OSError as error:
+        if not isinstance(error, FileNotFoundError) or found.entry.is_symlink():
+            yield _skip(found.path, f"it cannot be read: {error.strerror}")
+        return
+    objections = {
+        "hidden file": found.entry.name.startswith("."),
+        f"its name does not end in {SUFFIX} in small letters": not found.entry.name.endswith(SUFFIX),
+        "its name is not UTF-8": printable(found.path) != found.path,
+        "not a regular file": not stat.S_ISREG(info.st_mode),
+        f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,
+        "no permission to read it": not os.access(path, os.R_OK),
+    }
+    reason = next((text for text, applies in objections.items() if applies), "")
+    if reason:
+        yield _skip(found.path, reason)
+    elif not is_ignored(memory_id):
+        yield SourceFile(
+            source=source.name,
+            memory_id=memory_id,
+            path=path,
+            size=info.st_size,
+            mtime_ns=info.st_mtime_ns,
+            writable=source.writable and not is_read_only(memory_id),
+            artifact=source.artifact or artifact_class(PurePosixPath(found.name)),
+            trust=source.trust,
+        )
 
 
 def _compile_ids(patterns: tuple[str, ...]) -> Callable[[str], bool]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from msgspec import Struct
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.models import Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.ports import FileState, Index
-from scrimshaw.storage.scan import Limits, Source, scan
+from scrimshaw.storage.scan import Source, scan
 
 # A commit costs about as much as indexing a few files.
 BATCH = 100
@@ -27,7 +28,7 @@ Parse = Callable[[SourceFile, bytes], Document]
 Progress = Callable[[int, int], None]
 
 
-class Change(Struct, frozen=True, kw_only=True):
+class Change(Struct, frozen=True):
     """A file whose content changed, appeared (no prior hash) or went away (no new hash)."""
 
     memory_id: str
@@ -36,7 +37,7 @@ class Change(Struct, frozen=True, kw_only=True):
     new_hash: str
 
 
-class SyncReport(Struct, frozen=True, kw_only=True):
+class SyncReport(Struct, frozen=True):
     """What a scan did."""
 
     files: int
@@ -72,7 +73,7 @@ def sync_index(
     index: Index,
     sources: Sequence[Source],
     parse: Parse,
-    limits: Limits,
+    max_bytes: int,
     *,
     force: bool = False,
     progress: Progress | None = None,
@@ -83,12 +84,12 @@ def sync_index(
     incomplete: set[str] = set()
     with suppress(DamagedDatabase):  # its searches report it
         incomplete.update(index.incomplete_files())
-    files, skips = _find_files(sources, limits)
+    files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
     changes: list[Change] = []
     batch: list[Document] = []
-    unread = mended = 0
-    for number, file in enumerate(files, start=1):
+    mended = 0
+    for number, file in enumerate(files.values(), start=1):
         state = known.pop(file.path, None)
         result = _read_changed(index, parse, file, state, force or file.path in incomplete)
         if isinstance(result, Document):
@@ -97,39 +98,35 @@ def sync_index(
                 mended += 1
             else:
                 prior = state.content_hash if state and state.memory_id else ""
-                changes.append(_change(file, prior, result.content_hash))
+                changes.append(Change(file.memory_id, file.path, prior, result.content_hash))
         elif result:
             skipped.append(result)
-            unread += 1
         if batch and (len(batch) >= BATCH or number == len(files)):
             index.put(batch)
             batch = []
         if progress:
             progress(number, len(files))
-    unchanged = len(files) - len(changes) - unread
-    changes += _update_skips(index, skips, known, {file.path for file in files})
+    unchanged = len(files) - len(changes) - (len(skipped) - len(skips))
+    read = {file.path for file in files.values()}
+    changes += _update_skips(index, skips, known, read)
     if incomplete:
-        index.retire(sorted(incomplete.difference(file.path for file in files)), orphans=True)
-    skipped.sort(key=lambda skip: skip.path)
-    return SyncReport(
-        files=len(files), unchanged=unchanged, changes=tuple(changes), skipped=tuple(skipped), mended=mended
-    )
+        index.retire(sorted(incomplete - read), orphans=True)
+    skipped.sort(key=attrgetter("path"))
+    return SyncReport(len(files), unchanged, tuple(changes), tuple(skipped), mended)
 
 
-def _find_files(sources: Sequence[Source], limits: Limits) -> tuple[list[SourceFile], list[tuple[str, Skip]]]:
-    """The files to read, and the skipped ones with their source; the first source that has an id keeps it."""
+def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
+    """The files to read by id, and the skipped ones with their source; the first source that has an id keeps it."""
     files: dict[str, SourceFile] = {}
     skips: list[tuple[str, Skip]] = []
     for source in sources:
-        for found in scan(source, limits):
+        for found in scan(source, max_bytes):
             if isinstance(found, Skip):
                 skips.append((source.name, found))
-                continue
-            first = files.setdefault(found.memory_id, found)
-            if first.path != found.path:
+            elif (first := files.setdefault(found.memory_id, found)).path != found.path:
                 reason = f"{found.memory_id} is read from {first.path}"
                 skips.append((source.name, Skip(path=found.path, reason=reason)))
-    return list(files.values()), skips
+    return files, skips
 
 
 def _read_changed(
@@ -165,8 +162,4 @@ def _update_skips(
         if path in gone or path not in left:
             nothing = SourceFile(source=source, memory_id="", path=path, size=_UNREAD, mtime_ns=0)
             index.record_file(nothing, "", skipped=reason)
-    return [_change(state, state.content_hash, "") for state in gone.values() if state.memory_id]
-
-
-def _change(file: SourceFile | FileState, prior_hash: str, new_hash: str) -> Change:
-    return Change(memory_id=file.memory_id, path=file.path, prior_hash=prior_hash, new_hash=new_hash)
+    return [Change(each.memory_id, each.path, each.content_hash, "") for each in gone.values() if each.memory_id]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -98,7 +99,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
 def render_links(links: Iterable[Edge]) -> str:
     """The text of a links file, in a fixed order so that two branches merge; comments are lost."""
     tables = [_LINKS_HEAD]
-    for link in sorted(links, key=lambda link: (link.source, link.relation, link.target)):
+    for link in sorted(links, key=attrgetter("source", "relation", "target")):
         names = ("source", "target", "relation", "strength", *(["evidence"] if link.evidence else []))
         lines = [f"{name} = {_toml_value(getattr(link, name))}" for name in names]
         tables.append("\n".join(["[[link]]", *lines, ""]))

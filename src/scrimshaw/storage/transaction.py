@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Annotated, NamedTuple
 
 import msgspec
+from filelock import FileLock, Timeout
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import AlreadyExists, Conflict, ScrimshawError, StorageFailure
+from scrimshaw.errors import AlreadyExists, Conflict, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage.durable import (
     PRIVATE_FOLDER,
@@ -37,6 +38,8 @@ from scrimshaw.storage.durable import (
 
 MARKER = TEMP_PREFIX + "swap.json"
 SCRATCH = TEMP_PREFIX + "scratch"
+# Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
+LOCK_POLL_S = 0.002
 
 _PathText = Annotated[str, Meta(pattern=r"\A[^\0]+\Z")]
 _Beside = Annotated[str, Meta(pattern=r"\A(\.scrimshaw-tmp-[0-9a-f]+)?\Z")]
@@ -46,16 +49,10 @@ class FileChange(NamedTuple):
     """What a file becomes."""
 
     path: Path
-    #: Folders that the change empties are removed, below this one.
-    root: Path
-    #: The bytes there now, None for no file: nothing else is replaced.
-    before: bytes | None
-    #: The new text, None to remove the file.
-    text: Redacted | None
-    #: What errors call it, its path if empty.
-    name: str = ""
-    #: Whether the file is for its owner alone.
-    private: bool = False
+    root: Path  #: folders that the change empties are removed, below this one
+    before: bytes | None  #: the bytes there now, None for no file: nothing else is replaced
+    text: Redacted | None  #: the new text, None to remove the file
+    name: str = ""  #: what errors call it, its path if empty
 
     @property
     def after(self) -> bytes | None:
@@ -68,11 +65,9 @@ class _MarkedMove(Struct, frozen=True):
 
     root: _PathText
     path: _PathText
-    #: The name beside `path` of what comes, and the hash of its bytes; empty for no file.
-    new: _Beside
+    new: _Beside  #: the name beside `path` of what comes; empty for no file, like the hash of its bytes
     new_hash: str
-    #: The name beside `path` that what goes is kept under meanwhile; empty for no file.
-    old: _Beside
+    old: _Beside  #: the name beside `path` that what goes is kept under meanwhile
     old_hash: str
 
 
@@ -93,21 +88,40 @@ class _Move(NamedTuple):
 
 
 @contextmanager
+def lock(path: Path, timeout_s: float) -> Iterator[None]:
+    """Hold the vault's writer lock, kept in the file `path`. Not re-entrant; a killed holder frees it.
+
+    Raises VaultBusy after `timeout_s` seconds, StorageFailure.
+    """
+    guard = FileLock(path)
+    with storage_errors("lock", path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            guard.acquire(timeout=timeout_s, poll_interval=LOCK_POLL_S)
+        except Timeout as error:
+            message = f"Another writer held {path} for {timeout_s:g} s."
+            raise VaultBusy(message, "Try again in a moment.", path=str(path)) from error
+    try:
+        yield
+    finally:
+        guard.release()
+
+
+@contextmanager
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     """Change files while the block runs; they stay so if it ends, and are as before when it raises.
 
     The block commits `mark` where `recover` will ask for it; a single file needs none. Raises Conflict, StorageFailure.
     """
-    with _marked_changes(folder, mark, changes) if mark else _single_change(*changes):
-        yield
-
-
-@contextmanager
-def _single_change(change: FileChange) -> Iterator[None]:
-    before, after, is_touched = change.before, change.after, True
+    if mark:
+        with _marked_changes(folder, mark, changes):
+            yield
+        return
+    (change,) = changes
+    after, is_touched = change.after, True
     try:
         try:
-            _replace(change, before, after)
+            _replace(change, change.before, after)
         except Conflict:
             is_touched = False
             raise
@@ -117,7 +131,7 @@ def _single_change(change: FileChange) -> Iterator[None]:
         try:
             with suppress(Conflict):  # what somebody else wrote meanwhile stays
                 if is_touched:
-                    _replace(change, after, before)
+                    _replace(change, after, change.before)
         except StorageFailure:
             note = f"{change.path} could not be put back; the text before is in the journal: see `scrimshaw undo`."
         if isinstance(error, StorageFailure):
@@ -138,7 +152,7 @@ def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
         demand_old()
         if new is not None:
             # Looked at once more right before the rename: forcing bytes out takes long enough for a person to save.
-            replace_file(path, new, private=change.private, check=demand_old)
+            replace_file(path, new, check=demand_old)
         elif old is not None:
             remove_file(path, change.root)
 
@@ -159,11 +173,11 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
                 _go(move)
         yield
     except BaseException as error:
-        _finish(folder, moves, _take_back)
+        _finish(folder, moves, is_committed=False)
         if isinstance(error, StorageFailure):
             error.message = f"{error.message} Nothing was changed."
         raise
-    _finish(folder, moves, _tidy)
+    _finish(folder, moves, is_committed=True)
 
 
 def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
@@ -180,6 +194,7 @@ def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None
 
 def demand_room(changes: Iterable[FileChange]) -> None:
     """Raise Conflict naming what is in the way of a change: a file for a folder, a folder for a file."""
+    hint = "Move or rename it, then try again; nothing was changed."
     for change in changes:
         path = change.path
         above = next(folder for folder in path.parents if os.path.lexists(folder))
@@ -189,7 +204,6 @@ def demand_room(changes: Iterable[FileChange]) -> None:
         elif os.path.lexists(path) and (change.before is None or not path.is_file()):
             why = "It is no memory that could be read, and a file belongs there"
         if why:
-            hint = "Move or rename it, then try again; nothing was changed."
             raise Conflict(f"{path} stands in the way. {why}.", hint, path=str(path))
 
 
@@ -220,7 +234,7 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
             "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before.",
             path=str(aside),
         ) from error
-    _finish(folder, moves, _tidy if is_committed(found.mark) else _take_back)
+    _finish(folder, moves, is_committed=is_committed(found.mark))
 
 
 def is_interrupted(folder: Path) -> bool:
@@ -251,15 +265,12 @@ def _clear(path: Path) -> None:
 
 def _plan_move(folder: Path, change: FileChange) -> _MarkedMove:
     root, home = Path(os.path.realpath(change.root)), os.path.realpath(folder)
-    before, after = change.before, change.after
-    return _MarkedMove(
-        root=(root.relative_to(home) if root.is_relative_to(home) else root).as_posix(),
-        path=change.path.relative_to(change.root).as_posix(),
-        new="" if after is None else temporary_of(change.path).name,
-        new_hash="" if after is None else content_hash(after),
-        old="" if before is None else temporary_of(change.path).name,
-        old_hash="" if before is None else content_hash(before),
+    new, old = (
+        ("", "") if data is None else (temporary_of(change.path).name, content_hash(data))
+        for data in (change.after, change.before)
     )
+    base = root.relative_to(home) if root.is_relative_to(home) else root
+    return _MarkedMove(base.as_posix(), change.path.relative_to(change.root).as_posix(), *new, *old)
 
 
 def _locate_move(folder: Path, move: _MarkedMove, known: set[str]) -> _Move:
@@ -275,35 +286,35 @@ def _locate_move(folder: Path, move: _MarkedMove, known: set[str]) -> _Move:
 
 def _go(move: _Move) -> None:
     """Change one place. The old bytes are checked after the rename: from then on nobody can change them by name."""
+    is_ours = True
     if move.old:
-        try:
+        with suppress(FileNotFoundError):
             move.path.replace(move.old)
-        except FileNotFoundError as error:
-            raise _changed(move.path) from error
-        if content_hash(move.old.read_bytes()) != move.old_hash:
-            raise _changed(move.path)
-    if os.path.lexists(move.path):
-        raise _changed(move.path)
+        is_ours = move.old.is_file() and content_hash(move.old.read_bytes()) == move.old_hash
+    if not is_ours or os.path.lexists(move.path):
+        message = f"{move.path} was changed while it was about to be replaced."
+        raise Conflict(message, "Nothing was replaced; try again.", path=str(move.path))
     if move.new:
         move.new.replace(move.path)
     sync_folder(move.path.parent)
 
 
-def _changed(path: Path) -> Conflict:
-    return Conflict(
-        f"{path} was changed while it was about to be replaced.", "Nothing was replaced; try again.", path=str(path)
-    )
-
-
-def _finish(folder: Path, moves: Sequence[_Move], step: Callable[[_Move], None]) -> None:
-    """Do a step for every move and remove the marker, unless the system refused: then the next process tries again."""
+def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None:
+    """Tidy up or take back every move and remove the marker, unless the system refused: then the next process tries."""
     troubles: list[ScrimshawError] = []
     for move in moves:
         try:
             with storage_errors("put back", move.path):
-                step(move)
+                if not is_committed:
+                    _take_back(move)
         except (StorageFailure, Conflict) as error:
             troubles.append(error)
+        # What cannot be removed now is swept later.
+        if temporary := move.old if is_committed else move.new:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            prune(move.path.parent, move.root)
     if not any(isinstance(trouble, StorageFailure) for trouble in troubles):
         with storage_errors("remove", folder / MARKER):
             (folder / MARKER).unlink(missing_ok=True)
@@ -315,27 +326,13 @@ def _take_back(move: _Move) -> None:
     """Undo what was done of a move, as many times as it takes; what a person wrote at its place stays."""
     # Whether the new file came to its place; not one that a person put there meanwhile.
     is_ours = move.path.is_file() and content_hash(move.path.read_bytes()) == move.new_hash
-    aside = None
     if move.old and os.path.lexists(move.old):
-        if os.path.lexists(move.path) and not is_ours:
+        if is_ours or not os.path.lexists(move.path):
+            move.old.replace(move.path)
+        else:
             aside = move.path.with_name(f"{move.path.name}.before-{secrets.token_hex(4)}")
-        move.old.replace(aside or move.path)
+            move.old.replace(aside)
+            message = f"{move.path} was written meanwhile and stays; what was there before is kept as {aside.name}."
+            raise Conflict(message, "Compare the two. Everything else is as it was before.", path=str(aside))
     elif not move.old and is_ours:
         move.path.unlink()
-    _clean_up(move.new, move)
-    if aside:
-        message = f"{move.path} was written meanwhile and stays; what was there before is kept as {aside.name}."
-        raise Conflict(message, "Compare the two. Everything else is as it was before.", path=str(aside))
-
-
-def _tidy(move: _Move) -> None:
-    _clean_up(move.old, move)
-
-
-def _clean_up(temporary: Path | None, move: _Move) -> None:
-    """Remove a temporary file and empty folders; what cannot be removed now is swept later."""
-    with suppress(OSError):
-        if temporary:
-            temporary.unlink(missing_ok=True)
-    with suppress(OSError):
-        prune(move.path.parent, move.root)

@@ -29,7 +29,7 @@ from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import newest_migration
-from scrimshaw.storage.sqlite.rows import SCHEMA, rewind
+from scrimshaw.storage.sqlite.tables import SCHEMA, rewind
 from scrimshaw_lab.proving import faults
 from scrimshaw_lab.proving.plan import (
     ROUNDS_PER_PROJECT,

@@ -17,7 +17,7 @@ from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.ingest.transcripts import StoredSession, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
-from scrimshaw.storage.foreign_database import read_foreign_rows
+from scrimshaw.storage.databases import read_foreign_rows
 
 _OCCASIONS = {
     "session.created": "startup",

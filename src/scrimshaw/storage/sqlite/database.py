@@ -8,22 +8,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from operator import itemgetter
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 import apsw
 import msgspec
+from msgspec import Struct
 
-from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, StorageFailure
+from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
 from scrimshaw.storage.durable import make_private
 
 _Value = TypeVar("_Value")
+_Row = TypeVar("_Row", bound=Struct)
 _RETRY_S = 0.01
 # How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
+_DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+_RECORD = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
 _SCHEMAS = Path(__file__).with_name("schema")
 
 
@@ -45,14 +48,13 @@ class Database:
         self._busy_timeout_ms = busy_timeout_ms
         self._idle: list[apsw.Connection] = []
         path.parent.mkdir(parents=True, exist_ok=True)
-        with database_errors(path):
-            make_private(path)
-            _migrate(self, schema, through)
+        make_private(path)
+        _migrate(self, schema, through)
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
         """A connection for one piece of work; what SQLite refuses is raised as StorageFailure."""
-        with database_errors(self.path):
+        try:
             try:
                 connection = self._idle.pop()
             except IndexError:
@@ -65,6 +67,11 @@ class Database:
                     connection.close()
                 else:
                     self._idle.append(connection)
+        except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
+            refusal = _explain(self.path, error)
+            if refusal is None:
+                raise
+            raise refusal from error
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         """All rows of a query."""
@@ -79,9 +86,10 @@ class Database:
         except (ValueError, TypeError, msgspec.DecodeError) as error:
             raise _damage_error(self.path, error) from error
 
-    def column(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
-        """The first column of all rows."""
-        return list(map(itemgetter(0), self.rows(sql, arguments)))
+    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
+        """The rows of a table, with which `rest` begins, as structs that have its columns."""
+        sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
+        return self.read(sql, arguments, partial(make_struct, kind))
 
     def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
         """The first column of the first row, or None."""
@@ -101,10 +109,6 @@ class Database:
                     connection.execute("ROLLBACK")
                 raise
 
-    def drop_log(self) -> None:
-        """Empty the write-ahead log, which holds what was deleted until it is overwritten."""
-        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
-
     def check(self) -> list[str]:
         """Faults that SQLite's integrity check reports, and tables that are gone, of which it knows nothing."""
         found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
@@ -115,10 +119,14 @@ class Database:
         there = {row[0] for row in self.rows(_TABLES)}
         return [name for name in _tables(self._schema) if name not in there]
 
+    @property
+    def log(self) -> Path:
+        """The write-ahead log, which may not be there."""
+        return self.path.with_name(f"{self.path.name}-wal")
+
     def size_bytes(self) -> int:
         """Bytes of the database and its write-ahead log."""
-        companions = (self.path, self.path.with_name(self.path.name + "-wal"))
-        return sum(file.stat().st_size for file in companions if file.exists())
+        return sum(file.stat().st_size for file in (self.path, self.log) if file.exists())
 
     def close(self) -> None:
         """Close the connections that nobody is using."""
@@ -144,30 +152,36 @@ class Database:
             connection.pragma("secure_delete", True)
             return connection
         except _UNUSABLE:
-            log = self.path.with_name(self.path.name + "-wal")
-            if not self.path.exists() or (log.exists() and log.stat().st_size):
+            if not self.path.exists() or (self.log.exists() and self.log.stat().st_size):
                 raise
             # On a full or read-only disk the file can be read alone, for everything committed is in it.
-            flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-            return apsw.Connection(f"{self.path.absolute().as_uri()}?immutable=1", flags=flags)
+            return open_file(self.path, immutable=True)
 
 
-@contextmanager
-def database_errors(path: Path) -> Iterator[None]:
-    """Turn what SQLite refuses into StorageFailure, and a number it has no room for into InvalidRequest."""
-    try:
-        yield
-    except OverflowError as error:
-        raise InvalidRequest("A number has more than 64 bits.", "Give a smaller one.") from error
-    except (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError) as error:
-        raise _damage_error(path, error) from error
-    except apsw.ConstraintError as error:
-        if not _is_index(path):
-            raise  # what the journal's keys forbid is for its callers to say
-        raise _damage_error(path, error) from error
-    except (apsw.BusyError, *_UNUSABLE) as error:
+def open_file(path: Path, *, writable: bool = False, immutable: bool = False) -> apsw.Connection:
+    """A database file as it is, without migrations; it is not made where there is none.
+
+    From an `immutable` one, which nobody may be writing, nothing is made beside it either. Raises apsw.Error.
+    """
+    flags = (apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"{path.absolute().as_uri()}{'?immutable=1' if immutable else ''}", flags=flags)
+
+
+def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:
+    """A row of a struct's columns as that struct; SQLite's booleans are 0 and 1."""
+    return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind, strict=False)
+
+
+def _explain(path: Path, error: Exception) -> ScrimshawError | None:
+    """What a refusal of SQLite means; None for what the journal's keys forbid, which its callers explain."""
+    if isinstance(error, OverflowError):
+        return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
+    if isinstance(error, (apsw.BusyError, *_UNUSABLE)):
         hint = "Check free space and permissions, then try again."
-        raise StorageFailure(f"{path} could not be used: {error}.", hint, path=str(path)) from error
+        return StorageFailure(f"{path} could not be used: {error}.", hint, path=str(path))
+    if isinstance(error, _DAMAGED) or (isinstance(error, apsw.ConstraintError) and _is_index(path)):
+        return _damage_error(path, error)
+    return None
 
 
 def _damage_error(path: Path, error: Exception) -> DamagedDatabase:
@@ -189,9 +203,7 @@ def newest_migration(schema: str) -> int:
 
 def _migrate(database: Database, schema: str, through: int | None) -> None:
     """Run every migration that is not recorded yet, each in one transaction with its record."""
-    database.rows(
-        "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
-    )
+    database.rows(_RECORD)
     migrations = _migrations(schema)
     recorded = dict(database.rows("SELECT number, name FROM migrations"))
     newest, known = max(recorded, default=0), migrations[-1][0]

@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Any
 
 import apsw
@@ -34,7 +34,6 @@ LEFT JOIN chunks c ON c.row = CASE WHEN f.rowid & 1 THEN f.rowid >> 1 END
 JOIN memories m ON m.row = CASE WHEN f.rowid & 1 THEN c.memory ELSE f.rowid >> 1 END
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY f.rank LIMIT ?"""
-_FILE = FileState.__struct_fields__
 _REMEMBERED_FILTERS = 64
 
 # An edge's target is the memory of that id, else the first memory whose last name it is. References are resolved when
@@ -120,7 +119,7 @@ class SqliteIndex:
                 write.execute(_WORDS_OF_NOTHING)
             write.execute(_COUNT_CHANGE)
         if paths:
-            self._database.drop_log()
+            self._database.rows("PRAGMA wal_checkpoint(TRUNCATE)")  # which has what was deleted until it is overwritten
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
         with self._database.write() as write:
@@ -153,8 +152,8 @@ class SqliteIndex:
 
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
         where, arguments = ("source = ?", [source]) if source else ("1", [])
-        sql = f"SELECT {', '.join(_FILE)} FROM files WHERE {where} ORDER BY path"
-        return {row[0]: FileState(**dict(zip(_FILE, row, strict=True))) for row in self._database.rows(sql, arguments)}
+        files = self._database.structs(FileState, f"files WHERE {where} ORDER BY path", arguments)
+        return {file.path: file for file in files}
 
     def incomplete_files(self) -> list[str]:
         return find_incomplete(self._database)
@@ -207,7 +206,7 @@ class SqliteIndex:
             where, arguments = "text_hash = ?", [text_hash]
         else:
             where, arguments = "folded = ?", [fold(differing_in_case or "")]
-        return self._database.column(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments)
+        return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
 
     # Candidates
 
@@ -262,7 +261,7 @@ class SqliteIndex:
             f"SELECT m.id FROM sketches s JOIN memories m ON m.row = s.memory WHERE s.hash IN ({marks(sketch)})"
             " GROUP BY m.id HAVING count(*) >= ? ORDER BY count(*) DESC, m.id LIMIT ?"
         )
-        return self._database.column(sql, [*sketch, shared, limit])
+        return self._database.read(sql, [*sketch, shared, limit], itemgetter(0))
 
     def generation(self) -> int:
         return int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
@@ -347,7 +346,7 @@ class SqliteIndex:
 
 def find_incomplete(database: Database) -> list[str]:
     """Paths of files whose memory is missing in part, and of memories of no known file."""
-    return database.column(_INCOMPLETE)
+    return database.read(_INCOMPLETE, (), itemgetter(0))
 
 
 def match_expression(query: Query) -> str:
@@ -364,8 +363,9 @@ def match_expression(query: Query) -> str:
 def _put(write: apsw.Connection, document: Document) -> None:
     file, body = document.file, document.body.text
     words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
-    keys = [hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32] for chunk in document.chunks]
-    vectors: dict[str, dict[str, bytes]] = {}
+    keys, vectors = list[str](), dict[str, dict[str, bytes]]()
+    for chunk in document.chunks:
+        keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
     for key, model, vector in write.execute(
         f"SELECT key, model, vector FROM vectors WHERE key IN ({marks(keys)})", keys
     ):

@@ -18,7 +18,7 @@ from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Job, JobState
 from scrimshaw.storage.ports import LedgerEntry, Review, ReviewState, Row, StoredText
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database
+from scrimshaw.storage.sqlite.database import Database, make_struct
 
 LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
@@ -29,6 +29,7 @@ KEPT_DONE_S = 30 * 86_400.0
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
 # Which file an entry is about: a memory's own, unless it names another.
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
+_MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
 _REVIEW = Review.__struct_fields__
 _JOB = "id, kind, key, payload, state, attempts, done, total, error"
 # Every claim is another attempt, so a worker that lost its job to another is told so.
@@ -70,11 +71,12 @@ class SqliteJournal:
         return numbers
 
     def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
-        wanted = {"memory_id": memory_id, "session": session, "json_extract(decision_meta, '$.mark')": mark}
-        given = {name: value for name, value in wanted.items() if value}
-        where = " AND ".join(f"{name} = ?" for name in given) or "1"
+        where, wanted = "1", list[str]()
+        for condition, value in ((" AND memory_id = ?", memory_id), (" AND session = ?", session), (_MARKED, mark)):
+            if value:
+                where, wanted = where + condition, [*wanted, value]
         sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
-        return self._database.read(sql, (*given.values(), limit), _ledger_row)
+        return self._database.read(sql, (*wanted, limit), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
         return dict(
@@ -93,8 +95,8 @@ class SqliteJournal:
     # Review state
 
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
-        sql = f"SELECT {', '.join(_REVIEW)} FROM reviews WHERE memory_id IN ({marks(ids)})"
-        return {row[0]: Review(**dict(zip(_REVIEW, row, strict=True))) for row in self._database.rows(sql, ids)}
+        found = self._database.structs(Review, f"reviews WHERE memory_id IN ({marks(ids)})", ids)
+        return {review.memory_id: review for review in found}
 
     def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
         columns = ", ".join(_REVIEW)
@@ -102,7 +104,7 @@ class SqliteJournal:
             found = write.execute(
                 f"DELETE FROM reviews WHERE memory_id = ? RETURNING {columns}", (memory_id,)
             ).fetchone()
-            state = change(Review(**dict(zip(_REVIEW, found, strict=True))) if found else None)
+            state = change(make_struct(Review, found) if found else None)
             if state:
                 write.execute(f"INSERT OR REPLACE INTO reviews ({columns}) VALUES ({marks(_REVIEW)})", astuple(state))
         return state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from scrimshaw.errors import DamagedDatabase, UnusableArchive
 from scrimshaw.models import Entry, Wipe
 from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange
-from scrimshaw.storage.sqlite import erasing as sqlite_erasing
-from scrimshaw.storage.sqlite import rows as tables
+from scrimshaw.storage.sqlite import tables
 from scrimshaw.storage.sqlite.database import Database, newest_migration
 from scrimshaw.storage.sqlite.index import BELONGING, find_incomplete
 from scrimshaw.storage.sqlite.journal import append_entries
@@ -23,7 +22,12 @@ from scrimshaw.storage.sqlite.journal import append_entries
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
 )
-_LAST = "SELECT name, status, at FROM capabilities ORDER BY seq"
+# The last change of every part, and the status before it.
+_LAST = """
+SELECT name, status, was, at FROM (
+    SELECT seq, name, status, coalesce(lag(status) OVER parts, '') AS was, at, lead(seq) OVER parts AS later
+    FROM capabilities WINDOW parts AS (PARTITION BY name ORDER BY seq))
+WHERE later IS NULL ORDER BY seq"""
 # So that a part that comes and goes does not fill the disk.
 _MOST_CHANGES = 100
 _TRIM = """
@@ -42,22 +46,32 @@ class SqliteMaintenance:
         self.schema = newest_migration(tables.SCHEMA)
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
-        checked = self._databases[database]
-        if quick and database == "journal":
-            self._probe_journal()
-            return []
-        faults = checked.absent_tables() if quick else checked.check()
-        return faults if quick or database == "journal" else faults or self._index_faults()
+        if database == "index":
+            return self._index.absent_tables() if quick else self._index.check() or self._index_faults()
+        if not quick:
+            return self._journal.check()
+        with self._journal.lend() as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.execute("INSERT INTO capabilities (name, status, at) VALUES ('', 'probe', 0)")
+                read = connection.execute("SELECT status FROM capabilities WHERE name = ''").get
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+        if read != "probe":
+            message = f"{self._journal.path} does not give back what was written."
+            raise DamagedDatabase(message, "Run `scrimshaw restore --newest`.", path=str(self._journal.path))
+        return []
 
     def size_bytes(self, database: DatabaseName) -> int:
         return self._databases[database].size_bytes()
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
-        return sqlite_erasing.count_rows(self._databases[database], wipe)
+        return tables.count_rows(self._databases[database], wipe)
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         with self._journal.write() as write:
-            erased = sqlite_erasing.erase(write, wipe)
+            erased = tables.erase(write, wipe)
             facts = {"rows": erased.rows, "chain_before": erased.chain_before, "broken_before": erased.broken_before}
             meta = {**purge.decision_meta, **{name: value for name, value in facts.items() if value}}
             entries = [*files, replace(purge, decision_meta=meta)]
@@ -67,39 +81,38 @@ class SqliteMaintenance:
     def compact(self) -> list[Path]:
         with self._index.write() as write:
             write.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
-        return [*sqlite_erasing.compact(self._index), *sqlite_erasing.compact(self._journal)]
+        return [*tables.compact(self._index), *tables.compact(self._journal)]
 
     def dump_rows(self) -> Iterator[tuple[str, Row]]:
         return tables.dump(self._journal)
 
     @contextmanager
     def stage_rows(self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
-        staged = tables.stage(path, schema, rows)
+        with closing(tables.stage(path, schema, rows)) as staged:
 
-        def commit(entries: Sequence[LedgerEntry], clear: bool) -> dict[str, int]:
-            try:
-                with self._journal.write() as write:
-                    counts = tables.take_over(write, staged, clear=clear)
-                    append_entries(write, entries, time.time())
-            except apsw.ConstraintError as error:
-                raise UnusableArchive(f"Its rows do not go with those here: {error}.", "Use another one.") from error
-            return counts
+            def commit(entries: Sequence[LedgerEntry], clear: bool) -> dict[str, int]:
+                try:
+                    with self._journal.write() as write:
+                        counts = tables.take_over(write, staged, clear=clear)
+                        append_entries(write, entries, time.time())
+                except apsw.ConstraintError as error:
+                    message = f"Its rows do not go with those here: {error}."
+                    raise UnusableArchive(message, "Use another one.") from error
+                return counts
 
-        try:
             yield commit
-        finally:
-            staged.close()
 
     def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
         known = _last_changes(self._journal.rows(_LAST))
-        if not _find_changes(known, seen):
+        if all(name in known and known[name].status == status for name, status in seen.items()):
             return known
         with self._journal.write() as write:
             # Another process may have been first.
             known = _last_changes(write.execute(_LAST))
-            for name, status in _find_changes(known, seen).items():
-                write.execute("INSERT INTO capabilities (name, status, at) VALUES (?, ?, ?)", (name, status, now))
-                write.execute(_TRIM, (name, _MOST_CHANGES))
+            for name, status in seen.items():
+                if name not in known or known[name].status != status:
+                    write.execute("INSERT INTO capabilities (name, status, at) VALUES (?, ?, ?)", (name, status, now))
+                    write.execute(_TRIM, (name, _MOST_CHANGES))
             return _last_changes(write.execute(_LAST))
 
     def _index_faults(self) -> list[str]:
@@ -114,31 +127,6 @@ class SqliteMaintenance:
         orphans = self._index.rows(_OWNERLESS)
         return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
 
-    def _probe_journal(self) -> None:
-        """Write a row, read it back and undo it."""
-        with self._journal.lend() as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                connection.execute("INSERT INTO capabilities (name, status, at) VALUES ('', 'probe', 0)")
-                read = connection.execute("SELECT status FROM capabilities WHERE name = ''").get
-            finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
-        if read != "probe":
-            raise DamagedDatabase(
-                f"{self._journal.path} does not give back what was written.",
-                "Run `scrimshaw restore --newest`.",
-                path=str(self._journal.path),
-            )
-
 
 def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
-    found: dict[str, StatusChange] = {}
-    for name, status, at in rows:
-        before = found[name].status if name in found else ""
-        found[name] = StatusChange(status=status, was=before, at=at)
-    return found
-
-
-def _find_changes(known: Mapping[str, StatusChange], seen: Mapping[str, str]) -> dict[str, str]:
-    return {name: status for name, status in seen.items() if name not in known or known[name].status != status}
+    return {name: StatusChange(status=status, was=was, at=at) for name, status, was, at in rows}

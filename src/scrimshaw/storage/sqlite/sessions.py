@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 import apsw
@@ -24,17 +25,21 @@ from scrimshaw.models import (
 )
 from scrimshaw.storage.ports import Admit, Learning
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database
+from scrimshaw.storage.sqlite.database import Database, make_struct
 
-_SESSION = Session.__struct_fields__
 _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
-_EVENT = RecordedEvent.__struct_fields__
-_INJECTED = Injected.__struct_fields__
-_DRAFTED = Drafted.__struct_fields__
+_SESSION = ", ".join(Session.__struct_fields__)
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
+_REOPENED = (
+    "state = excluded.state, last_event = max(last_event, excluded.last_event),"
+    " client = coalesce(nullif(excluded.client, ''), client),"
+    " process = coalesce(nullif(excluded.process, 0), process)"
+)
+_SUMMED = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
+_MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
 
 class SqliteSessions:
@@ -50,25 +55,19 @@ class SqliteSessions:
     ) -> tuple[Session, bool]:
         with self._database.write() as write:
             if silent_since is not None:
-                write.execute(
-                    "UPDATE sessions SET state = 'interrupted' WHERE state = 'active' AND last_event < ?",
-                    (silent_since,),
-                )
-            is_new = _open(write, session, client, process, now)
-            (found,) = _sessions(write, "id = ?", (session,), limit=1)
-        return found, is_new
+                silent = "UPDATE sessions SET state = 'interrupted' WHERE state = 'active' AND last_event < ?"
+                write.execute(silent, (silent_since,))
+            return _open(write, Session(id=session, client=client, process=process, started=now, last_event=now))
 
     def get(self, session: str) -> Session | None:
-        with self._database.lend() as connection:
-            found = _sessions(connection, "id = ?", (session,), limit=1)
-        return found[0] if found else None
+        return next(iter(self._database.structs(Session, "sessions WHERE id = ?", (session,))), None)
 
     def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
-        where, arguments = "id <> ?", [before]
+        where = "id <> ?"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
-        with self._database.lend() as connection:
-            return _sessions(connection, where, (*arguments, *(processes or ())), limit=limit)
+        arguments = (before, *(processes or ()), limit)
+        return self._database.structs(Session, f"sessions WHERE {where} {_NEWEST} LIMIT ?", arguments)
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         with self._database.write() as write:
@@ -83,13 +82,13 @@ class SqliteSessions:
             return _remember(write, session, item, admit, now, modulus)
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
+        state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
+        session, client, process = seen.session, seen.client, seen.process
         with self._database.write() as write:
-            is_over = seen.kind is EventKind.END
-            state = SessionState.COMPLETED if is_over else SessionState.ACTIVE
-            _open(write, seen.session, seen.client, seen.process, now, state)
+            _open(write, Session(id=session, client=client, process=process, state=state, started=now, last_event=now))
             event = RecordedEvent(
-                session=seen.session,
-                number=_next_number(write, "events", seen.session),
+                session=session,
+                number=_next_number(write, "events", session),
                 kind=seen.kind,
                 tool=seen.tool,
                 call_id=seen.call_id,
@@ -101,36 +100,30 @@ class SqliteSessions:
             if not _insert(write, "INSERT OR IGNORE INTO events", asdict(event)):
                 return False
             if seen.kind in _COUNTED:
-                _tick(write, seen.session, now, modulus)
+                _tick(write, session, now, modulus)
             if seen.task is not None or seen.context_used is not None:
                 # The task of a session is what was asked first; how full the context is changes.
                 write.execute(
                     "UPDATE sessions SET task = coalesce(nullif(task, ''), ?, ''),"
                     " context_used = coalesce(?, context_used) WHERE id = ?",
-                    (seen.task.text if seen.task else None, seen.context_used, seen.session),
+                    (seen.task.text if seen.task else None, seen.context_used, session),
                 )
             if seen.injected:
                 _add_injected(write, seen.injected)
             if item := seen.item:
-                write.execute(
-                    "UPDATE items SET mentions = mentions + 1 WHERE session = ? AND held AND kind = ?"
-                    " AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))",
-                    (seen.session, item.kind, item.text.text, item.path),
-                )
+                same = "held AND kind = ? AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))"
+                write.execute(f"{_MENTIONED} AND {same}", (session, item.kind, item.text.text, item.path))
                 if not write.changes():
-                    _remember(write, seen.session, item, admit, now, modulus)
+                    _remember(write, session, item, admit, now, modulus)
         return True
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
-        sql = f"SELECT {', '.join(_EVENT)} FROM events WHERE session = ? AND number > ? ORDER BY number"
-        rows = self._database.rows(sql, (session, after))
-        return [msgspec.convert(dict(zip(_EVENT, row, strict=True)), RecordedEvent, strict=False) for row in rows]
+        rest = "events WHERE session = ? AND number > ? ORDER BY number"
+        return self._database.structs(RecordedEvent, rest, (session, after))
 
     def mention(self, session: str, number: int) -> None:
         with self._database.write() as write:
-            write.execute(
-                "UPDATE items SET mentions = mentions + 1 WHERE session = ? AND number = ?", (session, number)
-            )
+            write.execute(f"{_MENTIONED} AND number = ?", (session, number))
             if not write.changes():
                 raise NotFound(f"Session {session!r} has no item {number}.", "List its items.", session=session)
 
@@ -141,8 +134,7 @@ class SqliteSessions:
     # Drafts
 
     def draft(self, session: str) -> Drafted | None:
-        rows = self._database.rows(f"SELECT {', '.join(_DRAFTED)} FROM drafts WHERE session = ?", (session,))
-        return Drafted(**dict(zip(_DRAFTED, rows[0], strict=True))) if rows else None
+        return next(iter(self._database.structs(Drafted, "drafts WHERE session = ?", (session,))), None)
 
     def record_draft(self, draft: Drafted) -> None:
         with self._database.write() as write:
@@ -154,7 +146,7 @@ class SqliteSessions:
             " WHERE session = id AND kind = 'tool' AND number > coalesce((SELECT events FROM drafts"
             " WHERE drafts.session = id), 0)) ORDER BY last_event"
         )
-        return self._database.column(sql, (silent_since,))
+        return self._database.read(sql, (silent_since,), itemgetter(0))
 
     # What was shown, and learned
 
@@ -175,8 +167,8 @@ class SqliteSessions:
         return dict(self._database.rows("SELECT memory_id, content_hash FROM shown WHERE session = ?", (session,)))
 
     def injections(self, session: str = "") -> list[Injected]:
-        sql = f"SELECT {', '.join(_INJECTED)} FROM injected WHERE ? IN ('', session) ORDER BY session, occasion"
-        return [Injected(**dict(zip(_INJECTED, row, strict=True))) for row in self._database.rows(sql, (session,))]
+        rest = "injected WHERE ? IN ('', session) ORDER BY session, occasion"
+        return self._database.structs(Injected, rest, (session,))
 
     def record_learning(self, row: Learning) -> None:
         values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
@@ -185,43 +177,30 @@ class SqliteSessions:
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         sql = (
-            f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE folder = ? AND (? = '' OR session = ?) "
-            "ORDER BY at DESC, rowid DESC LIMIT ?"
+            f"SELECT {', '.join(_LEARNING)} FROM learnings WHERE folder = ? AND ? IN ('', session)"
+            " ORDER BY at DESC, rowid DESC LIMIT ?"
         )
-        found = []
-        for row in self._database.rows(sql, (folder, session, session, limit)):
-            values = dict(zip(_LEARNING, row, strict=True))
-            found.append(msgspec.convert(values | {"gaps": msgspec.json.decode(values["gaps"])}, Learning))
-        return found
+        rows = [dict(zip(_LEARNING, row, strict=True)) for row in self._database.rows(sql, (folder, session, limit))]
+        return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 
 
-def _open(
-    write: apsw.Connection,
-    session: str,
-    client: str,
-    process: int,
-    now: float,
-    state: SessionState = SessionState.ACTIVE,
-) -> bool:
+def _open(write: apsw.Connection, session: Session) -> tuple[Session, bool]:
     """Open or revive a session; whether it is new. It goes on from the newest before it, not from a later one."""
-    before = write.execute(f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1", (now,)).get or ""
-    given = Session(
-        id=session, client=client, process=process, state=state, started=now, last_event=now, continues=before
-    )
-    is_new = _insert(write, "INSERT OR IGNORE INTO sessions", asdict(given))
-    if not is_new:
-        write.execute(
-            "UPDATE sessions SET state = ?, last_event = max(last_event, ?), "
-            "client = coalesce(nullif(?, ''), client), process = coalesce(nullif(?, 0), process) WHERE id = ?",
-            (state, now, client, process, session),
-        )
-    return is_new
+    is_new = write.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).get is None
+    before = f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1"
+    values = asdict(session) | {"continues": write.execute(before, (session.last_event,)).get or ""}
+    row = write.execute(
+        f"INSERT INTO sessions ({_SESSION}) VALUES ({marks(values)})"
+        f" ON CONFLICT DO UPDATE SET {_REOPENED} RETURNING {_SESSION}",
+        tuple(values.values()),
+    ).fetchall()[0]
+    return make_struct(Session, row), is_new
 
 
 def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int:
     sql = (
-        "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ? "
-        "RETURNING counter"
+        "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
+        " RETURNING counter"
     )
     return _require_counter(session, write.execute(sql, (modulus, now, session)).get)
 
@@ -244,10 +223,9 @@ def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, 
 def _add_injected(write: apsw.Connection, row: Injected) -> None:
     """Add to what the session was handed on the occasion."""
     values = asdict(row)
-    sums = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
     write.execute(
         f"INSERT INTO injected ({', '.join(values)}) VALUES ({marks(values)})"
-        f" ON CONFLICT DO UPDATE SET {sums}, at = max(at, excluded.at)",
+        f" ON CONFLICT DO UPDATE SET {_SUMMED}, at = max(at, excluded.at)",
         tuple(values.values()),
     )
 
@@ -256,12 +234,6 @@ def _insert(write: apsw.Connection, insert_into: str, values: Mapping[str, Any])
     """Whether a row was inserted."""
     write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
     return write.changes() > 0
-
-
-def _sessions(connection: apsw.Connection, where: str, arguments: Sequence[Any], *, limit: int) -> list[Session]:
-    sql = f"SELECT {', '.join(_SESSION)} FROM sessions WHERE {where} {_NEWEST} LIMIT ?"
-    rows = connection.execute(sql, (*arguments, limit))
-    return [msgspec.convert(dict(zip(_SESSION, row, strict=True)), Session) for row in rows]
 
 
 def _counter(connection: apsw.Connection, session: str) -> int:
@@ -276,9 +248,8 @@ def _require_counter(session: str, counter: int | None) -> int:
 
 
 def _next_number(connection: apsw.Connection, table: str, session: str) -> int:
-    return 1 + int(
-        connection.execute(f"SELECT coalesce(max(number), 0) FROM {table} WHERE session = ?", (session,)).get
-    )
+    last = connection.execute(f"SELECT max(number) FROM {table} WHERE session = ?", (session,)).get
+    return 1 + (last or 0)
 
 
 def _items(connection: apsw.Connection, session: str, which: str) -> list[Item]:
