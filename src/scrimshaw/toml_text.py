@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 # Levels of tables and lists; no file of ours needs more than five.
@@ -20,11 +19,8 @@ def parse_toml(text: str) -> dict[str, Any]:
         raise ValueError(_TOO_DEEP) from error
     level: list[Any] = [found]
     for _ in range(DEEPEST):
-        level = [inner for each in level for inner in _inside(each)]
+        values = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [inner for each in values for inner in each]
     if level:
         raise ValueError(_TOO_DEEP)
     return found
-
-
-def _inside(value: Any) -> Iterable[Any]:
-    return value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()

@@ -158,14 +158,15 @@ class Background:
         """Do a part of the work; while it fails, health says so."""
         try:
             work()
-        except ScrimshawError as error:
-            _log.warning("%s: %s", part, error)
-            self._engine.degradations.put(part, _describe_failure(part, error))
         except Exception as error:  # noqa: BLE001 - a bug in one part must not end what follows the files in silence
-            frames = "".join(traceback.format_tb(error.__traceback__))  # its text may quote anything
-            _log.error("%s failed with %s\n%s", part, type(error).__name__, frames)
-            bug = ScrimshawError(_BUG.format(type(error).__name__), "Report the bug with what the log says.")
-            self._engine.degradations.put(part, _describe_failure(part, bug))
+            if isinstance(error, ScrimshawError):
+                fault = error
+                _log.warning("%s: %s", part, error)
+            else:
+                fault = ScrimshawError(_BUG.format(type(error).__name__), "Report the bug with what the log says.")
+                frames = "".join(traceback.format_tb(error.__traceback__))  # its text may quote anything
+                _log.error("%s failed with %s\n%s", part, type(error).__name__, frames)
+            self._engine.degradations.put(part, _describe_failure(part, fault))
         else:
             self._engine.degradations.clear(part)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -59,14 +60,11 @@ class FoundSource(Struct, frozen=True, kw_only=True):
 def find_sources(project: Path, home: Path) -> list[FoundSource]:
     """All there is about this project, in the project and in the user's `home`; what cannot be read is left out."""
     found: list[FoundSource] = []
-    for client in _transcript_clients():
-        try:
-            sessions = _oldest_first(client.find_sessions(project, home))
-        except UnreadableFile:
-            continue
-        if sessions:
-            size = sum(stored.size for stored in sessions)
-            found.append(FoundSource(kind=client.name, place=sessions[0].folder, count=len(sessions), size=size))
+    for name, client in _transcript_clients().items():
+        with suppress(UnreadableFile):
+            if sessions := _oldest_first(client.find_sessions(project, home)):
+                size = sum(stored.size for stored in sessions)
+                found.append(FoundSource(kind=name, place=sessions[0].folder, count=len(sessions), size=size))
     serena = project / SERENA_MEMORIES
     found += [replace(_count_files(SERENA, serena), live=True)] if serena.is_dir() else []
     for name in (NOTES, GUIDANCE, GRAPH):
@@ -79,7 +77,7 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
 
 def source_names() -> tuple[str, ...]:
     """What can be imported by name."""
-    return (EVERYTHING, TRANSCRIPTS, *(client.name for client in _transcript_clients()), *_FINDERS)
+    return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS)
 
 
 def plan_import(engine: Engine, request: ImportRequest) -> ImportPlan:
@@ -87,22 +85,21 @@ def plan_import(engine: Engine, request: ImportRequest) -> ImportPlan:
 
     Raises NotFound where there is nothing of the kind, InvalidRequest for a source that cannot be imported.
     """
-    clients = {client.name: client for client in _transcript_clients()}
-    if request.source == EVERYTHING:
-        project = engine.settings.project
-        others = [name for name, find in _FINDERS.items() if find(project, request.home)]
-        return _join_plans(plan_import(engine, replace(request, source=name)) for name in (*clients, *others))
-    if request.source == TRANSCRIPTS and request.path is None:
-        return _join_plans(_plan_sessions(engine, request, client) for client in clients.values())
-    if request.source == TRANSCRIPTS:
-        raise InvalidRequest(
-            "A path needs a client, since each writes its own format.",
-            f"Name one of {', '.join(clients)} instead of {TRANSCRIPTS}.",
-            parameter="path",
-        )
+    clients = _transcript_clients()
     if request.source in clients:
         return _plan_sessions(engine, request, clients[request.source])
-    return _plan_places(engine, request) if request.source in _FINDERS else _plan_files(engine, request)
+    if request.source in _FINDERS:
+        return _plan_places(engine, request)
+    if request.source not in (EVERYTHING, TRANSCRIPTS):
+        return _plan_files(engine, request)
+    parts = [*clients]
+    if request.source == EVERYTHING:
+        parts += (name for name, find in _FINDERS.items() if find(engine.settings.project, request.home))
+    elif request.path:
+        message = "A path needs a client, since each writes its own format."
+        raise InvalidRequest(message, f"Name one of {', '.join(clients)} instead of {TRANSCRIPTS}.", parameter="path")
+    plans = [plan_import(engine, replace(request, source=name)) for name in parts]
+    return ImportPlan(total=sum(plan.total for plan in plans), work=chain.from_iterable(plan.work for plan in plans))
 
 
 def _plan_sessions(engine: Engine, request: ImportRequest, client: Client) -> ImportPlan:
@@ -119,34 +116,28 @@ def _plan_sessions(engine: Engine, request: ImportRequest, client: Client) -> Im
         listed = (ImportResult(source=client.name, place=stored.place, status="found") for stored in found)
         return ImportPlan(total=len(found), work=listed)
     rules = usable_rules(engine.settings)
-    work = (importers.import_session(engine, stored, rules) for stored in found)
-    return ImportPlan(total=len(found), work=work)
+    return ImportPlan(total=len(found), work=(importers.import_session(engine, stored, rules) for stored in found))
 
 
 def _plan_places(engine: Engine, request: ImportRequest) -> ImportPlan:
-    name, project = request.source, engine.settings.project
+    name, project, is_dry = request.source, engine.settings.project, request.dry_run
     if name == DECISIONS:
-        return ImportPlan(total=0, work=importers.import_memories(engine, name, project, dry_run=request.dry_run))
+        return ImportPlan(total=0, work=importers.import_memories(engine, name, project, dry_run=is_dry))
     places = [request.path] if request.path else _FINDERS[name](project, request.home)
-    if not places and name == NOTES:
-        places = [request.home / NOTES]
-    elif not places and name == GUIDANCE:
+    if not places and name == GUIDANCE:
         raise NotFound(f"There is no {', '.join(_guidance_names())} in this project.", "Name a file.")
-    elif not places:
+    if not places and name == GRAPH:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
-    total = sum(_count_files(name, _demand_existing(place)).count for place in places)
-    works = (importers.import_memories(engine, name, each, dry_run=request.dry_run) for each in places)
-    return ImportPlan(total=total, work=chain.from_iterable(works))
+    places = [_demand_existing(place) for place in places or [request.home / NOTES]]
+    work = chain.from_iterable(importers.import_memories(engine, name, each, dry_run=is_dry) for each in places)
+    return ImportPlan(total=sum(_count_files(name, place).count for place in places), work=work)
 
 
 def _plan_files(engine: Engine, request: ImportRequest) -> ImportPlan:
-    place = Path(request.source)
     if request.source == SERENA:
-        raise InvalidRequest(
-            "Serena's memories are read where they are, so there is nothing to import.",
-            "Run `scrimshaw scan`; they are found by every search.",
-            parameter="source",
-        )
+        message = "Serena's memories are read where they are, so there is nothing to import."
+        raise InvalidRequest(message, "Run `scrimshaw scan`; they are found by every search.", parameter="source")
+    place = Path(request.source)
     if not place.exists():
         message = f"{request.source!r} is no source and no file."
         raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
@@ -154,17 +145,12 @@ def _plan_files(engine: Engine, request: ImportRequest) -> ImportPlan:
     return ImportPlan(total=len(files), work=importers.import_files(engine, files, dry_run=request.dry_run))
 
 
-def _transcript_clients() -> list[Client]:
-    return [client for client in all_clients().values() if client.keeps_transcripts]
+def _transcript_clients() -> dict[str, Client]:
+    return {name: client for name, client in all_clients().items() if client.keeps_transcripts}
 
 
 def _guidance_names() -> list[str]:
     return [client.guidance_file for client in all_clients().values() if client.guidance_file]
-
-
-def _join_plans(plans: Iterable[ImportPlan]) -> ImportPlan:
-    every = list(plans)
-    return ImportPlan(total=sum(plan.total for plan in every), work=chain.from_iterable(plan.work for plan in every))
 
 
 def _oldest_first(found: Sequence[StoredSession]) -> list[StoredSession]:
@@ -191,42 +177,32 @@ def _find_guidance(project: Path, home: Path) -> list[Path]:
 
 def _find_graph(project: Path, home: Path) -> list[Path]:
     """Where the project's memory server keeps its graph: as `MEMORY_FILE_PATH` says, or by its usual name."""
-    servers = _object(_read_object(project / ".mcp.json").get("mcpServers")).values()
-    configured = (_object(_object(server).get("env")).get("MEMORY_FILE_PATH") for server in servers)
-    usual = (project / name for name in GRAPH_FILES if _is_graph(project / name))
-    files = chain((project / path for path in configured if isinstance(path, str)), usual)
+    servers = _read_section(project / ".mcp.json", "mcpServers").values()
+    environments = [server.get("env") for server in servers if isinstance(server, dict)]
+    named = [each.get("MEMORY_FILE_PATH") for each in environments if isinstance(each, dict)]
+    files = [project / path for path in named if isinstance(path, str)]
+    for file in (project / name for name in GRAPH_FILES):
+        with suppress(OSError), file.open("rb") as stream:
+            files += [file] if b'"entityType"' in stream.read(_HEAD_BYTES) else []
     return [file for file in files if file.is_file()][:1]
 
 
 def _find_notes(project: Path, home: Path) -> list[Path]:
     """The folders of basic-memory that lie in the project."""
-    entries = _object(_read_object(home / ".basic-memory" / "config.json").get("projects")).values()
+    entries = _read_section(home / ".basic-memory" / "config.json", "projects").values()
     paths = (entry.get("path") if isinstance(entry, dict) else entry for entry in entries)
     folders = [Path(path).expanduser() for path in paths if isinstance(path, str)]
     return [folder for folder in folders if folder.is_relative_to(project) and folder.is_dir()]
 
 
-def _find_history(project: Path, home: Path) -> list[Path]:
-    return [project] if (project / ".git").exists() else []
-
-
-def _is_graph(file: Path) -> bool:
+def _read_section(file: Path, name: str) -> dict[str, Any]:
+    """An object in the object that a JSON file holds; empty where there is none."""
     try:
-        with file.open("rb") as stream:
-            return b'"entityType"' in stream.read(_HEAD_BYTES)
-    except OSError:
-        return False
-
-
-def _read_object(file: Path) -> dict[str, Any]:
-    try:
-        return _object(msgspec.json.decode(file.read_bytes()))
+        value = msgspec.json.decode(file.read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
-
-
-def _object(value: object) -> dict[str, Any]:
-    return value if isinstance(value, dict) else {}
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else {}
 
 
 # In the order in which they are imported.
@@ -234,5 +210,5 @@ _FINDERS: dict[str, Callable[[Path, Path], list[Path]]] = {
     GUIDANCE: _find_guidance,
     GRAPH: _find_graph,
     NOTES: _find_notes,
-    DECISIONS: _find_history,
+    DECISIONS: lambda project, home: [project] if (project / ".git").exists() else [],
 }

@@ -75,22 +75,24 @@ class Worker:
         return True
 
     def _run(self, job: Job) -> None:
-        journal = self._engine.journal
+        """Run a job; one that fails is queued again, later each time, and after the last attempt kept as failed."""
+        state, wait_s = JobState.DONE, None
         try:
             with self._keep_lease(job) as keep_going:
                 trouble = HANDLERS[job.kind](self._engine, job, keep_going)
-        except (KeyboardInterrupt, SystemExit):
-            journal.finish(job, JobState.QUEUED, STOPPED)
-            raise
-        except ScrimshawError as error:
-            self._give_back(job, str(error))
-        except Exception as error:  # noqa: BLE001 - a job that fails in a new way must not end the others
-            self._give_back(job, f"{type(error).__name__}: {error}")
-        else:
             if self._stop.is_set():
-                journal.finish(job, JobState.QUEUED, STOPPED)
-            else:
-                journal.finish(job, JobState.DONE, trouble)
+                state, trouble = JobState.QUEUED, STOPPED
+        except (KeyboardInterrupt, SystemExit):
+            self._engine.journal.finish(job, JobState.QUEUED, STOPPED)
+            raise
+        except Exception as error:  # noqa: BLE001 - a job that fails in a new way must not end the others
+            text = str(error) if isinstance(error, ScrimshawError) else f"{type(error).__name__}: {error}"
+            trouble = redact(text).text  # it may quote anything, and is written down
+            _log.warning("Job %s (%s), attempt %s: %s", job.id, job.kind, job.attempts, trouble)
+            is_last = job.attempts >= MOST_ATTEMPTS
+            state = JobState.FAILED if is_last else JobState.QUEUED
+            wait_s = None if is_last else FIRST_RETRY_S * 2 ** (job.attempts - 1)
+        self._engine.journal.finish(job, state, trouble, retry_in_s=wait_s)
 
     @contextmanager
     def _keep_lease(self, job: Job) -> Iterator[index.KeepGoing]:
@@ -114,13 +116,3 @@ class Worker:
         finally:
             ended.set()
             thread.join()
-
-    def _give_back(self, job: Job, trouble: str) -> None:
-        """Queue a failed job again, later each time; after the last attempt it is kept as failed."""
-        trouble = redact(trouble).text  # it may quote anything, and is written down
-        _log.warning("Job %s (%s), attempt %s: %s", job.id, job.kind, job.attempts, trouble)
-        if job.attempts >= MOST_ATTEMPTS:
-            self._engine.journal.finish(job, JobState.FAILED, trouble)
-        else:
-            wait = FIRST_RETRY_S * 2 ** (job.attempts - 1)
-            self._engine.journal.finish(job, JobState.QUEUED, trouble, retry_in_s=wait)

@@ -23,7 +23,7 @@ BACKUP = ".before-scrimshaw"
 _DESCRIPTION = "Memory for coding agents: Markdown in your git repository, searched and kept up to date."
 
 
-class SetupChange(Struct, frozen=True, kw_only=True):
+class SetupChange(Struct, frozen=True):
     """A file below `root` as it is and as it shall be; None where there is no file."""
 
     root: Path
@@ -39,9 +39,7 @@ class SetupChange(Struct, frozen=True, kw_only=True):
     @property
     def action(self) -> str:
         """What happens to the file: create, change or remove."""
-        if self.before is None:
-            return "create"
-        return "remove" if self.after is None else "change"
+        return "create" if self.before is None else "remove" if self.after is None else "change"
 
     def diff(self) -> str:
         """The change as a unified diff."""
@@ -66,22 +64,13 @@ def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterato
     for file in files:
         editor, before = editor_of(file), read_file(file.path)
         after = editor.add(before or "")
-        if after != before:
-            is_executable = isinstance(file, OwnFile) and file.is_executable
-            # A copy is made where our part is not in the file yet, or was put there by other means than setup.
-            needs_backup = (
-                editor.is_shared
-                and before is not None
-                and (editor.remove(before) == before or not backup_of(file.path).exists())
-            )
-            yield SetupChange(
-                root=root,
-                path=file.path,
-                before=before,
-                after=after,
-                is_executable=is_executable,
-                needs_backup=needs_backup,
-            )
+        if after == before:
+            continue
+        # A copy is made where our part is not in the file yet, or was put there by other means than setup.
+        has_copy = backup_of(file.path).exists()
+        needs_backup = editor.is_shared and before is not None and (editor.remove(before) == before or not has_copy)
+        is_executable = isinstance(file, OwnFile) and file.is_executable
+        yield SetupChange(root, file.path, before, after, is_executable=is_executable, needs_backup=needs_backup)
 
 
 def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
@@ -92,10 +81,10 @@ def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator
             continue
         original = read_file(backup_of(file.path))
         if original is not None and _is_origin(editor, original, rest):
-            yield SetupChange(root=root, path=file.path, before=before, after=original, is_original=True)
+            yield SetupChange(root, file.path, before, original, is_original=True)
         else:
             after = None if original is None and editor.is_bare(rest) else rest
-            yield SetupChange(root=root, path=file.path, before=before, after=after)
+            yield SetupChange(root, file.path, before, after)
 
 
 def apply_change(change: SetupChange) -> None:
@@ -171,7 +160,7 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
 def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs) -> Connection | None:
     root = scope.root(project)
     files = client.setup_files(root, scope, programs)
-    fix = f"Run `scrimshaw setup {client.name} --scope {scope}`."
+    fault, fix, is_broken = "", f"Run `scrimshaw setup {client.name} --scope {scope}`.", True
     try:
         texts = [(editor_of(file), read_file(file.path)) for file in files]
         if not any(text is not None and editor.remove(text) != text for editor, text in texts):
@@ -179,13 +168,14 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
         starts = [editor.read_program(text or "") for editor, text in texts]
         lost = [program for program in starts if program and shutil.which(program) is None]
         if lost:
-            return Connection(client=client.name, scope=scope, fault=f"{lost[0]} is gone", fix=fix, is_broken=True)
-        changed = [str(change.path) for change in plan_additions(files, root)]
+            fault = f"{lost[0]} is gone"
+        elif changed := [str(change.path) for change in plan_additions(files, root)]:
+            fault, is_broken = f"not up to date: {', '.join(changed)}", False
+        else:
+            fault, fix, is_broken = client.check_trust(root), "", False
     except (ConfigError, Conflict, StorageFailure) as error:
-        return Connection(client=client.name, scope=scope, fault=error.message, fix=error.hint, is_broken=True)
-    if changed:
-        return Connection(client=client.name, scope=scope, fault=f"not up to date: {', '.join(changed)}", fix=fix)
-    return Connection(client=client.name, scope=scope, fault=client.check_trust(root))
+        fault, fix = error.message, error.hint
+    return Connection(client=client.name, scope=scope, fault=fault, fix=fix, is_broken=is_broken)
 
 
 def _is_origin(editor: Editor, original: str, rest: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PureWindowsPath
+from collections.abc import Iterator, Mapping
+from pathlib import PureWindowsPath
 from typing import Any
 
 import tomlkit
@@ -34,7 +34,6 @@ class Editor:
 
     def __init__(self, file: OwnFile) -> None:
         self.file = file
-        self.path = file.path
 
     def add(self, text: str) -> str:
         """The text with our part, the same text when it has it; raises Conflict for another's entry of our name."""
@@ -43,7 +42,7 @@ class Editor:
         if self.file.served_by and self.file.served_by in text:
             return text
         hint = f"Let it run `{self.file.served_by}` with its own input, or move it away."
-        raise Conflict(f"{self.path} is a file of yours.", hint)
+        raise Conflict(f"{self.file.path} is a file of yours.", hint)
 
     def remove(self, text: str) -> str:
         """The text without our part, the same text when it has none."""
@@ -77,8 +76,12 @@ class JsonEditor(Editor):
         value |= {key: each for key, each in self.shared.base.items() if key not in value}
         if self.shared.servers:
             servers = self._section(value, self.shared.servers)
-            entry = _merge_entry(self.path, servers.get(SERVER), self.shared.entry)
-            value[self.shared.servers] = {**servers, SERVER: entry}
+            found = servers.get(SERVER)
+            if found is not None and not _program_of(found):
+                message = f"{self.path} has a server `{SERVER}` that runs something else."
+                raise Conflict(message, "Rename or remove it first.")
+            # The other keys of our entry are the user's.
+            value[self.shared.servers] = {**servers, SERVER: {**(found or {}), **self.shared.entry}}
         if self.shared.hooks:
             try:
                 value["hooks"] = _replace_hooks(self._section(value, "hooks"), self.shared.hooks)
@@ -88,13 +91,13 @@ class JsonEditor(Editor):
 
     def remove(self, text: str) -> str:
         value = self._parse(text)
-        servers, hooks = value.get(self.shared.servers), value.get("hooks")
-        if self.shared.servers and isinstance(servers, dict) and _is_our_server(servers.get(SERVER)):
-            rest = {name: entry for name, entry in servers.items() if name != SERVER}
-            _set_or_delete(value, self.shared.servers, rest)
-        if self.shared.hooks and isinstance(hooks, dict) and (rest := _replace_hooks(hooks, {})) != hooks:
-            _set_or_delete(value, "hooks", rest)
-        return self._rewrite(text, value) if text.strip() else text
+        rest, servers, hooks = dict(value), value.get(self.shared.servers), value.get("hooks")
+        if self.shared.servers and isinstance(servers, dict) and _program_of(servers.get(SERVER)):
+            rest[self.shared.servers] = {name: entry for name, entry in servers.items() if name != SERVER}
+        if self.shared.hooks and isinstance(hooks, dict):
+            rest["hooks"] = _replace_hooks(hooks, {})
+        rest = {key: each for key, each in rest.items() if each or each == value[key]}  # what this empties goes
+        return self._rewrite(text, rest) if text.strip() else text
 
     def is_same(self, one: str, other: str) -> bool:
         return is_same_json(self._parse(one), self._parse(other))
@@ -155,12 +158,10 @@ class TomlEditor(JsonEditor):
         if SERVER in value.get(name, {}):
             tables: Any = document.setdefault(name, tomlkit.table(is_super_table=True))
             inline = isinstance(tables, tomlkit.items.InlineTable)
-            table = tables.setdefault(SERVER, tomlkit.inline_table() if inline else tomlkit.table())
-            for key, each in self.shared.entry.items():
-                table[key] = each
+            tables.setdefault(SERVER, tomlkit.inline_table() if inline else tomlkit.table()).update(self.shared.entry)
         else:
-            tables = document[name]
-            del tables[SERVER]
+            ours: Any = document[name]
+            del ours[SERVER]
             if name not in value:
                 del document[name]
         result = tomlkit.dumps(document)
@@ -179,15 +180,6 @@ def editor_of(file: SharedFile | OwnFile) -> Editor:
     return TomlEditor(file) if file.path.suffix == ".toml" else JsonEditor(file)
 
 
-def _merge_entry(path: Path, found: object, entry: Mapping[str, Any]) -> Json:
-    """Our MCP entry over the one that is there, whose other keys are the user's; raises Conflict for a foreign one."""
-    if found is None:
-        return dict(entry)
-    if isinstance(found, dict) and _is_our_server(found):
-        return {**found, **entry}
-    raise Conflict(f"{path} has a server `{SERVER}` that runs something else.", "Rename or remove it first.")
-
-
 def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
     """The lists of hooks by event with our element for each wanted event and nowhere else.
 
@@ -197,42 +189,31 @@ def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
     result: Json = {}
     for event in dict.fromkeys((*found, *wanted)):
         elements, ours = found.get(event, []), wanted.get(event)
-        if isinstance(elements, list):
-            if ours is None or [each for each in elements if _holds_our_hook(each)] != [ours]:
-                rest = [remaining for each in elements for remaining in _without_our_hooks(each)]
-                changed = rest if ours is None else [*rest, ours]
-            else:
-                changed = elements
-            if changed or not elements:
-                result[event] = changed
-        elif event in wanted:
-            raise TypeError(f"`hooks.{event}` is no list")
-        else:
+        if not isinstance(elements, list):
+            if ours is not None:
+                raise TypeError(f"`hooks.{event}` is no list")
             result[event] = elements
+            continue
+        parts = [(each, _without_our_hooks(each)) for each in elements]
+        is_there = [each for each, rest in parts if rest != [each]] == [ours]
+        changed = elements if is_there else [each for _, rest in parts for each in rest] + ([ours] if ours else [])
+        if changed or not elements:
+            result[event] = changed
     return result
-
-
-def _holds_our_hook(element: Any) -> bool:
-    return _is_our_hook(element) or any(map(_is_our_hook, _handlers(element)))
 
 
 def _without_our_hooks(element: Any) -> list[Any]:
     """The element alone, or without our handlers; nothing when it has no others."""
-    if not _holds_our_hook(element):
+    found = element.get("hooks") if isinstance(element, dict) else None
+    handlers = found if isinstance(found, list) else []
+    rest = [handler for handler in handlers if not _is_our_hook(handler)]
+    if len(rest) == len(handlers) and not _is_our_hook(element):
         return [element]
-    rest = [handler for handler in _handlers(element) if not _is_our_hook(handler)]
     return [{**element, "hooks": rest}] if rest else []
 
 
-def _handlers(element: Any) -> list[Any]:
-    found = element.get("hooks") if isinstance(element, dict) else None
-    return found if isinstance(found, list) else []
-
-
 def _is_our_hook(handler: object) -> bool:
-    if not isinstance(handler, Mapping):
-        return False
-    command = handler.get("command") or handler.get("bash")
+    command = (handler.get("command") or handler.get("bash")) if isinstance(handler, Mapping) else None
     try:
         words = shlex.split(command) if isinstance(command, str) else []
     except ValueError:  # an open quote: not written by us
@@ -240,36 +221,21 @@ def _is_our_hook(handler: object) -> bool:
     return bool(words) and _runs_program(HOOK, words[0])
 
 
-def _is_our_server(entry: object) -> bool:
-    """Whether an MCP entry starts our server: by its path, or by name through a runner such as uvx."""
-    words = _command_words(entry)
-    return bool(words) and (_runs_program(SERVER, words[0]) or SERVER in words[1:])
-
-
 def _program_of(entry: object) -> str:
-    return _command_words(entry)[0] if _is_our_server(entry) else ""
+    """The program of an MCP entry that starts our server, by its path or through a runner such as uvx; else empty.
 
-
-def _command_words(entry: object) -> list[str]:
-    """The command line of an MCP entry, which clients write as one text and arguments, or as one list."""
-    if not isinstance(entry, Mapping):
-        return []
-    words: list[object] = []
-    for part in (entry.get("command"), entry.get("args")):
-        words += part if isinstance(part, list) else [part]
-    return [word for word in words if isinstance(word, str)]
+    Clients write the command line as one text and arguments, or as one list.
+    """
+    parts = (entry.get("command"), entry.get("args")) if isinstance(entry, Mapping) else ()
+    lists = (part if isinstance(part, list) else [part] for part in parts)
+    words = [word for each in lists for word in each if isinstance(word, str)]
+    is_ours = words and (_runs_program(SERVER, words[0]) or SERVER in words[1:])
+    return words[0] if is_ours else ""
 
 
 def _runs_program(program: str, word: str) -> bool:
     """Whether a path in either system's spelling ends in the program."""
     return PureWindowsPath(word).name.removesuffix(".exe") == program
-
-
-def _set_or_delete(value: Json, key: str, rest: Json) -> None:
-    if rest:
-        value[key] = rest
-    else:
-        del value[key]
 
 
 # JSON text, changed without rewriting it: what stays the same keeps its own wording
@@ -319,18 +285,14 @@ def _render(source: str, value: Any, unit: str, margin: str) -> str:
         parts = list(_parts(source)) if source.startswith("{") else []
         old = {json.loads(key): (key, part) for key, part in zip(parts[::2], parts[1::2], strict=True)}
         names = {key: old.get(key, (json.dumps(key, ensure_ascii=False), "")) for key in value}
-        lines = (f"{names[key][0]}: {_render(names[key][1], each, unit, inner)}" for key, each in value.items())
-        return _block("{}", lines, inner, margin)
-    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        lines = [f"{names[key][0]}: {_render(names[key][1], each, unit, inner)}" for key, each in value.items()]
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
         elements = {json.dumps(json.loads(part)): part for part in (_parts(source) if source.startswith("[") else ())}
-        lines = (elements.get(json.dumps(each)) or _render("", each, unit, inner) for each in value)
-        return _block("[]", lines, inner, margin)
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _block(brackets: str, lines: Iterable[str], inner: str, margin: str) -> str:
-    body = ",\n".join(f"{inner}{line}" for line in lines)
-    return f"{brackets[0]}\n{body}\n{margin}{brackets[1]}"
+        lines = [elements.get(json.dumps(each)) or _render("", each, unit, inner) for each in value]
+    else:
+        return json.dumps(value, ensure_ascii=False)
+    first, last = "{}" if isinstance(value, dict) else "[]"
+    return "\n".join([first, ",\n".join(inner + line for line in lines), margin + last])
 
 
 def _parts(source: str) -> Iterator[str]:
