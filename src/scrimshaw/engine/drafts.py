@@ -84,10 +84,7 @@ class RejectedDraft(Struct, frozen=True, kw_only=True):
 
 
 def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
-    """Make or renew the memory of a session from its recorded events.
-
-    Raises NotFound for an unknown session, ReadOnly, VaultBusy, StorageFailure.
-    """
+    """Make or renew the memory of a session from its events; raises NotFound, ReadOnly, VaultBusy, StorageFailure."""
     session = engine.sessions.get(session_id)
     if session is None:
         raise NotFound(f"There is no session {session_id!r}.", "See `scrimshaw sessions`.", session=session_id)

@@ -46,6 +46,7 @@ from scrimshaw.models import (
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
+from scrimshaw.storage.paths import printable
 from scrimshaw.storage.scan import artifact_class
 
 INGEST = "ingest"
@@ -148,7 +149,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
             counts["failed"] += 1
             fault = error.message
         if fault:
-            lines.append(f"{redact(_printable(file)).text}: {fault}")
+            lines.append(f"{redact(printable(str(file))).text}: {fault}")
         if not keep_going(number, len(files)):
             break
     report = lines[:_MOST_REPORT_LINES]
@@ -178,13 +179,10 @@ def _leave(source: str, place: str, reason: str, skipped: int = 0) -> ImportResu
 
 
 def _check_path(engine: Engine, path: Path) -> Path:
-    """The file itself; raises NotFound where there is none, InvalidRequest where it is not Markdown.
-
-    UnreadableFile for a name that is not UTF-8, which no database takes.
-    """
+    """The file itself; raises NotFound, InvalidRequest where it is not Markdown, UnreadableFile for a broken name."""
     path = path if path.is_absolute() else engine.settings.project / path
-    if _printable(path) != str(path):
-        raise UnreadableFile(f"{_printable(path)} cannot be read in: its name is not UTF-8.", "Rename the file.")
+    if (name := printable(str(path))) != str(path):  # no database takes it
+        raise UnreadableFile(f"{name} cannot be read in: its name is not UTF-8.", "Rename the file.")
     with storage_errors("read", path):
         is_there = path.is_file()
     if not is_there:
@@ -192,11 +190,6 @@ def _check_path(engine: Engine, path: Path) -> Path:
     if path.suffix.lower() not in SUFFIXES:
         raise InvalidRequest(f"{path} is no Markdown file.", f"Files that end in {' or '.join(SUFFIXES)} are read.")
     return path.resolve()
-
-
-def _printable(path: Path) -> str:
-    """The path with bytes that are not UTF-8 replaced."""
-    return str(path).encode(errors="replace").decode()
 
 
 def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False) -> Saved:

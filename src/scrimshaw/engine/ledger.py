@@ -59,10 +59,7 @@ def links_path(engine: Engine) -> Path:
 
 
 def _locate(engine: Engine, name: str) -> tuple[Path, Path, str, Path | None]:
-    """The file that a ledger row is about, the folder it may empty, and the name and the lock of its vault.
-
-    Raises ReadOnly, InvalidMemoryId.
-    """
+    """A ledger row's file, the folder it may empty, its vault's name and lock; raises ReadOnly, InvalidMemoryId."""
     if name == LINKS_FILE:
         return links_path(engine), engine.settings.folder, "", None
     vault, inside = engine.vault_of(name)

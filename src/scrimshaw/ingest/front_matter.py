@@ -146,7 +146,7 @@ class Verbatim(str):
 def format_entry(key: str, value: object, indent: str = "") -> str:
     """`key: value` as one or more lines, without the last line's end."""
     head = f"{indent}{format_value(key)}:"
-    if isinstance(value, Mapping) and value and all(isinstance(item, list | tuple) for item in value.values()):
+    if isinstance(value, Mapping) and value and {list, tuple}.issuperset(map(type, value.values())):
         return "\n".join([head, *(format_entry(name, item, indent + "  ") for name, item in value.items())])
     line = f"{head} {format_value(value, WHOLE_LINE)}"
     if isinstance(value, list | tuple) and len(line) > _WIDTH:
@@ -213,10 +213,7 @@ def parse_phrases(values: Values, key: str, clean: Clean = str) -> tuple[str, ..
 
 
 def parse_provenance(values: Values, clean: Clean = str, default: Trust = Trust.HUMAN) -> Provenance:
-    """Who vouches, `default` where the file does not say.
-
-    A trust that is stated but unknown counts as the lowest, so that no spelling raises it.
-    """
+    """Who vouches, `default` where the file does not say; an unknown trust is the lowest: no spelling raises it."""
     stated = values.get("provenance")
     if stated is None:
         return Provenance(trust=default)

@@ -139,17 +139,14 @@ def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
     has_definitions = bool(page.env.get("references"))
     targets: list[str] = []
     for block in page.blocks:
-        if block.type != "inline":
-            continue
-        if _WORTH_PARSING.search(block.content) or (has_definitions and "[" in block.content):
+        is_worth_parsing = _WORTH_PARSING.search(block.content) or (has_definitions and "[" in block.content)
+        if block.type == "inline" and is_worth_parsing:
             for token in _parse_inline(page, block.content):
                 targets += _find_targets(token, folder)
-    own = ("", memory_id, posixpath.basename(memory_id))
-    return tuple(
-        Edge(source=memory_id, target=target, relation="link", kind=EdgeKind.LINK)
-        for target in dict.fromkeys(targets)
-        if target not in own
-    )
+    found = dict.fromkeys(targets)
+    for own in ("", memory_id, posixpath.basename(memory_id)):
+        found.pop(own, None)
+    return tuple(Edge(source=memory_id, target=target, relation="link", kind=EdgeKind.LINK) for target in found)
 
 
 def parse_reference(text: str) -> str:

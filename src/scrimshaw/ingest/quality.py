@@ -192,6 +192,7 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
 # Rules: each gives a sentence to act on and whether the file is not accepted with the defect, or None
 
 _Defect = tuple[str, bool]
+_MALFORMED = "malformed field \u2014 "
 _words, _pattern = partial(load_words, __file__, "boilerplate"), partial(load_pattern, __file__, "boilerplate")
 
 
@@ -267,36 +268,35 @@ def _count_blanks(values: Mapping[str, object]) -> int:
     return count
 
 
-def _find_malformed_field(file: FileContents) -> _Defect | None:
-    """A field whose value cannot be what the field is for."""
-    reason = file.broken or (_find_folder_defect(file) if file.folder.strip("/") else "")
-    if file.is_session:
-        reason = reason or _find_blocker_defect(file)
-    return (f"malformed field \u2014 {reason}", True) if reason else None
+def _find_broken_yaml(file: FileContents) -> _Defect | None:
+    return f"{_MALFORMED}{file.broken}", True
 
 
-def _find_folder_defect(file: FileContents) -> str:
+def _find_malformed_folder(file: FileContents) -> _Defect | None:
+    """A piece of work that is no folder, or another one than the text says."""
     folder = file.folder.strip("/")
     stated = next((field.value.strip("/`* ") for field in file.fields if field.name == "spec_folder"), folder)
-    if not _FOLDER.fullmatch(folder):
-        return f"'spec_folder' is no folder of the project: '{_shorten(folder)}'"
-    if stated and not (folder.endswith(stated) or stated.endswith(folder)):
-        return f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'"
-    return ""
+    if folder and not _FOLDER.fullmatch(folder):
+        return f"{_MALFORMED}'spec_folder' is no folder of the project: '{_shorten(folder)}'", True
+    if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
+        reason = f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'"
+        return _MALFORMED + reason, True
+    return None
 
 
-def _find_blocker_defect(file: FileContents) -> str:
+def _find_malformed_blocker(file: FileContents) -> _Defect | None:
+    """What is to block a session's work and cannot."""
     blocker = next((field.value for field in file.fields if field.name in ("blocker", "blockers")), "")
     if not _plain_words(blocker) or _plain_words(blocker).split()[0] in _words("nothing"):
-        return ""
+        return None
     names_obstacle = _pattern("obstacle").search(blocker)
     if blocker.count("`") % 2 or (blocker[:1].islower() and not names_obstacle):
-        return f"'blockers' is a fragment: '{_shorten(blocker)}'"
+        return f"{_MALFORMED}'blockers' is a fragment: '{_shorten(blocker)}'", True
     others = (field.value for field in file.fields if field.name not in ("blocker", "blockers"))
     is_copied = not names_obstacle and any(blocker[:_COPIED] in value for value in others)
     if (_pattern("done").match(blocker) and not _pattern("obstacle").match(blocker)) or is_copied:
-        return f"'blockers' names nothing that blocks: '{_shorten(blocker)}'"
-    return ""
+        return f"{_MALFORMED}'blockers' names nothing that blocks: '{_shorten(blocker)}'", True
+    return None
 
 
 def _find_fallback_decision(file: FileContents) -> _Defect | None:
@@ -421,7 +421,9 @@ def _shorten(text: str) -> str:
 # In the order in which their reasons are given, with the attribute of a file that one needs to be looked at.
 _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = (
     ("has_placeholders", _find_placeholders, ""),
-    ("malformed_field", _find_malformed_field, ""),
+    ("malformed_field", _find_broken_yaml, "broken"),
+    ("malformed_field", _find_malformed_folder, "folder"),
+    ("malformed_field", _find_malformed_blocker, "is_session"),
     ("has_fallback_decision", _find_fallback_decision, ""),
     ("has_contamination", _find_narration, ""),
     ("sparse_semantic_fields", _find_sparse_semantics, "is_session"),
@@ -434,15 +436,12 @@ _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = 
 
 
 def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[str] = ()) -> QualityVerdict:
-    """The verdict on a Markdown file of any shape; never raises.
-
-    `tool_calls` is how many its session made, where that is known; `phrases` are further beginnings of chatter.
-    """
+    """The verdict on a file of a session with so many tool calls; never raises. `phrases` begin further chatter."""
     contents = read_contents(file, tool_calls, (*default_phrases(), *phrases))
     rejecting, bearable = dict[str, str](), dict[str, str]()
     for flag, find, needed in _RULES:
         if (not needed or getattr(contents, needed)) and (defect := find(contents)):
-            (rejecting if defect[1] else bearable)[flag] = defect[0]
+            (rejecting if defect[1] else bearable).setdefault(flag, defect[0])
     score = max(ACCEPTED, 1.0 - _SLIGHT * len(bearable))
     if rejecting:
         grave = len(rejecting.keys() & _GRAVE_FLAGS)
