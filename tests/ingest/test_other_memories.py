@@ -38,7 +38,7 @@ created: 2026-01-02T10:00:00+01:00
 
 def test_a_note_of_basic_memory() -> None:
     note = parse_note(NOTE, "shop/other-name")
-    assert (note.name, note.title, note.type) == ("shop/queue-for-orders", "Queue for orders", MemoryType.DECISION)
+    assert (note.id, note.title, note.type) == ("shop/queue-for-orders", "Queue for orders", MemoryType.DECISION)
     assert note.topics == ("orders", "queue", "broker")
     assert note.created == "2026-01-02T09:00:00Z"
     assert note.content == NOTE.partition("---\n")[2].partition("---\n")[2].strip()
@@ -50,7 +50,7 @@ def test_a_note_of_basic_memory() -> None:
 
 def test_a_note_without_front_matter_is_named_by_its_place() -> None:
     note = parse_note("# Till\n\nIt opens by itself.", "shop/till")
-    assert (note.name, note.title, note.type, note.relations) == ("shop/till", "Till", MemoryType.GENERAL, ())
+    assert (note.id, note.title, note.type, note.relations) == ("shop/till", "Till", MemoryType.GENERAL, ())
     assert parse_note("no heading", "shop/till").title == "till"
 
 
@@ -106,7 +106,7 @@ The second part of the file is about the warehouse and who holds the keys to whi
 
 def test_sections_of_a_guidance_file() -> None:
     found = parse_guidance(GUIDANCE, "AGENTS")
-    assert [(each.name, each.title, each.type) for each in found] == [
+    assert [(each.id, each.title, each.type) for each in found] == [
         ("agents-shop", "Shop", MemoryType.REFERENCE),
         ("agents-style", "Style", MemoryType.PREFERENCE),
         ("agents-ports", "Ports", MemoryType.REFERENCE),
@@ -118,7 +118,7 @@ def test_sections_of_a_guidance_file() -> None:
 
 def test_a_guidance_file_without_sections_is_one() -> None:
     text = "Never push to main; open a branch, and let somebody look at it before it goes in."
-    assert [(each.name, each.title, each.content) for each in parse_guidance(text, "GEMINI")] == [
+    assert [(each.id, each.title, each.content) for each in parse_guidance(text, "GEMINI")] == [
         ("gemini", "GEMINI", text)
     ]
     assert parse_guidance("# Shop\n\nShort.", "GEMINI") == ()
@@ -151,7 +151,7 @@ def test_the_graph_of_the_memory_server() -> None:
 def test_a_graph_in_one_object() -> None:
     entity = '{"name": "A", "entityType": "x", "observations": ["b"]}'
     (found,), skipped = parse_graph(f'{{"entities": [{entity}], "relations": []}}')
-    assert (found.name, found.content, skipped) == ("A", "# A\n\n- b", 0)
+    assert (found.id, found.content, skipped) == ("A", "# A\n\n- b", 0)
 
 
 _TEXT = st.text() | st.lists(
@@ -176,4 +176,4 @@ def test_sections_are_pieces_of_the_text_and_never_overlap(text: str) -> None:
     except UnreadableFile:
         return
     assert sum(len(each.content) for each in found) <= len(text)
-    assert len({each.name for each in found}) == len(found)
+    assert len({each.id for each in found}) == len(found)

@@ -59,7 +59,7 @@ class ProcessDegradations:
     def of(self, *parts: str) -> tuple[Degradation, ...]:
         """What is the matter with these parts, or with all where none is named; by part."""
         found = self._found.copy()  # atomic, as other threads change it
-        return tuple(found[part] for part in sorted(found) if not parts or part in parts)
+        return tuple(map(found.__getitem__, sorted(found.keys() & parts if parts else found)))
 
 
 def index_behind(error: ScrimshawError) -> Degradation:

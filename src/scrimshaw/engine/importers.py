@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import make_draft
@@ -240,36 +240,28 @@ def import_memories(engine: Engine, source: str, place: Path, *, dry_run: bool =
 
     What they call each other becomes the id it gets here. Raises UnreadableFile for the file of a memory server.
     """
-    found: list[tuple[str, OtherMemory]] = []
+    found: dict[str, OtherMemory] = {}
     for entry in _read_source(engine, source, place):
         if isinstance(entry, ImportResult):
             yield entry
         else:
-            found.append((f"{entry[0]}#{entry[1].name}", entry[1]))
-    names = assign_ids(source, [other.name for _, other in found], [where for where, _ in found])
+            found[f"{entry[0]}#{entry[1].id}"] = entry[1]
+    names = assign_ids(source, [other.id for other in found.values()], list(found))
     ids: dict[str, str] = {}
-    for name, (_, other) in zip(names, found, strict=True):
-        ids |= {other.name.casefold(): name, other.title.casefold(): name}
-    for name, (where, other) in zip(names, found, strict=True):
-        new = NewText(
-            content=other.content,
-            id=name,
-            title=other.title,
-            type=other.type,
-            topics=other.topics,
-            origin=ORIGIN,
-            trust=Trust.HUMAN if source in _OF_PEOPLE else Trust.AGENT,
-            reason=f"imported from {source}",
-            created=other.created,
-            # A relation that leads to what was not found with it stays a link in the text.
-            relations=tuple(
-                replace(edge, target=target, evidence=redact(edge.evidence).text)
-                for edge in other.relations
-                if (target := ids.get(edge.target.casefold()))
-            ),
+    for name, other in zip(names, found.values(), strict=True):
+        ids |= {other.id.casefold(): name, other.title.casefold(): name}
+    trust, reason = Trust.HUMAN if source in _OF_PEOPLE else Trust.AGENT, f"imported from {source}"
+    for name, (where, other) in zip(names, found.items(), strict=True):
+        # A relation that leads to what was not found with it stays a link in the text.
+        relations = tuple(
+            replace(edge, target=target, evidence=redact(edge.evidence).text)
+            for edge in other.relations
+            if (target := ids.get(edge.target.casefold()))
         )
+        new = replace(other, id=name, relations=relations)
         try:
-            yield _save_other(engine, new, partial(ImportResult, source=source, place=where), dry_run)
+            text = NewText(**asdict(new), origin=ORIGIN, trust=trust, reason=reason)
+            yield _save_other(engine, text, partial(ImportResult, source=source, place=where), dry_run)
         except ScrimshawError as error:
             yield _leave(source, where, error.message)
 
@@ -321,7 +313,7 @@ def _read_decisions(engine: Engine) -> _Found:
             continue
         note = f"> Deleted from the project on {deleted.at[:10]}, in commit {commit}: `{deleted.path}`."
         record = OtherMemory(
-            name=name,
+            id=name,
             title=first_heading(body) or name,
             content=f"{note}\n\n{body.strip()}",
             type=MemoryType.DECISION,

@@ -194,17 +194,9 @@ def _redact_text(name: str, digest: str, data: bytes) -> StoredText:
 
 def external_entry(name: str, recorded: str | None, current: str) -> Entry:
     """The row of a change that no tool made: `recorded` is the hash the ledger had, None for a file new to it."""
-    if recorded is None:
-        reason = "first seen"
-    elif not current:
-        reason = "the file was removed outside Scrimshaw"
-    else:
-        reason = f"the file {'changed' if recorded else 'came back'} outside Scrimshaw"
+    event = "was removed" if not current else "changed" if recorded else "came back"
+    reason = "first seen" if recorded is None else f"the file {event} outside Scrimshaw"
+    actor, before = "external" if name.startswith(GLOBAL) else "human", recorded or ""
     return Entry(
-        action=Action.EXTERNAL,
-        memory_id=name,
-        reason=reason,
-        prior_hash=recorded or "",
-        new_hash=current,
-        actor="external" if name.startswith(GLOBAL) else "human",
+        action=Action.EXTERNAL, memory_id=name, reason=reason, prior_hash=before, new_hash=current, actor=actor
     )

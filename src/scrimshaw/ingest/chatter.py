@@ -23,8 +23,7 @@ ChatterKind = Literal["narration", "tool trace", "chat reply"]
 _OPENING_SPAN = 120  # characters in which a sentence shows how it begins
 _WORD = re.compile(r"[^\W_][\w'\u2019]*")
 # Brackets and marks that open and close: a sentence with half of a pair cannot go without tearing its text.
-_PAIRS = (("(", ")"), ("[", "]"), ("\u201c", "\u201d"))
-_SELF_PAIRED = ("**", "`", '"', "__", "~~")
+_PAIRS = (("(", ")"), ("[", "]"), ("\u201c", "\u201d"), *((mark, mark) for mark in ("**", "`", '"', "__", "~~")))
 _lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
 _QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
 
@@ -110,9 +109,10 @@ def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> Chatt
 def _is_torn(sentence: str) -> bool:
     """Whether half of a pair of marks is outside the sentence."""
     for opening, closing in _PAIRS:
-        if sentence.count(opening) != sentence.count(closing):
+        count = sentence.count(opening)
+        if count % 2 if opening == closing else count != sentence.count(closing):
             return True
-    return any(sentence.count(mark) % 2 for mark in _SELF_PAIRED)
+    return False
 
 
 @lru_cache(maxsize=8)

@@ -57,7 +57,7 @@ _RELATIONS = {word: relation for relation, words in _RELATION_WORDS.items() for 
 class OtherMemory(Struct, frozen=True, kw_only=True):
     """A memory of another tool."""
 
-    name: str  #: What it is called there, unique among its own.
+    id: str  #: What it is called there, unique among its own.
     title: str
     content: str
     type: MemoryType = MemoryType.GENERAL
@@ -81,7 +81,7 @@ def parse_note(source: str, path: str) -> OtherMemory:
     counted = Counter(category.lower() for category, _ in observations).most_common()
     words = (parse_line(values.get("type")).lower(), *(category for category, _ in counted))
     return OtherMemory(
-        name=parse_line(values.get("permalink")) or path,
+        id=parse_line(values.get("permalink")) or path,
         title=parse_line(values.get("title")) or first_heading(body) or path.rpartition("/")[2],
         content=body,
         type=next((_CATEGORIES[word] for word in words if word in _CATEGORIES), MemoryType.GENERAL),
@@ -122,7 +122,7 @@ def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
         lines += ["", "## Relations", ""] if stated_links else []
         lines += [f"- {word} [[{target}]]" for word, target in stated_links if target]
         memory = OtherMemory(
-            name=name,
+            id=name,
             title=name,
             content="\n".join(lines),
             type=MemoryType.PREFERENCE if "preference" in kind.lower() else MemoryType.REFERENCE,
@@ -146,7 +146,7 @@ def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
         words = "\n".join(line for line in part.splitlines() if not line.startswith("#"))
         if len(_WORD_CHARACTERS.findall(words)) >= LEAST_SUBSTANCE:
             memory = OtherMemory(
-                name="-".join(filter(None, (stem.lower(), heading.anchor))),
+                id="-".join(filter(None, (stem.lower(), heading.anchor))),
                 title=heading.text or stem,
                 content=part,
                 type=MemoryType.PREFERENCE if _RULE.search(part) else MemoryType.REFERENCE,

@@ -428,9 +428,9 @@ def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
     return public(
         SaveReply,
         saved,
-        spans=[(span.start, span.end, span.secret_class) for span in saved.spans],
+        spans=[*map(msgspec.structs.astuple, saved.spans)],
         similar=[{**msgspec.to_builtins(each), "title": titles.get(each.id, each.id)} for each in saved.similar],
-        proposals=[msgspec.to_builtins(each) for each in saved.proposals],
+        proposals=msgspec.to_builtins(saved.proposals),
         quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
         degraded=engine.degradations.of(INDEX),
     )
