@@ -11,6 +11,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from random import Random
 from typing import TypeVar
 
@@ -23,6 +24,7 @@ from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters, ItemKind, Memory, NewItem, Session
 from scrimshaw.search.results import Boosts, SearchRequest, SessionContext
+from scrimshaw.session import working_memory
 from scrimshaw_lab import targets
 from scrimshaw_lab.metrics import ANSWERS, answers_among, mrr_at, percentile
 from scrimshaw_lab.search_quality import JudgedQuery
@@ -108,10 +110,14 @@ def shadows(engine: Engine, queries: Sequence[JudgedQuery], *, seed: int = 0) ->
 def working_with(engine: Engine, linked: Sequence[str]) -> Session:
     """A new session that has read these memories one after another, the first one last."""
     session = engine.sessions.open(uuid.uuid4().hex, now=engine.clock())[0]
+    event_decay = engine.settings.features.event_decay
+    admit = partial(working_memory.admit, settings=engine.settings.session, event_decay=event_decay)
     for memory in reversed(linked):
         text = redact(f"read {memory}")
         item = NewItem(text=text, kind=ItemKind.FILE, attention=ATTENTION, memory_id=memory)
-        sessions.remember_item(engine, session.id, item)
+        sessions.tick(engine, session.id)
+        now, modulus = engine.clock(), engine.settings.session.counter_modulus
+        engine.sessions.remember(session.id, item, partial(admit, now=now), now=now, modulus=modulus)
     return engine.sessions.get(session.id) or session
 
 

@@ -19,7 +19,7 @@ from scrimshaw.app.cli.output import print_lines
 from scrimshaw.app.cli.read import render_text
 from scrimshaw.app.hooks.fencing import FENCE, FORGED
 from scrimshaw.app.serve import Memories
-from scrimshaw.engine import Engine, read, sessions
+from scrimshaw.engine import Engine, read
 from scrimshaw.engine.index import scan
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.redact import redact
@@ -51,7 +51,7 @@ def agent(engine: Engine, vault: Path) -> Agent:
         attention=0.9,
         source=ItemSource(source_tool="Stop", source_call_id="c", trust=Trust.AGENT),
     )
-    sessions.remember_item(engine, "s", words)
+    agent.remember(words)
     return agent
 
 

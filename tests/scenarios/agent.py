@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from scrimshaw.engine import Engine, open_engine, sessions
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Item, ItemKind, ItemSource, NewItem
 from scrimshaw.search.tokens import count_tokens
+from scrimshaw.session import working_memory
 
 START = datetime(2026, 6, 1, 9, tzinfo=UTC)
 
@@ -76,7 +78,15 @@ class Agent:
         sessions.bind_session(self.engine, self.session)
         source = ItemSource(source_tool=tool, source_call_id=f"call-{text[:8]}", extraction_rule_id=f"rule-{kind}")
         item = NewItem(text=redact(text), kind=kind, attention=attention, source=source, **fields)
-        return sessions.remember_item(self.engine, self.session, item)
+        return self.remember(item)
+
+    def remember(self, item: NewItem) -> Item:
+        """Count one event of the session, and take what it brought into working memory."""
+        engine, settings, features = self.engine, self.engine.settings.session, self.engine.settings.features
+        sessions.tick(engine, self.session)
+        now = engine.clock()
+        admit = partial(working_memory.admit, now=now, settings=settings, event_decay=features.event_decay)
+        return engine.sessions.remember(self.session, item, admit, now=now, modulus=settings.counter_modulus)
 
     def passes(self, events: int) -> None:
         """Tool calls that are not worth remembering."""

@@ -14,7 +14,6 @@ from scrimshaw.models import (
     Item,
     Memory,
     MemoryType,
-    NewItem,
     Observation,
     Provenance,
     Relation,
@@ -26,7 +25,6 @@ from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import recall_items
-from scrimshaw.storage.ports import Admit
 
 ITEM_PREFIX = "session:"
 _TITLE_LENGTH = 80
@@ -59,17 +57,11 @@ def tick(engine: Engine, session_id: str, injected: Injected | None = None) -> i
     return engine.sessions.tick(session_id, now=engine.clock(), modulus=modulus, injected=injected)
 
 
-def remember_item(engine: Engine, session_id: str, item: NewItem) -> Item:
-    """Count and record one event of a session that is worth remembering."""
-    tick(engine, session_id)
-    now, modulus = engine.clock(), engine.settings.session.counter_modulus
-    return engine.sessions.remember(session_id, item, _admission(engine, now), now=now, modulus=modulus)
-
-
 def record_event(engine: Engine, seen: Observation, at: float | None = None) -> bool:
     """Keep an event of a session, of now or `at`, and its item, all or nothing; False for one reported before."""
-    now, modulus = engine.clock() if at is None else at, engine.settings.session.counter_modulus
-    return engine.sessions.observe(seen, _admission(engine, now), now=now, modulus=modulus)
+    now, settings = engine.clock() if at is None else at, engine.settings.session
+    admit = partial(working_memory.admit, now=now, settings=settings, event_decay=engine.settings.features.event_decay)
+    return engine.sessions.observe(seen, admit, now=now, modulus=settings.counter_modulus)
 
 
 def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, float]]:
@@ -140,11 +132,6 @@ def item_as_memory(item: Item) -> Memory:
     )
 
 
-def _admission(engine: Engine, now: float) -> Admit:
-    settings, event_decay = engine.settings.session, engine.settings.features.event_decay
-    return partial(working_memory.admit, now=now, settings=settings, event_decay=event_decay)
-
-
 def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
     """Attention of linked memories and causal neighbours of the best hits, together under one cap."""
     features, settings = engine.settings.features, engine.settings.session
@@ -153,9 +140,8 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
     def boosts(names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
         causal: Mapping[str, float] = {}
         if features.causal_boost:
-            edges = engine.index.neighbors(
-                tuple(seeds), hops=settings.causal_hops, direction="both", relations=tuple(Relation)
-            )
+            hops, relations = settings.causal_hops, tuple(Relation)
+            edges = engine.index.neighbors(tuple(seeds), hops=hops, direction="both", relations=relations)
             gains = causal_boosts(seeds, edges, settings.causal_boost)
             # hubs with many neighbours would lift them all, and so push better answers down
             causal = dict(sorted(gains.items(), key=lambda gain: (-gain[1], gain[0]))[:MOST_CAUSAL])

@@ -173,15 +173,11 @@ def add_relation(
 ) -> MemoryFile:
     """The file with the relation to `target`; one that is there already gets the new strength (0..1) and evidence."""
     new = markdown.format_relation(target, markdown.parse_strength(strength), evidence)
-    return _set_relation(file, relation, target, new)
+    return remove_relation(file, relation, target, new)
 
 
-def remove_relation(file: MemoryFile, relation: Relation, target: str) -> MemoryFile:
-    """The file without the relation to `target`; unchanged where there is none."""
-    return _set_relation(file, relation, target, None)
-
-
-def _set_relation(file: MemoryFile, relation: Relation, target: str, new: object) -> MemoryFile:
+def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead: object) -> MemoryFile:
+    """The file without the relation to `target`, or with others `instead`; unchanged where there is none."""
     file.raise_problem()
     present = file.values.get("relations")
     relations = dict(present) if isinstance(present, Mapping) else {}
@@ -189,11 +185,9 @@ def _set_relation(file: MemoryFile, relation: Relation, target: str, new: object
     items = stated if isinstance(stated, list) else [] if stated is None else [stated]
     ids = (str(item.get("id", "") if isinstance(item, Mapping) else item) for item in items)
     names, own = map(markdown.parse_reference, ids), markdown.parse_reference(target)
-    others = [item for item, name in zip(items, names, strict=True) if name != own]
-    if new is None and len(others) == len(items):
+    others = [*(item for item, name in zip(items, names, strict=True) if name != own), *instead]
+    if len(others) == len(items) and not instead:
         return file
-    if new is not None:
-        others.append(new)
     return edit_memory_file(file, {"relations": {**relations, **({relation.value: others} if others else {})} or None})
 
 

@@ -30,18 +30,10 @@ _RELATION = re.compile(
     r"^[ \t]*[-*][ \t]+(\w[\w \t-]{0,60}?)[ \t]+\[\[([^\]\[\n]+)\]\](?:[ \t]*\(([^()\n]*)\))?", re.MULTILINE
 )
 _TAG = re.compile(r"(?<!\S)#([^\W\d_][\w/-]*)")
-_CATEGORIES = {
-    "decision": MemoryType.DECISION,
-    "preference": MemoryType.PREFERENCE,
-    "convention": MemoryType.PREFERENCE,
-    "fact": MemoryType.REFERENCE,
-    "reference": MemoryType.REFERENCE,
-    "insight": MemoryType.DISCOVERY,
-    "discovery": MemoryType.DISCOVERY,
-    "problem": MemoryType.DISCOVERY,
-    "research": MemoryType.RESEARCH,
-    "implementation": MemoryType.IMPLEMENTATION,
-}
+# What observations are called: as types of memories here, or in other words.
+_OTHER_WORDS = {"convention": "preference", "fact": "reference", "insight": "discovery", "problem": "discovery"}
+_TYPES = "decision preference reference discovery research implementation"
+_CATEGORIES = {word: MemoryType(_OTHER_WORDS.get(word, word)) for word in (*_TYPES.split(), *_OTHER_WORDS)}
 # Read from source to target, so that `caused_by` is not among them.
 _RELATION_WORDS: Mapping[Relation, str] = {
     Relation.SUPERSEDES: "supersedes replaces obsoletes deprecates",
