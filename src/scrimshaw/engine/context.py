@@ -7,11 +7,12 @@ import re
 from functools import cache
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
-from scrimshaw.models import Filters, Intent, Mode, Pressure, Session
+from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.routing import detect_intent
 from scrimshaw.search.tokens import count_tokens
@@ -27,15 +28,10 @@ _STATE_SHARE = 0.7
 _log = logging.getLogger(__name__)
 
 
-class ContextRequest(Struct, frozen=True, kw_only=True):
-    """What is asked for; `token_usage` is the share of the client's context in use, 0..1."""
+class ContextRequest(SearchRequest, frozen=True, kw_only=True):
+    """A search for a task; `token_usage` is the share of the client's context in use, 0..1."""
 
-    query: str
     mode: Mode = Mode.AUTO
-    intent: Intent | None = None
-    filters: Filters = Filters()
-    limit: int | None = None
-    include_content: bool = False
     token_usage: float | None = None
     deduplicate: bool = True
     occasion: Occasion = Occasion.RESUME
@@ -82,15 +78,8 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         Mode.DEEP: (settings.deep_limit, settings.deep_excerpt),
         Mode.RESUME: (settings.resume_limit, settings.quick_excerpt),
     }[mode]
-    request = SearchRequest(
-        query=asked.query,
-        filters=asked.filters,
-        limit=asked.limit or limit,
-        intent=asked.intent,
-        include_content=asked.include_content,
-        excerpt_tokens=excerpt_tokens,
-        token_budget=budget - state_tokens,
-    )
+    room = budget - state_tokens
+    request = replace(asked, limit=asked.limit or limit, excerpt_tokens=excerpt_tokens, token_budget=room)
     return Context(
         mode=mode,
         requested_mode=asked.mode,

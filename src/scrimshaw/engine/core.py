@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
 
+from msgspec.structs import asdict
+
 from scrimshaw.config import Settings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
@@ -164,12 +166,8 @@ def project_sources(settings: Settings) -> list[Source]:
     memory = ArtifactClass.MEMORY
     vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)
     user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
-    stated = (
-        Source(name=each.name, root=settings.project / each.root, include=each.include, exclude=each.exclude,
-               artifact=each.artifact)
-        for each in settings.sources
-    )  # fmt: skip
-    documents = [*stated] or discover(settings.project, settings.serena_home)
+    stated = [Source(**{**asdict(each), "root": settings.project / each.root}) for each in settings.sources]
+    documents = stated or discover(settings.project, settings.serena_home)
     # What no document source reads; memories that somebody wrote as such are left whole.
     exclude = settings.index.exclude
     limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]
