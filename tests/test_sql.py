@@ -20,10 +20,10 @@ MAKERS = {"marks"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "sqlite/database.py": {"rest", "kind"},
-    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs", "values"},
-    "sqlite/journal.py": {"where", "columns", "name", "find"},
-    "sqlite/sessions.py": {"where", "which", "insert_into", "values", "table"},
+    "sqlite/database.py": {"rest", "kind", "insert_into", "values"},
+    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs"},
+    "sqlite/journal.py": {"where", "name", "find", "claim"},
+    "sqlite/sessions.py": {"where", "which", "values", "table"},
     "sqlite/maintenance.py": {"table"},
     "sqlite/tables.py": {"condition", "setting", "names", "table", "where", "self"},
 }

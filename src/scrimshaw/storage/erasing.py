@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -23,6 +23,7 @@ from scrimshaw.storage.sqlite import tables
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
 
 _DATABASES = frozenset(name + end for name in ("index.db", "journal.db") for end in ("", "-wal", "-shm", "-journal"))
+_SPLIT = "cannot be looked into: a text may be split over the pages of a database"
 _SQLITE, _ZIP = b"SQLite format 3\0", b"PK"
 
 
@@ -63,35 +64,30 @@ def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
     The bytes of an archive, packed, look like anything: they are passed over. Raises StorageFailure.
     """
     for path in files_below(root):
-        if path.is_symlink():
-            with storage_errors("read", path):
-                data = os.fsencode(path.readlink())
-        else:
-            data = read_bytes(path)
+        with storage_errors("read", path):
+            data = os.fsencode(path.readlink()) if path.is_symlink() else read_bytes(path)
         kind, doubt = _classify(path, root, data)
+        named = traces.count(os.fsencode(path.relative_to(root)))
         inside = 0 if kind is Kind.ARCHIVE else traces.count(data)
-        yield SearchedFile(
-            path, root, kind, len(data), traces.count(os.fsencode(path.relative_to(root))), inside, doubt
-        )
+        yield SearchedFile(path, root, kind, len(data), named, inside, doubt)
 
 
 def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
-    parts = path.relative_to(root).parts
-    if path.parent == root and path.name in _DATABASES:
-        return Kind.DATABASE, ""
-    if ".git" in parts:
-        return Kind.GIT, ""
-    if path.is_symlink() or not path.is_file():
-        return Kind.LINK if path.is_symlink() else Kind.NAME, ""
-    if path.name.startswith("index.db.") or any(part.startswith(TEMP_PREFIX) for part in parts):
-        is_packed = data.startswith((_SQLITE, _ZIP))
-        return Kind.SCRATCH, "it is being written, or was left by a killed process" if is_packed else ""
-    if path.suffix == ".scrim":
-        return Kind.ARCHIVE, ""
-    is_journal = path.name.startswith("journal.db.damaged-") and not path.name.endswith("-shm")
-    if data.startswith(_SQLITE) or (is_journal and data.strip(b"\0")):
-        return Kind.DAMAGED, "cannot be looked into: a text may be split over the pages of a database"
-    return Kind.TEXT, ""
+    """How the text is removed from a file, and why searching it proves nothing."""
+    parts, name = path.relative_to(root).parts, path.name
+    is_packed, is_sqlite = data.startswith((_SQLITE, _ZIP)), data.startswith(_SQLITE)
+    is_journal = name.startswith("journal.db.damaged-") and not name.endswith("-shm")
+    is_scratch = name.startswith("index.db.") or any(part.startswith(TEMP_PREFIX) for part in parts)
+    kinds = (
+        (path.parent == root and name in _DATABASES, Kind.DATABASE, ""),
+        (".git" in parts, Kind.GIT, ""),
+        (path.is_symlink(), Kind.LINK, ""),
+        (not path.is_file(), Kind.NAME, ""),
+        (is_scratch, Kind.SCRATCH, "it is being written, or was left by a killed process" if is_packed else ""),
+        (path.suffix == ".scrim", Kind.ARCHIVE, ""),
+        (is_sqlite or (is_journal and data.strip(b"\0")), Kind.DAMAGED, _SPLIT),
+    )
+    return next(((kind, doubt) for applies, kind, doubt in kinds if applies), (Kind.TEXT, ""))
 
 
 def files_below(root: Path) -> Iterator[Path]:
@@ -198,15 +194,12 @@ def remake_archive(
     info, new = path.stat(), temporary_of(path)
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest
-        rows = tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())
-        try:
+        with closing(tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())) as rows:
             with rows.write() as write:
                 tables.erase(write, wipe)
             notes = {_clean(key, wipe): _clean(text, wipe) for key, text in head.metadata.items()}
             head = replace(head, schema=schema, name=_clean(head.name, wipe), metadata=notes)
             write_archive(new, head, _files_without(archive, wipe, names, redact), tables.dump(rows))
-        finally:
-            rows.close()
     with storage_errors("write", path):
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)
@@ -216,15 +209,14 @@ def remake_archive(
 def _files_without(
     archive: Archive, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
 ) -> Iterator[ArchivedFile]:
-    for name, part in archive.manifest.files.items():
-        if name not in names:
+    parts = archive.manifest.files
+    for name in (each for each in (*parts, *archive.manifest.left_out) if each not in names):
+        text, original = None, ""
+        if part := parts.get(name):
             before = archive.text(name)
-            after = _clean(before, wipe)
+            text = redact(after := _clean(before, wipe))
             original = part.original or part.sha256 if after == before else ""
-            yield ArchivedFile(name=_clean(name, wipe), text=redact(after), content_hash=original)
-    for name in archive.manifest.left_out:
-        if name not in names:
-            yield ArchivedFile(name=_clean(name, wipe), text=None, content_hash="")
+        yield ArchivedFile(name=_clean(name, wipe), text=text, content_hash=original)
 
 
 def _clean(text: str, wipe: Wipe) -> str:

@@ -12,7 +12,6 @@ import subprocess
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -236,23 +235,16 @@ def _search_objects(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str
         clock = threading.Timer(SEARCH_S, process.kill)
         clock.start()
         try:
-            for name, kind, data in _read_objects(process.stdout):
+            # A line of name, kind and size, the content, a line end.
+            while (stream := process.stdout) and len(head := stream.readline().decode().split()) == 3:
                 objects += 1
-                found += [(name, kind)] if traces.count(data) else []
+                if traces.count(stream.read(int(head[2]) + 1)[:-1]):
+                    found.append((head[0], head[1]))
         finally:
             clock.cancel()
     if process.returncode:
         raise StorageFailure(f"git could not be asked: it ended with {process.returncode} after {objects} objects.")
     return objects, found
-
-
-def _read_objects(stream: IO[bytes] | None) -> Iterator[tuple[str, str, bytes]]:
-    """(name, kind, content) of what `git cat-file --batch` prints."""
-    while stream and len(head := stream.readline().decode().split()) == 3:
-        name, kind, size = head
-        data = stream.read(int(size))
-        stream.read(1)
-        yield name, kind, data
 
 
 def _locate_object(top: Path, name: str, kind: str) -> GitPlace:

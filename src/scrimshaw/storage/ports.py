@@ -78,7 +78,7 @@ class Piece(Struct, frozen=True, kw_only=True):
     context: str = ""
 
 
-class PendingChunk(Struct, frozen=True, kw_only=True):
+class PendingChunk(NamedTuple):
     """A chunk text that has no vector of the model yet."""
 
     place: int  #: its row, which only grows

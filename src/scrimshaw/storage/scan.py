@@ -190,7 +190,12 @@ def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Ite
         except OSError as error:
             yield _skip(folder, f"the folder cannot be read: {error.strerror}")
             continue
-        below = [entry for entry in entries if depth and _is_entered(entry, prefix, excluded)]
+        below = [
+            entry
+            for entry in entries
+            if depth and not entry.name.startswith(".") and entry.name not in IGNORED_FOLDERS
+            if _is_folder(entry) and not excluded.fullmatch(f"{prefix}{entry.name}/")
+        ]
         for entry in entries:
             name = f"{prefix}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
             if entry.name.lower().endswith(SUFFIX) and not _is_folder(entry) and not excluded.fullmatch(name):
@@ -198,12 +203,6 @@ def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Ite
         yield from (_skip(entry.path, "symbolic link to a folder") for entry in below if entry.is_symlink())
         plain = (entry for entry in reversed(below) if not entry.is_symlink())
         pending += [(entry.path, f"{prefix}{entry.name}/", depth - 1) for entry in plain]
-
-
-def _is_entered(entry: os.DirEntry[str], prefix: str, excluded: re.Pattern[str]) -> bool:
-    """Whether an entry is a folder, and neither hidden nor ignored nor excluded."""
-    is_named = not entry.name.startswith(".") and entry.name not in IGNORED_FOLDERS
-    return is_named and _is_folder(entry) and not excluded.fullmatch(f"{prefix}{entry.name}/")
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -34,6 +35,7 @@ GROUPS = {
 }
 # A date alone begins its day; what ends in Z would come behind its own fractions of a second.
 _UPDATED = "rtrim(CASE length(m.updated) WHEN 10 THEN m.updated || 'T00:00:00' ELSE m.updated END, 'Z')"
+_TOPIC = "m.row IN (SELECT memory FROM topics WHERE topic = ?)"
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d)?")
 _DAY_LENGTH = len("2026-11-21")
 
@@ -43,42 +45,32 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
 
     Raises InvalidRequest for an impossible date.
     """
-    parts: list[str] = []
-    arguments: list[Any] = []
-
-    def add(condition: str, *values: Any) -> None:
-        parts.append(condition)
-        arguments.extend(values)
-
-    for column, wanted in (("tier", filters.tiers), ("type", filters.types), ("artifact", filters.artifacts)):
-        if wanted:
-            add(f"m.{column} IN ({marks(wanted)})", *map(str, wanted))
-    if not filters.include_deprecated and Tier.DEPRECATED not in filters.tiers:
-        add("m.tier <> 'deprecated'")
-    for topic in filters.topics:
-        add("m.row IN (SELECT memory FROM topics WHERE topic = ?)", topic.casefold())
-    _add_ranges(filters, add)
-    if filters.only is not None:
-        add(f"m.id IN ({marks(filters.only)})", *filters.only)
-    if filters.exclude:
-        add(f"m.id NOT IN ({marks(filters.exclude)})", *filters.exclude)
-    return " AND ".join(parts) or "1", arguments
-
-
-def _add_ranges(filters: Filters, add: Any) -> None:
-    if filters.folder:
-        folder = filters.folder.rstrip("/")
-        add("(m.id = ? OR substr(m.id, 1, ?) = ?)", folder, len(folder) + 1, folder + "/")
-    if filters.source:
-        add("m.source = ?", filters.source)
-    if filters.since:
-        add(f"{_UPDATED} >= ?", earliest(filters.since))
-    if filters.until:
+    tiers, folder, only = filters.tiers, filters.folder.rstrip("/"), filters.only
+    since, until = filters.since and earliest(filters.since), filters.until and latest(filters.until)
+    # Whether each restricts, the condition, its arguments.
+    restrictions: list[tuple[object, str, Collection[Any]]] = [
+        (tiers, f"m.tier IN ({marks(tiers)})", tiers),
+        (filters.types, f"m.type IN ({marks(filters.types)})", filters.types),
+        (filters.artifacts, f"m.artifact IN ({marks(filters.artifacts)})", filters.artifacts),
+        (not filters.include_deprecated and Tier.DEPRECATED not in tiers, "m.tier <> 'deprecated'", ()),
+        *((True, _TOPIC, (topic.casefold(),)) for topic in filters.topics),
+        (filters.folder, "(m.id = ? OR substr(m.id, 1, ?) = ?)", (folder, len(folder) + 1, f"{folder}/")),
+        (filters.source, "m.source = ?", (filters.source,)),
+        (since, f"{_UPDATED} >= ?", (since,)),
         # What bears no date is not known to be old.
-        add(f"m.updated <> '' AND {_UPDATED} <= ?", latest(filters.until))
-    if filters.min_quality_score is not None:
+        (until, f"m.updated <> '' AND {_UPDATED} <= ?", (until,)),
         # A file written by hand is never hidden, whatever it scores.
-        add("(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)", filters.min_quality_score)
+        (
+            filters.min_quality_score is not None,
+            "(m.origin = 'file' OR m.quality IS NULL OR m.quality >= ?)",
+            (filters.min_quality_score,),
+        ),
+        (only is not None, f"m.id IN ({marks(only or ())})", only or ()),
+        (filters.exclude, f"m.id NOT IN ({marks(filters.exclude)})", filters.exclude),
+    ]
+    given = [(condition, values) for applies, condition, values in restrictions if applies]
+    where = " AND ".join(condition for condition, _ in given) or "1"
+    return where, [value for _, values in given for value in values]
 
 
 def marks(values: Collection[Any]) -> str:
@@ -100,29 +92,25 @@ def memory(row: Sequence[Any]) -> Memory:
 
 def earliest(date: str) -> str:
     """The first moment of a year, month or day, or the moment itself, in UTC; raises InvalidRequest for no date."""
-    return _first_moment(date).isoformat()
-
-
-def latest(date: str) -> str:
-    """The last moment of a year, month or day, or the moment itself, in UTC; raises InvalidRequest for no date."""
-    begin = _first_moment(date)
-    if len(date) > _DAY_LENGTH:
-        return begin.isoformat()
-    if not _YEAR_OR_MONTH.fullmatch(date):
-        return begin.replace(hour=23, minute=59, second=59, microsecond=999_999).isoformat()
-    is_year = len(date) == len("2026")
-    year, month = (begin.year + 1, 1) if is_year or begin.month == 12 else (begin.year, begin.month + 1)
-    if year > datetime.max.year:
-        return datetime.max.isoformat()
-    return (datetime(year, month, 1) - timedelta.resolution).isoformat()
-
-
-def _first_moment(date: str) -> datetime:
     whole = f"{date}-01-01"[:_DAY_LENGTH] if _YEAR_OR_MONTH.fullmatch(date) else date
     try:
         found = datetime.fromisoformat(whole)
-        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+        return (found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found).isoformat()
     except (ValueError, OverflowError) as error:
         raise InvalidRequest(
             f"{date!r} is no ISO date.", "Give a date such as 2026-11-21 or 2026-11-21T08:00:00Z.", date=date
         ) from error
+
+
+def latest(date: str) -> str:
+    """The last moment of a year, month or day, or the moment itself, in UTC; raises InvalidRequest for no date."""
+    begin = earliest(date)
+    if len(date) > _DAY_LENGTH:
+        return begin
+    if not _YEAR_OR_MONTH.fullmatch(date):
+        day = begin[:_DAY_LENGTH]
+    elif len(date) == len("2026"):
+        day = f"{date}-12-31"
+    else:
+        day = f"{date}-{monthrange(int(date[:4]), int(date[5:]))[1]}"
+    return f"{day}T23:59:59.999999"

@@ -106,14 +106,6 @@ def render_links(links: Iterable[Edge]) -> str:
     return "\n".join(tables)
 
 
-def read_golden(path: Path, accept: Accept) -> GoldenFile:
-    """The golden queries of a file, none where there is no file.
-
-    Raises StorageFailure, and UnreadableFile where the file is no TOML or has no queries in it.
-    """
-    return _parse_golden(path, golden_text(path), accept)
-
-
 def golden_text(path: Path) -> str:
     """The file as it is, empty where there is none; raises UnreadableFile and StorageFailure."""
     with storage_errors("read", path):
@@ -135,7 +127,7 @@ def with_query(before: str, golden: Golden) -> str:
 
 def write_golden(path: Path, text: Redacted, accept: Accept) -> GoldenFile:
     """Replace the file durably, hold the vault's lock; its queries. Raises UnreadableFile for a text that is none."""
-    found = _parse_golden(path, text.text, accept)
+    found = read_golden(path, accept, text.text)
     with storage_errors("write", path):
         replace_file(path, text.text.encode())
     return found
@@ -145,7 +137,12 @@ def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
     return [number for number, line in enumerate(text.split("\n"), start=1) if table.match(line)]
 
 
-def _parse_golden(path: Path, text: str, accept: Accept) -> GoldenFile:
+def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFile:
+    """The golden queries of a file, none where there is no file, or of the text that it shall have.
+
+    Raises StorageFailure, and UnreadableFile where the file is no TOML or has no queries in it.
+    """
+    text = golden_text(path) if text is None else text
     try:
         tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _Queries).query
     except (ValueError, msgspec.ValidationError) as error:

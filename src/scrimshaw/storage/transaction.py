@@ -21,6 +21,7 @@ from typing import Annotated, NamedTuple
 import msgspec
 from filelock import FileLock, Timeout
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from scrimshaw.errors import AlreadyExists, Conflict, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.models import Redacted, content_hash
@@ -60,7 +61,7 @@ class FileChange(NamedTuple):
         return None if self.text is None else self.text.text.encode(errors="replace")
 
 
-class _MarkedMove(Struct, frozen=True):
+class _Move(Struct, frozen=True):
     """A move in a marker: `path` is below `root`, which is below the marker's folder if it can be."""
 
     root: _PathText
@@ -73,18 +74,7 @@ class _MarkedMove(Struct, frozen=True):
 
 class _Marker(Struct, frozen=True):
     mark: _PathText
-    moves: tuple[_MarkedMove, ...]
-
-
-class _Move(NamedTuple):
-    """A move with its places."""
-
-    path: Path
-    root: Path
-    new: Path | None
-    new_hash: str
-    old: Path | None
-    old_hash: str
+    moves: tuple[_Move, ...]
 
 
 @contextmanager
@@ -168,7 +158,7 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
             replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, marked)))
             for change, move in zip(changes, moves, strict=True):
                 if (data := change.after) is not None:
-                    stage_file(change.path, data, temporary=move.new)
+                    stage_file(change.path, data, temporary=Path(move.new))
             for move in moves:
                 _go(move)
         yield
@@ -263,58 +253,58 @@ def _clear(path: Path) -> None:
             shutil.rmtree(path)
 
 
-def _plan_move(folder: Path, change: FileChange) -> _MarkedMove:
+def _plan_move(folder: Path, change: FileChange) -> _Move:
     root, home = Path(os.path.realpath(change.root)), os.path.realpath(folder)
     new, old = (
         ("", "") if data is None else (temporary_of(change.path).name, content_hash(data))
         for data in (change.after, change.before)
     )
     base = root.relative_to(home) if root.is_relative_to(home) else root
-    return _MarkedMove(base.as_posix(), change.path.relative_to(change.root).as_posix(), *new, *old)
+    return _Move(base.as_posix(), change.path.relative_to(change.root).as_posix(), *new, *old)
 
 
-def _locate_move(folder: Path, move: _MarkedMove, known: set[str]) -> _Move:
-    """A move that stays inside a known folder, links resolved; raises ValueError for any other."""
+def _locate_move(folder: Path, move: _Move, known: set[str]) -> _Move:
+    """The move with real paths, inside a known folder; raises ValueError for any other."""
     root = os.path.realpath(folder / move.root)
     inside = Path(root, move.path)
     parent = Path(os.path.realpath(inside.parent))
     if root not in known or not parent.is_relative_to(root) or inside.name in ("", ".", ".."):
         raise ValueError(f"it names {move.path!r} in {move.root!r}, which is no place of ours")
-    new, old = (parent / name if name else None for name in (move.new, move.old))
-    return _Move(parent / inside.name, Path(root), new, move.new_hash, old, move.old_hash)
+    new, old = (name and str(parent / name) for name in (move.new, move.old))
+    return replace(move, root=root, path=str(parent / inside.name), new=new, old=old)
 
 
 def _go(move: _Move) -> None:
     """Change one place. The old bytes are checked after the rename: from then on nobody can change them by name."""
-    is_ours = True
+    path, old, is_ours = Path(move.path), Path(move.old), True
     if move.old:
         with suppress(FileNotFoundError):
-            move.path.replace(move.old)
-        is_ours = move.old.is_file() and content_hash(move.old.read_bytes()) == move.old_hash
-    if not is_ours or os.path.lexists(move.path):
-        message = f"{move.path} was changed while it was about to be replaced."
-        raise Conflict(message, "Nothing was replaced; try again.", path=str(move.path))
+            path.replace(old)
+        is_ours = old.is_file() and content_hash(old.read_bytes()) == move.old_hash
+    if not is_ours or os.path.lexists(path):
+        message = f"{path} was changed while it was about to be replaced."
+        raise Conflict(message, "Nothing was replaced; try again.", path=str(path))
     if move.new:
-        move.new.replace(move.path)
-    sync_folder(move.path.parent)
+        Path(move.new).replace(path)
+    sync_folder(path.parent)
 
 
 def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None:
     """Tidy up or take back every move and remove the marker, unless the system refused: then the next process tries."""
     troubles: list[ScrimshawError] = []
     for move in moves:
+        path = Path(move.path)
         try:
-            with storage_errors("put back", move.path):
+            with storage_errors("put back", path):
                 if not is_committed:
-                    _take_back(move)
+                    _take_back(path, move)
         except (StorageFailure, Conflict) as error:
             troubles.append(error)
         # What cannot be removed now is swept later.
-        if temporary := move.old if is_committed else move.new:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
         with suppress(OSError):
-            prune(move.path.parent, move.root)
+            if temporary := move.old if is_committed else move.new:
+                Path(temporary).unlink(missing_ok=True)
+            prune(path.parent, Path(move.root))
     if not any(isinstance(trouble, StorageFailure) for trouble in troubles):
         with storage_errors("remove", folder / MARKER):
             (folder / MARKER).unlink(missing_ok=True)
@@ -322,17 +312,17 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
         raise troubles[0]
 
 
-def _take_back(move: _Move) -> None:
+def _take_back(path: Path, move: _Move) -> None:
     """Undo what was done of a move, as many times as it takes; what a person wrote at its place stays."""
     # Whether the new file came to its place; not one that a person put there meanwhile.
-    is_ours = move.path.is_file() and content_hash(move.path.read_bytes()) == move.new_hash
+    is_ours = path.is_file() and content_hash(path.read_bytes()) == move.new_hash
     if move.old and os.path.lexists(move.old):
-        if is_ours or not os.path.lexists(move.path):
-            move.old.replace(move.path)
-        else:
-            aside = move.path.with_name(f"{move.path.name}.before-{secrets.token_hex(4)}")
-            move.old.replace(aside)
-            message = f"{move.path} was written meanwhile and stays; what was there before is kept as {aside.name}."
+        aside = path
+        if not is_ours and os.path.lexists(path):
+            aside = path.with_name(f"{path.name}.before-{secrets.token_hex(4)}")
+        Path(move.old).replace(aside)
+        if aside != path:
+            message = f"{path} was written meanwhile and stays; what was there before is kept as {aside.name}."
             raise Conflict(message, "Compare the two. Everything else is as it was before.", path=str(aside))
     elif not move.old and is_ours:
-        move.path.unlink()
+        path.unlink()

@@ -6,7 +6,7 @@ apsw bundles a current SQLite, so neither the interpreter's own version nor its 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
 from scrimshaw.storage.durable import make_private
+from scrimshaw.storage.sql import marks
 
 _Value = TypeVar("_Value")
 _Row = TypeVar("_Row", bound=Struct)
@@ -170,6 +171,12 @@ def open_file(path: Path, *, writable: bool = False, immutable: bool = False) ->
 def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:
     """A row of a struct's columns as that struct; SQLite's booleans are 0 and 1."""
     return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind, strict=False)
+
+
+def insert(write: apsw.Connection, insert_into: str, values: Mapping[str, Any]) -> bool:
+    """Whether a row was inserted."""
+    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
+    return write.changes() > 0
 
 
 def _explain(path: Path, error: Exception) -> ScrimshawError | None:

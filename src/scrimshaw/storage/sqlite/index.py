@@ -6,12 +6,12 @@ import hashlib
 import json
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import repeat
 from operator import attrgetter, itemgetter
 from typing import Any
 
 import apsw
-import msgspec
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
@@ -19,8 +19,8 @@ from scrimshaw.storage.graph import Link, fold_chunks, walk
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
 from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory
-from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.vectors import DiskScan, RamScan, VectorScan
+from scrimshaw.storage.sqlite.database import Database, insert, make_struct
+from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, scan_disk
 
 # How much a word counts in name, title, triggers and body; measured on judged queries (docs/evaluation).
 FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
@@ -60,6 +60,15 @@ WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 _COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 _PUT_FILE = "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)"
+_PUT_CHUNK = "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, key) VALUES (?,?,?,?,?,?,?,?)"
+_PUT_VECTOR = "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?)"
+_PUT_PHRASE = "INSERT OR IGNORE INTO phrases (head, memory, phrase, is_title) VALUES (?,?,?,?)"
+_PUT_EDGE = "INSERT OR REPLACE INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)"
+# The columns of a memory that have their names from a document, and those from its file.
+_OF_DOCUMENT = (
+    "title", "type", "tier", "created", "updated", "content_hash", "text_hash", "tokens", "label_tokens"
+)  # fmt: skip
+_OF_FILE = ("source", "path", "artifact", "writable")
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
 _WORDS_OF_NOTHING = """
 DELETE FROM memory_text WHERE rowid IN (
@@ -101,7 +110,27 @@ class SqliteIndex:
     def put(self, documents: Sequence[Document]) -> None:
         with self._database.write() as write:
             for document in documents:
-                _put(write, document)
+                file, body = document.file, document.body.text
+                words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
+                keys, vectors = list[str](), dict[str, list[tuple[str, bytes]]]()
+                for chunk in document.chunks:
+                    keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
+                known = f"SELECT key, model, vector FROM vectors WHERE key IN ({marks(keys)}) GROUP BY key, model"
+                for key, model, vector in write.execute(known, keys):
+                    vectors.setdefault(key, []).append((model, vector))
+                _remove_memories(write, "id = ? OR path = ?", (file.memory_id, file.path))
+                row = _insert_memory(write, document)
+                if len(document.chunks) != 1:
+                    write.execute(_PUT_WORDS, (row * 2, *words, body))
+                for chunk, key in zip(document.chunks, keys, strict=True):
+                    place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
+                    write.execute(_PUT_CHUNK, (row, *place, key))
+                    text = body[chunk.start : chunk.end]
+                    write.execute(_PUT_WORDS, (write.last_insert_rowid() * 2 + 1, *words, text))
+                    for model, vector in vectors.get(key, ()):
+                        write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector))
+                state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, "")
+                write.execute(_PUT_FILE, (file.path, file.source, *state))
             write.execute(_COUNT_CHANGE)
 
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
@@ -123,16 +152,14 @@ class SqliteIndex:
 
     def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
         with self._database.write() as write:
+            state = (file.size, file.mtime_ns, content_hash)
             if skipped:
                 _remove_memories(write, "path = ?", (file.path,))
-                row = (file.path, file.source, file.size, file.mtime_ns, content_hash, "", skipped)
-                write.execute(_PUT_FILE, row)
+                write.execute(_PUT_FILE, (file.path, file.source, *state, "", skipped))
                 write.execute(_COUNT_CHANGE)
             else:
-                write.execute(
-                    "UPDATE files SET size = ?, mtime_ns = ?, content_hash = ? WHERE path = ?",
-                    (file.size, file.mtime_ns, content_hash, file.path),
-                )
+                changed = "UPDATE files SET size = ?, mtime_ns = ?, content_hash = ? WHERE path = ?"
+                write.execute(changed, (*state, file.path))
 
     def put_links(self, links: Sequence[Edge]) -> None:
         if not links and not self._database.value(_EXTERNAL):
@@ -178,7 +205,7 @@ class SqliteIndex:
             " JOIN memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal",
             [value for pair in wanted for value in pair],
         )
-        return {row[0]: Piece(anchor=row[1], heading=row[2], text=row[3], context=row[4]) for row in rows}
+        return {row[0]: make_struct(Piece, row[1:]) for row in rows}
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         if sort not in SORTS:
@@ -189,9 +216,8 @@ class SqliteIndex:
 
     def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
         if by not in GROUPS:
-            raise InvalidRequest(
-                f"Memories cannot be counted by {by!r}.", f"Use one of {', '.join(filter(None, GROUPS))}."
-            )
+            ways = ", ".join(filter(None, GROUPS))
+            raise InvalidRequest(f"Memories cannot be counted by {by!r}.", f"Use one of {ways}.")
         where, arguments = conditions(filters)
         joined = " JOIN topics t ON t.memory = m.row" if by == "topic" else ""
         sql = f"SELECT {GROUPS[by]} AS grouped, count(*) FROM memories m{joined} WHERE {where} GROUP BY 1 ORDER BY 1"
@@ -200,12 +226,11 @@ class SqliteIndex:
     def find_ids(
         self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
     ) -> list[str]:
+        where, arguments = "folded = ?", [fold(differing_in_case or "")]
         if paths is not None:
             where, arguments = f"path IN ({marks(paths)})", list(paths)
         elif text_hash is not None:
             where, arguments = "text_hash = ?", [text_hash]
-        else:
-            where, arguments = "folded = ?", [fold(differing_in_case or "")]
         return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
 
     # Candidates
@@ -228,9 +253,10 @@ class SqliteIndex:
         with self._guard:
             if model not in self._scans:
                 many = self._database.value("SELECT count(*) FROM chunks") > self._ram_scan_max
-                self._scans[model] = DiskScan(self._database, model) if many else RamScan(self._database, model)
+                on_disk = partial(scan_disk, self._database, model)
+                self._scans[model] = on_disk if many else RamScan(self._database, model)
             scan = self._scans[model]
-        nearest = scan.nearest(vector, generation, limit, self._rows_satisfying(filters, generation))
+        nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation))
         rows = [row for row, _, _ in nearest]
         names = dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", rows))
         found = [Match(id=names[row], score=score, chunk=ordinal) for row, score, ordinal in nearest if row in names]
@@ -254,7 +280,7 @@ class SqliteIndex:
             f"SELECT p.phrase, m.id FROM phrases p JOIN memories m ON m.row = p.memory WHERE p.head IN ({marks(heads)})"
             f" AND (? OR NOT p.is_title) ORDER BY p.phrase, m.id"
         )
-        return [(phrase, name) for phrase, name in self._database.rows(sql, [*heads, titles])]
+        return self._database.read(sql, [*heads, titles], lambda row: (row[0], row[1]))
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         sql = (
@@ -301,8 +327,7 @@ class SqliteIndex:
             " AND ? IN ('', e.relation) ORDER BY a.id, e.relation, e.reference",
             [*sources, relation],
         )
-        names = Edge.__struct_fields__
-        return [(msgspec.convert(dict(zip(names, row[:-1], strict=True)), Edge), row[-1]) for row in rows]
+        return [(make_struct(Edge, row[:-1]), row[-1]) for row in rows]
 
     # Vectors
 
@@ -314,10 +339,7 @@ class SqliteIndex:
             " WHERE c.row > ? AND v.seq IS NULL ORDER BY c.row LIMIT ?",
             (model, after, limit),
         )
-        return [
-            PendingChunk(place=row, key=key, text=f"{context}\n{piece.strip()}".strip())
-            for row, key, context, piece in rows
-        ]
+        return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]
 
     def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
         size = self._database.value("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,))
@@ -360,48 +382,15 @@ def match_expression(query: Query) -> str:
     return groups[0] if len(groups) == 1 else " AND ".join(f"({group})" for group in groups)
 
 
-def _put(write: apsw.Connection, document: Document) -> None:
-    file, body = document.file, document.body.text
-    words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
-    keys, vectors = list[str](), dict[str, dict[str, bytes]]()
-    for chunk in document.chunks:
-        keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
-    for key, model, vector in write.execute(
-        f"SELECT key, model, vector FROM vectors WHERE key IN ({marks(keys)})", keys
-    ):
-        vectors.setdefault(key, {})[model] = vector
-    _remove_memories(write, "id = ? OR path = ?", (file.memory_id, file.path))
-    row = _insert_memory(write, document)
-    if len(document.chunks) != 1:
-        write.execute(_PUT_WORDS, (row * 2, *words, body))
-    for chunk, key in zip(document.chunks, keys, strict=True):
-        write.execute(
-            "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, key) VALUES (?,?,?,?,?,?,?,?)",
-            (row, chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context, key),
-        )
-        write.execute(_PUT_WORDS, (write.last_insert_rowid() * 2 + 1, *words, body[chunk.start : chunk.end]))
-        for model, vector in vectors.get(key, {}).items():
-            write.execute(
-                "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?)",
-                (model, row, chunk.ordinal, key, vector),
-            )
-    file_row = (file.path, file.source, file.size, file.mtime_ns, document.content_hash, file.memory_id, "")
-    write.execute(_PUT_FILE, file_row)
-
-
 def _insert_memory(write: apsw.Connection, document: Document) -> int:
     """The row of a memory, with what is looked up by it."""
     file, quality, provenance = document.file, document.quality, document.provenance
     values = {
+        **dict(zip(_OF_DOCUMENT, attrgetter(*_OF_DOCUMENT)(document), strict=True)),
+        **dict(zip(_OF_FILE, attrgetter(*_OF_FILE)(file), strict=True)),
         "id": file.memory_id,
         "folded": fold(file.memory_id),
         "name": file.memory_id.rpartition("/")[2],
-        "source": file.source,
-        "path": file.path,
-        "title": document.title,
-        "type": document.type,
-        "tier": document.tier,
-        "artifact": file.artifact,
         "triggers": json.dumps(document.triggers, ensure_ascii=False),
         "topics": json.dumps(document.topics, ensure_ascii=False),
         "origin": provenance.source,
@@ -409,31 +398,18 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
         "session": provenance.session,
         "quality": quality.score if quality else None,
         "flags": json.dumps(quality.flags if quality else (), ensure_ascii=False),
-        "created": document.created,
-        "updated": document.updated,
-        "content_hash": document.content_hash,
-        "text_hash": document.text_hash,
-        "tokens": document.tokens,
-        "label_tokens": document.label_tokens,
         "length": len(document.body.text),
-        "writable": file.writable,
         "body": document.body.text,
     }
-    write.execute(f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
+    insert(write, "INSERT INTO memories", values)
     row = int(write.last_insert_rowid())
     for phrase in document.phrases:
-        write.execute(
-            "INSERT OR IGNORE INTO phrases (head, memory, phrase, is_title) VALUES (?, ?, ?, ?)",
-            (phrase.head, row, phrase.text, phrase.is_title),
-        )
+        write.execute(_PUT_PHRASE, (phrase.head, row, phrase.text, phrase.is_title))
     write.executemany("INSERT OR IGNORE INTO sketches (hash, memory) VALUES (?, ?)", zip(document.sketch, repeat(row)))
     topics = map(str.casefold, document.topics)
     write.executemany("INSERT OR IGNORE INTO topics (topic, memory) VALUES (?, ?)", zip(topics, repeat(row)))
     for edge in document.edges:
-        write.execute(
-            "INSERT OR REPLACE INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)",
-            (row, edge.target, edge.relation, edge.kind, edge.strength, edge.evidence),
-        )
+        write.execute(_PUT_EDGE, (row, edge.target, edge.relation, edge.kind, edge.strength, edge.evidence))
     return row
 
 

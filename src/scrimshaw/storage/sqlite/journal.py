@@ -12,17 +12,19 @@ from typing import Any
 
 import apsw
 import msgspec
-from msgspec.structs import astuple
+from msgspec.structs import asdict
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Job, JobState
 from scrimshaw.storage.ports import LedgerEntry, Review, ReviewState, Row, StoredText
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database, make_struct
+from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 
 LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
 )
+_APPENDED = LEDGER.removeprefix("seq, ")
+_APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
 # How long a done job can be asked for.
 KEPT_DONE_S = 30 * 86_400.0
 
@@ -39,15 +41,11 @@ _DUE = (
     "SELECT 1 FROM jobs AS other WHERE other.state = 'running' AND other.lease_until >= ?"
     " AND other.kind = jobs.kind AND other.key = jobs.key))"
 )
-_CHANGES = {
-    JobState.CANCELLED: (
-        "UPDATE jobs SET state = 'cancelled' WHERE id = ?2 AND state IN ('queued', 'running', 'failed')"
-    ),
-    JobState.QUEUED: (
-        "UPDATE OR IGNORE jobs SET state = 'queued', attempts = 0, error = '', due = ?1"
-        " WHERE id = ?2 AND state IN ('failed', 'cancelled')"
-    ),
-}
+_CANCEL = "UPDATE jobs SET state = 'cancelled' WHERE id = ?2 AND state IN ('queued', 'running', 'failed')"
+_REQUEUE = (
+    "UPDATE OR IGNORE jobs SET state = 'queued', attempts = 0, error = '', due = ?1"
+    " WHERE id = ?2 AND state IN ('failed', 'cancelled')"
+)
 
 
 class SqliteJournal:
@@ -79,9 +77,8 @@ class SqliteJournal:
         return self._database.read(sql, (*wanted, limit), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
-        return dict(
-            self._database.rows(f"SELECT {_FILE} AS file, new_hash FROM ledger GROUP BY file HAVING seq = max(seq)")
-        )
+        newest = f"SELECT {_FILE} AS file, new_hash FROM ledger GROUP BY file HAVING seq = max(seq)"
+        return dict(self._database.rows(newest))
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:
         sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
@@ -99,14 +96,12 @@ class SqliteJournal:
         return {review.memory_id: review for review in found}
 
     def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
-        columns = ", ".join(_REVIEW)
         with self._database.write() as write:
-            found = write.execute(
-                f"DELETE FROM reviews WHERE memory_id = ? RETURNING {columns}", (memory_id,)
-            ).fetchone()
-            state = change(make_struct(Review, found) if found else None)
+            take = f"DELETE FROM reviews WHERE memory_id = ? RETURNING {', '.join(_REVIEW)}"
+            found = write.execute(take, (memory_id,)).fetchall()
+            state = change(make_struct(Review, found[0]) if found else None)
             if state:
-                write.execute(f"INSERT OR REPLACE INTO reviews ({columns}) VALUES ({marks(_REVIEW)})", astuple(state))
+                insert(write, "INSERT OR REPLACE INTO reviews", asdict(state))
         return state
 
     # Jobs
@@ -121,12 +116,10 @@ class SqliteJournal:
         if self._database.value(find, (*kinds, now, now, now)) is None:
             return None
         with self._database.write() as write:
-            claimed = write.execute(
-                f"UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ? WHERE id = ({find})"
-                f" RETURNING {_JOB}",
-                (now + lease_s, *kinds, now, now, now),
-            ).fetchone()
-        return _job(claimed) if claimed else None
+            claim = "UPDATE jobs SET state = 'running', attempts = attempts + 1, lease_until = ?"
+            arguments = (now + lease_s, *kinds, now, now, now)
+            claimed = write.execute(f"{claim} WHERE id = ({find}) RETURNING {_JOB}", arguments).fetchall()
+        return _job(claimed[0]) if claimed else None
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         with self._database.write() as write:
@@ -161,30 +154,20 @@ class SqliteJournal:
 
     def change_job(self, number: int, state: JobState) -> bool:
         with self._database.write() as write:
-            write.execute(_CHANGES[state], (time.time(), number))
+            write.execute(_CANCEL if state is JobState.CANCELLED else _REQUEUE, (time.time(), number))
             return write.changes() > 0
 
 
 def append_entries(write: apsw.Connection, entries: Sequence[LedgerEntry], now: float) -> list[int]:
     """Append entries to the ledger, with the contents they replaced; their numbers."""
     chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
-    columns = LEDGER.partition(", ")[2]
     numbers = []
     for entry, prior in entries:
-        values = (
-            now,
-            entry.action,
-            entry.memory_id,
-            entry.reason,
-            entry.prior_hash,
-            entry.new_hash,
-            json.dumps(entry.linked_memory_ids),
-            json.dumps(entry.decision_meta, sort_keys=True),
-            entry.actor,
-            entry.session,
-        )
+        texts = (entry.action, entry.memory_id, entry.reason, entry.prior_hash, entry.new_hash)
+        meta = (json.dumps(entry.linked_memory_ids), json.dumps(entry.decision_meta, sort_keys=True))
+        values = (now, *texts, *meta, entry.actor, entry.session)
         chain = _chain(chain, values)
-        write.execute(f"INSERT INTO ledger ({columns}) VALUES ({marks((*values, chain))})", (*values, chain))
+        write.execute(_APPEND, (*values, chain))
         numbers.append(int(write.last_insert_rowid()))
         if prior is not None:
             _store_text(write, StoredText(entry.memory_id, entry.prior_hash, prior), now)
@@ -241,11 +224,9 @@ def _chain(before: str, values: Sequence[Any]) -> str:
     return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
 
 
-def _store_text(write: apsw.Connection, stored: StoredText, now: float) -> None:
-    write.execute(
-        "INSERT OR IGNORE INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?)",
-        (stored.content_hash, stored.memory_id, stored.text.text.encode(), now),
-    )
+def _store_text(write: apsw.Connection, text: StoredText, now: float) -> None:
+    values = {"content_hash": text.content_hash, "memory_id": text.memory_id, "content": text.text.text.encode()}
+    insert(write, "INSERT OR IGNORE INTO contents", {**values, "at": now})
 
 
 def _enqueue(
@@ -254,10 +235,8 @@ def _enqueue(
     waiting = write.execute("SELECT id FROM jobs WHERE kind = ? AND key = ? AND state = 'queued'", (kind, key)).get
     if waiting is not None:
         return int(waiting)
-    write.execute(
-        "INSERT INTO jobs (kind, key, payload, state, total, due, created) VALUES (?,?,?,'queued',?,?,?)",
-        (kind, key, msgspec.json.encode(payload or {}).decode(), total, now, now),
-    )
+    values = {"kind": kind, "key": key, "payload": msgspec.json.encode(payload or {}).decode(), "state": "queued"}
+    insert(write, "INSERT INTO jobs", {**values, "total": total, "due": now, "created": now})
     return int(write.last_insert_rowid())
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from operator import itemgetter
-from typing import Any
 
 import apsw
 import msgspec
@@ -25,7 +24,7 @@ from scrimshaw.models import (
 )
 from scrimshaw.storage.ports import Admit, Learning
 from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database, make_struct
+from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 
 _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
@@ -97,7 +96,7 @@ class SqliteSessions:
                 path=seen.path,
                 failed=seen.failed,
             )
-            if not _insert(write, "INSERT OR IGNORE INTO events", asdict(event)):
+            if not insert(write, "INSERT OR IGNORE INTO events", asdict(event)):
                 return False
             if seen.kind in _COUNTED:
                 _tick(write, session, now, modulus)
@@ -138,7 +137,7 @@ class SqliteSessions:
 
     def record_draft(self, draft: Drafted) -> None:
         with self._database.write() as write:
-            _insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
+            insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
 
     def sessions_to_draft(self, *, silent_since: float) -> list[str]:
         sql = (
@@ -173,7 +172,7 @@ class SqliteSessions:
     def record_learning(self, row: Learning) -> None:
         values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
         with self._database.write() as write:
-            _insert(write, "INSERT OR REPLACE INTO learnings", values)
+            insert(write, "INSERT OR REPLACE INTO learnings", values)
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         sql = (
@@ -198,11 +197,9 @@ def _open(write: apsw.Connection, session: Session) -> tuple[Session, bool]:
 
 
 def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int:
-    sql = (
-        "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
-        " RETURNING counter"
-    )
-    return _require_counter(session, write.execute(sql, (modulus, now, session)).get)
+    sql = "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
+    write.execute(sql, (modulus, now, session))
+    return _counter(write, session)
 
 
 def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, modulus: int) -> Item:
@@ -216,7 +213,7 @@ def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, 
     item = Item(**values, session=session, number=number, event=counter, at=now, held=admission.admitted)
     columns = asdict(item) | asdict(item.source)
     del columns["source"]
-    _insert(write, "INSERT INTO items", columns)
+    insert(write, "INSERT INTO items", columns)
     return item
 
 
@@ -230,18 +227,9 @@ def _add_injected(write: apsw.Connection, row: Injected) -> None:
     )
 
 
-def _insert(write: apsw.Connection, insert_into: str, values: Mapping[str, Any]) -> bool:
-    """Whether a row was inserted."""
-    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
-    return write.changes() > 0
-
-
 def _counter(connection: apsw.Connection, session: str) -> int:
     """The counter of a session; raises NotFound."""
-    return _require_counter(session, connection.execute("SELECT counter FROM sessions WHERE id = ?", (session,)).get)
-
-
-def _require_counter(session: str, counter: int | None) -> int:
+    counter = connection.execute("SELECT counter FROM sessions WHERE id = ?", (session,)).get
     if counter is None:
         raise NotFound(f"There is no session {session!r}.", "Open it first.", session=session)
     return int(counter)

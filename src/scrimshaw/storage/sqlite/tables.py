@@ -32,6 +32,7 @@ _TABLES = (
     "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
     " ORDER BY name"
 )
+_COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
 _LEDGER, _CONTENTS, _MIGRATIONS = "ledger", "contents", "migrations"
 # What happened and what it replaced is never cleared: undo and the chain live from it.
@@ -68,9 +69,7 @@ class ErasedRows(NamedTuple):
 def _read_tables(connection: apsw.Connection, *kinds: str) -> Iterator[_Table]:
     for name, kind, without_rowid in connection.execute(_TABLES).fetchall():
         if kind in (kinds or ("table",)):
-            columns: list[Any] = connection.execute(
-                "SELECT name, type, pk FROM pragma_table_info(?)", (name,)
-            ).fetchall()
+            columns: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
             keys = sorted((place, column) for column, _, place in columns if place)
             named = tuple(column for _, column in keys) if without_rowid else ("rowid",)
             yield _Table(str(name), {column: declared for column, declared, _ in columns}, named)

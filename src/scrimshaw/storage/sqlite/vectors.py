@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from scrimshaw.config import release_freed_memory
 from scrimshaw.errors import DamagedDatabase
@@ -12,18 +12,13 @@ from scrimshaw.storage.sqlite.database import Database
 
 # (memory row, cosine, ordinal of the best chunk), best first.
 Nearest = list[tuple[int, float, int]]
+# Finds the best `limit` memories of one model: of a vector, at a generation of the index, among these rows or all.
+VectorScan = Callable[[Any, int, int, set[int] | None], Nearest]
 
 _BLOCK = 4096
 _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
 _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq > ?"
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
-
-
-class VectorScan(Protocol):
-    """Finds the nearest memories of one model."""
-
-    def nearest(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
-        """The best `limit` memories; `allowed` restricts the memory rows, None allows all."""
 
 
 class RamScan:
@@ -45,7 +40,7 @@ class RamScan:
         self._ordinals = np.empty(0, dtype=np.int64)
         self._matrix = np.empty((0, 0), dtype=np.float32)
 
-    def nearest(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
+    def __call__(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -64,7 +59,8 @@ class RamScan:
         while True:
             take = min(len(scores), take * 4)
             top = np.argpartition(-scores, take - 1)[:take] if take < len(scores) else slice(None)
-            best = _best_chunks(scores[top].tolist(), owners[top].tolist(), ordinals[top].tolist())
+            chunks = zip(owners[top].tolist(), scores[top].tolist(), ordinals[top].tolist(), strict=True)
+            best = _best_chunks(list(chunks))
             if len(best) >= limit or take == len(scores):
                 return best[:limit]
 
@@ -75,13 +71,8 @@ class RamScan:
             keep = np.isin(self._seqs, present)
             self._seqs, self._owners = self._seqs[keep], self._owners[keep]
             self._ordinals, self._matrix = self._ordinals[keep], self._matrix[keep]
-        total = self._database.value(_COUNT, (self._model, last))
-        if total:
-            self._append(total, last, width)
-
-    def _append(self, total: int, last: int, width: int) -> None:
-        """Read `total` new rows block by block into their final place, so that no second copy is ever held."""
-        np, have = self._np, len(self._seqs)
+        total, have = self._database.value(_COUNT, (self._model, last)), len(self._seqs)
+        # The new rows are read block by block into their final place, so that no second copy is ever held.
         numbers = np.empty((total, 3), dtype=np.int64)
         filled, matrix = 0, self._matrix
         while filled < total and (rows := self._database.rows(_NEW, (self._model, last))):
@@ -101,28 +92,23 @@ class RamScan:
             release_freed_memory()
 
 
-class DiskScan:
+def scan_disk(
+    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: set[int] | None
+) -> Nearest:
     """The vectors stay on disk and are read block by block: slower, but memory stays bounded."""
+    import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
 
-    def __init__(self, database: Database, model: str) -> None:
-        self._database = database
-        self._model = model
-
-    def nearest(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
-        import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
-
-        best: Nearest = []
-        last = 0
-        while rows := self._database.rows(_NEW, (self._model, last)):
-            last = rows[-1][0]
-            rows = rows if allowed is None else [row for row in rows if row[1] in allowed]
-            blob = _join_vectors(self._database, rows, len(vector))
-            matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
-            scores = (matrix.astype(np.float32) @ vector).tolist()
-            found = [(row[1], score, row[2]) for row, score in zip(rows, scores, strict=True)]
-            owners, values, ordinals = zip(*best, *found, strict=True) if best or found else ((), (), ())
-            best = _best_chunks(values, owners, ordinals)[:limit]
-        return best
+    best: Nearest = []
+    last = 0
+    while rows := database.rows(_NEW, (model, last)):
+        last = rows[-1][0]
+        rows = rows if allowed is None else [row for row in rows if row[1] in allowed]
+        blob = _join_vectors(database, rows, len(vector))
+        matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
+        scores = (matrix.astype(np.float32) @ vector).tolist()
+        found = [(row[1], score, row[2]) for row, score in zip(rows, scores, strict=True)]
+        best = _best_chunks([*best, *found])[:limit]
+    return best
 
 
 def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
@@ -133,11 +119,10 @@ def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: in
     return b"".join(row[3] for row in rows)
 
 
-def _best_chunks(scores: Sequence[float], owners: Sequence[int], ordinals: Sequence[int]) -> Nearest:
+def _best_chunks(chunks: Nearest) -> Nearest:
     """The best chunk of every memory, best memory first; equal scores keep the order of their numbers."""
-    best: dict[int, tuple[float, int]] = {}
-    for owner, score, ordinal in zip(owners, scores, ordinals, strict=True):
-        if owner not in best or (score, -ordinal) > (best[owner][0], -best[owner][1]):
-            best[owner] = (score, ordinal)
-    ranked = sorted(best.items(), key=lambda item: (-item[1][0], item[0]))
-    return [(owner, score, ordinal) for owner, (score, ordinal) in ranked]
+    # Of two entries of a dictionary the later stays.
+    best = {
+        owner: (owner, score, ordinal) for owner, score, ordinal in sorted(chunks, key=lambda each: (each[1], -each[2]))
+    }
+    return sorted(best.values(), key=lambda each: (-each[1], each[0]))
