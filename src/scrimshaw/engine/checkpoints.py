@@ -59,9 +59,7 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
 _Age = tuple[int, float, float, str, bool]
 
 
-def create(
-    engine: Engine, name: str, *, metadata: Mapping[str, str] | None = None, include_global: bool = False
-) -> Checkpoint:
+def create(engine: Engine, name: str, *, metadata: Mapping[str, str] = {}, include_global: bool = False) -> Checkpoint:
     """Make a checkpoint; the oldest of more than ten goes. Raises InvalidRequest for its name, AlreadyExists."""
     path = path_of(engine, name)
     if name.startswith(AUTO):
@@ -100,12 +98,12 @@ def take(
     engine: Engine,
     name: str,
     *,
-    metadata: Mapping[str, str] | None = None,
+    metadata: Mapping[str, str] = {},
     include_global: bool = False,
     is_locked: bool = False,
 ) -> Checkpoint:
     """Write a checkpoint and drop those it makes room for; `is_locked` where the caller holds the vault's lock."""
-    write = partial(_write, engine, path_of(engine, name), name, metadata or {}, include_global)
+    write = partial(_write, engine, path_of(engine, name), name, metadata, include_global)
     return _drop_oldest(engine, write() if is_locked else _write_undisturbed(engine, write))
 
 

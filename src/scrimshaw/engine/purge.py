@@ -7,7 +7,7 @@ documents, files behind links) is searched and reported, never changed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
+from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
 
@@ -49,6 +50,7 @@ OUTSIDE = (
 _WHICH = f"lines of at least {PASSAGE_CHARACTERS} characters that no other file has, at most {MOST_PASSAGES},"
 _GLOBAL_ONLY = "it is your own vault of all projects: add --global"
 _GIT = "it is git's, which alone may change it"
+_BY_HAND = Entry(action=Action.PURGE, memory_id="", reason="purged", actor="human")
 
 
 class Trace(Struct, frozen=True, kw_only=True):
@@ -67,9 +69,7 @@ class PurgeTarget(Struct, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
     names: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    reason: str = "a secret was purged"
-    actor: str = "human"
-    session: str = ""
+    entry: Entry = replace(_BY_HAND, reason="a secret was purged")  #: of which the rows of the ledger are made
 
     @property
     def wipe(self) -> Wipe:
@@ -97,8 +97,7 @@ class Purged(Struct, frozen=True, kw_only=True):
     searched_bytes: int = 0
     left: tuple[Trace, ...] = ()  #: where it still is
     held: tuple[str, ...] = ()  #: databases that another process reads, so that their free pages could not be given up
-    #: What is not Scrimshaw's and holds it, or may: links lead there, or another repository of git keeps it.
-    foreign: tuple[Trace, ...] = ()
+    foreign: tuple[Trace, ...] = ()  #: what holds it, or may, behind links or in other repositories of git
     documents: tuple[Trace, ...] = ()  #: documents that are read and never written
     git: GitTraces = GitTraces()
     outside: tuple[str, ...] = OUTSIDE
@@ -113,8 +112,7 @@ class PurgeOptions(NamedTuple):
     """How far a purge goes."""
 
     include_global: bool = False  #: into the user's own vault of all projects too
-    #: Remove files that hold it and cannot be cut, and checkpoints that nobody can read.
-    remove_unreadable: bool = False
+    remove_unreadable: bool = False  #: remove files that hold it and cannot be cut, and unreadable checkpoints
     remove_closed: bool = False  #: remove damaged databases that may hold it
 
 
@@ -133,9 +131,7 @@ def secret_target(text: str, *, is_pattern: bool = False) -> PurgeTarget:
     return PurgeTarget(traces=find(text))
 
 
-def memory_target(
-    engine: Engine, ids: Sequence[str], *, reason: str = "purged", actor: str = "human", session: str = ""
-) -> PurgeTarget:
+def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
     """Memories, also deleted ones, with every line that is in nothing else that is read.
 
     Raises NotFound for one of which nothing is known, ReadOnly for one that is not ours, InvalidMemoryId.
@@ -168,9 +164,7 @@ def memory_target(
         names=names,
         # As rows may have them: whole, or from the project on.
         paths=(*map(str, files), *(str(project / path) for path in inside), *(path.as_posix() for path in inside)),
-        reason=reason,
-        actor=actor,
-        session=session,
+        entry=entry,
     )
 
 
@@ -240,9 +234,9 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
     return Purged(dry_run=False, removed=tuple(removed), unreadable=tuple(stay), held=held)
 
 
-def erase_memories(engine: Engine, ids: Sequence[str], *, reason: str, actor: str, session: str) -> None:
+def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
     """Erase memories without searching afterwards; raises StorageFailure too where something may be left."""
-    erased = erase(engine, memory_target(engine, ids, reason=reason, actor=actor, session=session))
+    erased = erase(engine, memory_target(engine, ids, entry))
     if left := [*erased.held, *(trace.place for trace in erased.unreadable)]:
         message = f"It is erased, but for what may be in {', '.join(left)}."
         hint = "Stop other servers of the project, then run `scrimshaw purge --memory ID`, which proves what is left."
@@ -294,33 +288,27 @@ def _has_global(target: PurgeTarget, options: PurgeOptions) -> bool:
 
 def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
     """Every byte of the folders, every row of the databases, and the repositories of git within."""
-    # Each once: work trees share the user's own vault.
-    places, unreadable, foreign = dict[Trace, None](), dict[Trace, None](), dict[Trace, None]()
+    places, unreadable, foreign, repositories = list[Trace](), list[Trace](), list[Trace](), set[Path]()
     files = size = 0
     for engine, target in scope:
-        rows = {"index.db": engine.maintenance.count_traces("index", Wipe(target.traces))}
-        rows["journal.db"] = engine.maintenance.count_traces("journal", target.wipe)
-        for name, counts in rows.items():
-            texts = {f"{engine.folder / name}: {table}": count for table, count in counts.items()}
-            places |= {Trace(place=place, count=count): None for place, count in texts.items()}
+        wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target.wipe}
+        for database, wipe in wipes.items():
+            counts = engine.maintenance.count_traces(database, wipe)
+            path = engine.folder / f"{database}.db"
+            places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
         home = None if _has_global(target, options) else engine.settings.home.resolve()
-        repositories = set[Path]()
         for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size
-            if file.kind is Kind.GIT or file.kind is Kind.LINK:
-                foreign |= dict.fromkeys(_search_foreign(engine, target, file, repositories))
+            if file.kind in (Kind.GIT, Kind.LINK):
+                foreign += _search_foreign(engine, target, file, repositories)
             if file.doubt:
-                unreadable[target.trace(file.path, file.traces, file.doubt)] = None
+                unreadable.append(target.trace(file.path, file.traces, file.doubt))
             elif file.traces and file.kind is not Kind.GIT:
-                places[target.trace(file.path, file.traces, _GLOBAL_ONLY if file.root == home else "")] = None
-    return Purged(
-        dry_run=False,
-        places=tuple(places),
-        unreadable=tuple(unreadable),
-        foreign=tuple(foreign),
-        searched_files=files,
-        searched_bytes=size,
-    )
+                places.append(target.trace(file.path, file.traces, _GLOBAL_ONLY if file.root == home else ""))
+    # Each once: work trees share the user's own vault.
+    traces = [tuple(dict.fromkeys(found)) for found in (places, unreadable, foreign)]
+    found = Purged(dry_run=False, places=traces[0], unreadable=traces[1], foreign=traces[2])
+    return replace(found, searched_files=files, searched_bytes=size)
 
 
 def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[SearchedFile]:
@@ -364,17 +352,9 @@ def _ledger_entries(engine: Engine, target: PurgeTarget, texts: Sequence[Searche
     for key, path in rows:
         before = read_bytes(path) if path else b""
         after = b"" if path in target.files else target.traces.erase(before)
-        entry = Entry(
-            action=Action.PURGE,
-            memory_id=key,
-            reason=target.reason,
-            prior_hash=hash_of(before or None),
-            new_hash=hash_of(after or None),
-            actor=target.actor,
-            session=target.session,
-            decision_meta={"file": LINKS_FILE} if key == LINKS_FILE else {},
-        )
-        entries.append(entry)
+        hashes = {"prior_hash": hash_of(before or None), "new_hash": hash_of(after or None)}
+        meta = {"file": LINKS_FILE} if key == LINKS_FILE else {}
+        entries.append(replace(target.entry, memory_id=key, **hashes, decision_meta=meta))
     return entries
 
 

@@ -49,8 +49,7 @@ class Recovery(Struct, frozen=True, kw_only=True):
     """What was lost with a journal."""
 
     aside: str  #: where the damaged one is now, "" where nothing was left of it
-    #: Seconds since the checkpoint that was brought back was made, None where there was none.
-    age_s: float | None = None
+    age_s: float | None = None  #: seconds since the checkpoint that was brought back was made, None without one
     lost: Mapping[str, int] = {}  #: by table, the rows that were new or changed since, as far as anybody can tell
     unread: tuple[str, ...] = ()  #: tables of which there may be more
     absent: tuple[str, ...] = ()  #: files of the checkpoint that were deleted since and were not brought back
@@ -66,8 +65,7 @@ class Restored(Struct, frozen=True, kw_only=True):
     kept: int  #: how many files stay as they are
     edits: tuple[str, ...] = ()  #: files changed by hand that were, or would be, replaced
     purged: tuple[str, ...] = ()  #: files that were erased since the checkpoint was made and stay as they are
-    #: Something was purged since, and rows and other files of this backup may still hold it.
-    is_purged_since: bool = False
+    is_purged_since: bool = False  #: rows and other files of this backup may still hold what was purged since
     redacted: tuple[str, ...] = ()  #: files that come back without what was hidden when they were kept
     rows: Mapping[str, int] = {}  #: by table, how many rows came back
     backup: str = ""  #: the checkpoint made before
@@ -118,7 +116,14 @@ def restore(
         unchanged = present - {step.name for step in steps}
         steps = [] if rows_only else steps
         edits = _find_edits(engine, steps, history)
-        _demand_restorable(steps, actor, path.stem)
+        present_data = [(step.name, step.now.data or b"") for step in steps]
+        if unkept := [name for name, data in present_data if data.decode(errors="replace").encode() != data]:
+            hint = "Move them out of the vault, then try again; nothing was changed."
+            raise Conflict(f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.", hint, unkept=unkept)
+        texts = chain(present_data, ((step.name, step.change.after or b"") for step in steps))
+        files = ((name, parse_memory_file(text.decode(errors="replace"))) for name, text in texts)
+        demand_changeable(files, actor, f"checkpoint restore {path.stem}")
+        demand_room([step.change for step in steps])
         if edits and not (overwrite_edits or dry_run):
             hint = "Make a checkpoint first, or add --overwrite-edits; or restore without --clear-existing."
             raise Conflict(f"Changed by hand, and in no checkpoint: {', '.join(edits)}.", hint, edits=edits)
@@ -215,21 +220,6 @@ def _hashes_since_edit(current: str, recorded: str | None, rows: Sequence[Row]) 
         if row["action"] != Action.RESTORE:
             found.append(row["prior_hash"])
     return []
-
-
-def _demand_restorable(steps: Sequence[_Step], actor: str, name: str) -> None:
-    """Refuse to replace what no backup can hold, what is constitutional, and what is no file."""
-    present = [(step.name, step.now.data or b"") for step in steps]
-    if unkept := [name for name, data in present if data.decode(errors="replace").encode() != data]:
-        hint = "Move them out of the vault, then try again; nothing was changed."
-        raise Conflict(f"Not UTF-8, so that no checkpoint can keep them: {', '.join(unkept)}.", hint, unkept=unkept)
-    files = (
-        (step.name, parse_memory_file(text))
-        for step in steps
-        for text in ((step.now.data or b"").decode(errors="replace"), step.then.text if step.then else "")
-    )
-    demand_changeable(files, actor, f"checkpoint restore {name}")
-    demand_room([step.change for step in steps])
 
 
 def _carry_out(

@@ -299,7 +299,7 @@ def delete(
         return retire(engine, memories, reason, actor, session, backup=backup)
     ids = [memory.id for memory in memories]
     demand_changeable(_parse_files(read_file(engine, memory_id) for memory_id in ids), actor, "delete ID")
-    erase_memories(engine, ids, reason=reason, actor=actor, session=session)
+    erase_memories(engine, ids, Entry(action=Action.PURGE, memory_id="", reason=reason, actor=actor, session=session))
     return ids
 
 
