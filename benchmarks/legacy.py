@@ -27,7 +27,7 @@ from scrimshaw.config import EmbeddingSettings, Settings
 from scrimshaw.engine import Engine, open_engine, read
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.index import embed_pending, scan
-from scrimshaw.engine.lint import apply_repairs, list_project_files, plan_repairs
+from scrimshaw.engine.lint import ProjectFiles, apply_repairs, plan_repairs
 from scrimshaw.ingest.references import Reference, Rename, find_references
 from scrimshaw.models import Degradation
 from scrimshaw.search.results import SearchRequest
@@ -128,7 +128,7 @@ def _report(when: str, settings: Settings) -> None:
 
 def _followed(settings: Settings) -> list[tuple[int, tuple[Reference, ...]]]:
     """Of each active memory how many references can be judged, and which of them are stale."""
-    known = list_project_files(settings)
+    known = ProjectFiles(settings)
     counted = []
     for path in sorted((settings.folder / MEMORIES).resolve().rglob("*.md")):
         found = [one for one in find_references(path.read_text("utf-8")) if _is_judged(one)]

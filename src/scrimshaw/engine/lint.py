@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from difflib import unified_diff
 from enum import StrEnum
@@ -74,51 +73,39 @@ class Repair(Struct, frozen=True, kw_only=True):
     diff: str
 
 
-@dataclass(frozen=True)
 class ProjectFiles:
-    """What references of a project's memories may lead to; existence is asked of the disk once per path."""
+    """What references of a project's memories may lead to as of now; existence is asked of the disk once per path."""
 
-    project: Path
-    roots: tuple[str, ...]
-    names: Collection[str]
-    exists: Callable[[str], bool]
+    def __init__(self, settings: Settings) -> None:
+        self.project = settings.project.resolve()
+        vault = (settings.folder / MEMORIES).resolve()
+        ids = [path.relative_to(vault).as_posix().removesuffix(SUFFIX) for path in list_markdown(settings, vault)]
+        inside = (vault.relative_to(self.project).as_posix(),) if vault.is_relative_to(self.project) else ()
+        self._names = frozenset(name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2]))
+        # Where paths may start: at the root, in the vault, in the folders of specs.
+        self._roots = ("", *inside, *(folder for folder in SPEC_FOLDERS if (self.project / folder).is_dir()))
+        self.exists = cache(self._look_up)
 
     def find_stale(self, found: Sequence[Reference], path: Path) -> tuple[Reference, ...]:
         """The references of a file that lead nowhere; none for a file outside of the project."""
         if not path.is_relative_to(self.project):
             return ()
-        folder = path.parent.relative_to(self.project).as_posix()
-        folder = "" if folder == "." else folder
-        return references.find_stale(found, folder, self.exists, roots=self.roots, names=self.names)
+        return references.find_stale(found, self._folder(path), self.exists, roots=self._roots, names=self._names)
 
     def changes(self, text: str, path: Path, renames: Sequence[Rename]) -> list[tuple[Reference, str]]:
         """The stale references of a file that the renames change, each with its new path."""
-        folder = path.parent.relative_to(self.project).as_posix() if path.is_relative_to(self.project) else ""
         stale = self.find_stale(find_references(text), path)
-        new = ((one, references.follow_renames(one, folder, renames)) for one in stale)
+        new = ((one, references.follow_renames(one, self._folder(path), renames)) for one in stale)
         return [(one, target) for one, target in new if target != one.path]
 
+    def _folder(self, path: Path) -> str:
+        folder = path.parent.relative_to(self.project).as_posix()
+        return "" if folder == "." else folder
 
-def list_project_files(settings: Settings) -> ProjectFiles:
-    """The files of a project as of now: its root, its vault and its spec folders are where paths may start."""
-    project = settings.project.resolve()
-    vault = (settings.folder / MEMORIES).resolve()
-    inside = (vault.relative_to(project).as_posix(),) if vault.is_relative_to(project) else ()
-    ids = [path.relative_to(vault).as_posix().removesuffix(SUFFIX) for path in list_markdown(settings, vault)]
-
-    @cache
-    def exists(path: str) -> bool:
-        try:
-            return (project / path).exists()
-        except OSError:  # such as a name that no file can have
-            return False
-
-    return ProjectFiles(
-        project=project,
-        roots=("", *inside, *(folder for folder in SPEC_FOLDERS if (project / folder).is_dir())),
-        names=frozenset(name for memory_id in ids for name in (memory_id, memory_id.rpartition("/")[2])),
-        exists=exists,
-    )
+    def _look_up(self, path: str) -> bool:
+        with suppress(OSError):  # such as a name that no file can have
+            return (self.project / path).exists()
+        return False
 
 
 def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False) -> list[Linted]:
@@ -127,7 +114,7 @@ def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False
     With `follow` also where their references lead; stale ones make a clean file a warned one. Raises NotFound for a
     path that is not there.
     """
-    known = list_project_files(settings) if follow else None
+    known = ProjectFiles(settings) if follow else None
     files = dict[Path | Skip, None]()
     for path in paths or [settings.folder / MEMORIES]:
         if not path.exists():
@@ -217,7 +204,7 @@ def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
 
     Only stale references follow a rename: one that still leads somewhere stays, and so does one already renamed.
     """
-    known, repairs = list_project_files(engine.settings), []
+    known, repairs = ProjectFiles(engine.settings), []
     for memory, path, before in _read_own_memories(engine):
         if changes := known.changes(before, path, renames):
             after, paths = rewrite_references(before, changes), dict.fromkeys((one.path, new) for one, new in changes)
@@ -233,7 +220,7 @@ def propose_renames(engine: Engine) -> list[Rename]:
     Raises StorageFailure where git is missing or the project is in no repository.
     """
     renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
-    known, useful = list_project_files(engine.settings), set[Rename]()
+    known, useful = ProjectFiles(engine.settings), set[Rename]()
     for _, path, text in _read_own_memories(engine):
         for reference in known.find_stale(find_references(text), path):
             place, steps = reference.path, list[Rename]()
@@ -259,7 +246,7 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
 
     Each file is read again under the lock. Raises like `write.update`; what was rewritten until then stays.
     """
-    known = list_project_files(engine.settings)
+    known = ProjectFiles(engine.settings)
 
     def follow(file: MemoryFile, path: Path) -> MemoryFile:
         return parse_memory_file(rewrite_references(file.text, known.changes(file.text, path, renames)))
