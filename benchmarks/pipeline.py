@@ -27,10 +27,10 @@ from benchmarks.figures import machine
 from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import AfterTool, build_server
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.rules import check_rules
 from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, index
 from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters
 from scrimshaw_lab import targets
 from scrimshaw_lab.metrics import percentile
@@ -79,7 +79,7 @@ def _calls(engine: Engine, texts: corpus.Texts) -> Mapping[str, Sequence[Call]]:
 async def measure_calls(engine: Engine, tool: str, calls: Sequence[Call]) -> tuple[Times, Times]:
     """Milliseconds of the calls to the server with callbacks and to the one without, by place in the round."""
     done = threading.Semaphore(0)
-    registered = (make_recorder(engine, check_rules(engine.settings)[0]), lambda _: done.release())
+    registered = (make_recorder(engine, check_rules(engine.settings.rules)[0]), lambda _: done.release())
     ours: Times = {place: [] for place in PLACES}
     bare: Times = {place: [] for place in PLACES}
     async with Client(_server(engine, registered)) as busy, Client(_server(engine, ())) as idle:

@@ -14,8 +14,8 @@ from scrimshaw.app.cli import options
 from scrimshaw.app.cli.memory import settings_of
 from scrimshaw.app.cli.options import example
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
-from scrimshaw.app.rules import check_rules
 from scrimshaw.ingest.extraction import Extraction, Rule, extract
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw_lab import calibration
 from scrimshaw_lab.labelled import LabelledCall, labelled_calls
@@ -109,7 +109,7 @@ def evaluate_extract(
 ) -> None:
     """Measure which calls the extraction rules keep, your own included."""
     settings = settings_of(project)
-    rules, _ = check_rules(settings)
+    rules, _ = check_rules(settings.rules)
     judged = labelled_calls(calls, labels)
     report = evaluate_extraction(judged, lambda call: extract(describe_call(call), rules))
     if as_json:

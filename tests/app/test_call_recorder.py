@@ -17,9 +17,9 @@ from tests.scenarios.agent import Agent
 from scrimshaw.app.mcp.call_recorder import make_recorder
 from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, build_server
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.rules import check_rules
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import EventKind, Item, ItemKind, Trust
 from scrimshaw.search.tokens import count_tokens
 
@@ -75,7 +75,7 @@ async def calls(engine: Engine, *asked: tuple[str, dict[str, Any]]) -> list[Any]
         choose("all"),
         engine,
         resources=NoResources(),
-        after_tool=(make_recorder(engine, check_rules(engine.settings)[0]),),
+        after_tool=(make_recorder(engine, check_rules(engine.settings.rules)[0]),),
     )
     async with Client(server) as client:
         return [await client.call_tool(name, arguments) for name, arguments in asked]

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from scrimshaw.app.cli.main import main
-from scrimshaw.app.rules import check_rules, read_rules, usable_rules
 from scrimshaw.config import Settings, load
 from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.extraction import default_rules, order_rules
+from scrimshaw.ingest.rule_checks import check_rules, read_rules, usable_rules
 
 DEPLOY = """
 [[rules]]
@@ -30,22 +30,22 @@ def settings(tmp_path: Path, project: str, home: str = "") -> Settings:
 
 
 def test_an_own_rule_is_tried_before_the_default_ones(tmp_path: Path) -> None:
-    rules, warnings = check_rules(settings(tmp_path, DEPLOY))
+    rules, warnings = check_rules(settings(tmp_path, DEPLOY).rules)
     assert [rule.id for rule in rules] == ["deploy", *(rule.id for rule in order_rules(default_rules()))]
     assert warnings == []
-    assert usable_rules(settings(tmp_path / "b", DEPLOY)) == rules
+    assert usable_rules(settings(tmp_path / "b", DEPLOY).rules) == rules
 
 
 def test_an_own_rule_takes_the_place_of_the_default_of_its_name(tmp_path: Path) -> None:
     found = settings(tmp_path, DEPLOY.replace('"deploy"', '"commit"'))
-    rules, _ = check_rules(found)
+    rules, _ = check_rules(found.rules)
     assert [rule.attention for rule in rules if rule.id == "commit"] == [0.9]
 
 
 def test_the_rules_of_the_project_stand_for_those_of_the_user(tmp_path: Path) -> None:
     other = DEPLOY.replace('"deploy"', '"of-the-user"')
-    assert [rule.id for rule in read_rules(settings(tmp_path, DEPLOY, other))] == ["deploy"]
-    assert [rule.id for rule in read_rules(settings(tmp_path / "b", "", other))] == ["of-the-user"]
+    assert [rule.id for rule in read_rules(settings(tmp_path, DEPLOY, other).rules)] == ["deploy"]
+    assert [rule.id for rule in read_rules(settings(tmp_path / "b", "", other).rules)] == ["of-the-user"]
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_the_rules_of_the_project_stand_for_those_of_the_user(tmp_path: Path) ->
 )
 def test_a_rule_that_cannot_be_used_is_named(tmp_path: Path, table: str, said: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        check_rules(settings(tmp_path, f"[[rules]]\n{table}\n"))
+        check_rules(settings(tmp_path, f"[[rules]]\n{table}\n").rules)
     assert said in caught.value.message
     assert caught.value.hint
 
@@ -72,7 +72,10 @@ def test_a_rule_that_cannot_be_used_is_named(tmp_path: Path, table: str, said: s
 )
 def test_a_hook_skips_the_rule_that_cannot_be_used_and_no_other(tmp_path: Path, table: str) -> None:
     found = settings(tmp_path, f"[[rules]]\n{table}\n{DEPLOY}")
-    assert [rule.id for rule in usable_rules(found)] == ["deploy", *(rule.id for rule in order_rules(default_rules()))]
+    assert [rule.id for rule in usable_rules(found.rules)] == [
+        "deploy",
+        *(rule.id for rule in order_rules(default_rules())),
+    ]
 
 
 @pytest.mark.parametrize("command", [["scan"], ["search", "anything"]])
@@ -91,5 +94,5 @@ def test_rules_that_are_no_tables_stop_the_loading(tmp_path: Path) -> None:
 
 def test_a_rule_that_can_never_win_is_a_warning(tmp_path: Path) -> None:
     late = DEPLOY.replace('"deploy"', '"late"')
-    _, (warning,) = check_rules(settings(tmp_path, DEPLOY + late))
+    _, (warning,) = check_rules(settings(tmp_path, DEPLOY + late).rules)
     assert (warning.rule_id, warning.fatal) == ("late", False)

@@ -20,7 +20,6 @@ from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import ALL_TOOLS
-from scrimshaw.app.rules import read_rules, usable_rules
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine, write
 from scrimshaw.engine.write import NewText
@@ -39,7 +38,7 @@ from scrimshaw.ingest.memory_file import (
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.references import find_references, rewrite_references
-from scrimshaw.ingest.rule_checks import find_problems
+from scrimshaw.ingest.rule_checks import find_problems, read_rules, usable_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw.models import Relation
 from scrimshaw.search.tokens import count_tokens
@@ -109,8 +108,8 @@ def _configuration(folder: Path, text: str) -> None:
     file.write_bytes(text.encode("utf-8", "surrogatepass"))
     try:
         settings = load(folder, home=folder / "home", environment={})
-        find_problems(read_rules(settings))
-        usable_rules(settings)
+        find_problems(read_rules(settings.rules))
+        usable_rules(settings.rules)
     except ScrimshawError as error:
         if not (error.message and error.hint):
             raise

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.rules import usable_rules
 from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
+from scrimshaw.ingest.rule_checks import usable_rules
 from scrimshaw.ingest.transcripts import StoredSession
 from scrimshaw.models import Degradation
 from scrimshaw.storage.scan import SERENA_MEMORIES
@@ -115,7 +115,7 @@ def _plan_sessions(engine: Engine, request: ImportRequest, client: Client) -> Im
     if request.dry_run:
         listed = (ImportResult(source=client.name, place=stored.place, status="found") for stored in found)
         return ImportPlan(total=len(found), work=listed)
-    rules = usable_rules(engine.settings)
+    rules = usable_rules(engine.settings.rules)
     return ImportPlan(total=len(found), work=(importers.import_session(engine, stored, rules) for stored in found))
 
 

@@ -17,10 +17,10 @@ from scrimshaw.app.mcp.protocol import build_server, serve_stdio
 from scrimshaw.app.mcp.replies import public_title, search_reply, warnings
 from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.rules import check_rules
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, counts, open_engine, read
 from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Trust
 from scrimshaw.search.results import SearchRequest
 
@@ -40,7 +40,7 @@ def serve(project: Path, toolsets: str) -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="scrimshaw: %(message)s")
     tools = choose(toolsets)
     settings = load(project)
-    rules, problems = check_rules(settings)
+    rules, problems = check_rules(settings.rules)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
     with open_engine(settings) as engine:

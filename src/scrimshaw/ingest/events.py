@@ -28,11 +28,9 @@ class Event(Struct, frozen=True, kw_only=True):
     kind: EventKind
     client: str = ""
     session: str = ""
-    #: Seconds since 1970; 0.0 for an event that happens now, or where a transcript does not say.
-    at: float = 0.0
+    at: float = 0.0  #: seconds since 1970; 0.0 for an event that happens now, or where a transcript does not say
     cwd: str = ""
-    #: The path of the client's transcript, or empty.
-    transcript: str = ""
+    transcript: str = ""  #: the path of the client's transcript, or empty
     prompt: str = ""
     #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name, which `tool_name` always has.
     tool: str = ""
@@ -40,15 +38,12 @@ class Event(Struct, frozen=True, kw_only=True):
     arguments: Mapping[str, Any] = {}
     #: The tool's text; at a stop the agent's last words, at a compaction its summary where there is one.
     output: str = ""
-    #: None where nothing says.
-    failed: bool | None = None
+    failed: bool | None = None  #: None where nothing says
     call_id: str = ""
     #: At a start startup, resume, compact or clear; at a compaction auto, manual or maybe; at the end the reason.
     occasion: str = ""
-    #: The sub-agent; empty for the main one.
-    agent: str = ""
-    #: The share of the context in use, 0..1.
-    context_used: float | None = None
+    agent: str = ""  #: the sub-agent; empty for the main one
+    context_used: float | None = None  #: the share of the context in use, 0..1
 
 
 def add_call_id(event: Event, turn: str) -> Event:

@@ -48,20 +48,15 @@ class Rule(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One extraction rule; patterns are RE2, searched anywhere, and an empty one matches everything."""
 
     id: str
-    #: Searched in the activity's name and in the tool's own name.
-    tool: str
-    #: Searched in the activity's subject: path, search or command.
-    argument: str = ""
-    #: Searched in the output.
-    content: str = ""
+    tool: str  #: searched in the activity's name and in the tool's own name
+    argument: str = ""  #: searched in the activity's subject: path, search or command
+    content: str = ""  #: searched in the output
     failed: bool | None = None
     min_lines: Annotated[int, Meta(ge=0)] = 0
-    #: 0 means: leave this call alone, whatever later rules say.
-    attention: Annotated[float, Meta(ge=0.0, le=1.0)]
+    attention: Annotated[float, Meta(ge=0.0, le=1.0)]  #: 0 means: leave this call alone, whatever later rules say
     kind: ItemKind = ItemKind.RESULT
     summarizer: Summarizer = Summarizer.STDOUT
-    #: Rules are tried by rising priority, then in the order given; the default rules start at 10.
-    priority: int = 0
+    priority: int = 0  #: rules are tried by rising priority, then in the order given; the default rules start at 10
 
 
 @cache

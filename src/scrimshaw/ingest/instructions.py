@@ -42,14 +42,15 @@ _FEW_WORDS = rf"(?:{_BETWEEN}\w{{1,40}}){{0,5}}?{_BETWEEN}"
 
 
 class _Cue(Struct, frozen=True):
-    """A wording or a mark: what it is a sign of and how much it says (0..1)."""
+    """A wording or a mark: what it is a sign of and how much it says (0..1).
+
+    A wording has the words it begins with and what follows; a mark has its pattern and texts of which one is near it.
+    """
 
     kind: str
     weight: float
-    #: Of a wording the words it begins with, and what follows.
     heads: str = ""
     rest: str = ""
-    #: Of a mark its pattern, and the texts where it is looked for.
     needles: str = ""
     pattern: str = ""
 
@@ -84,15 +85,18 @@ class _Sign(NamedTuple):
 def find_suspicions(text: str) -> tuple[Suspicion, ...]:
     """The stretches that make a text suspicious, in order; empty for nearly all texts."""
     folded, origin = fold_text(text)
-    signs = sorted([*_find_cues(folded), *_find_marks(folded)])
+    signs = sorted(_find_signs(folded))
     if not signs and text.isascii():
         return ()
     fences = [found.start() for found in _FENCE.finditer(folded)] if signs else []
-    signs = [_weigh(folded, fences, sign) for sign in signs]
-    placed = [sign._replace(start=origin.find(sign.start), end=origin.find(sign.end)) for sign in signs]
+    placed = _find_hidden(text)
+    for sign in signs:
+        is_quoted = sign.kind != "fence" and _is_quoted(folded, fences, sign)
+        weight, start, end = sign.weight * (_QUOTED if is_quoted else 1), origin.find(sign.start), origin.find(sign.end)
+        placed.append(sign._replace(start=start, end=end, weight=weight))
     return tuple(
         Suspicion(sign.kind, sign.start, sign.end, " ".join(text[sign.start : sign.start + _EXCERPT].split()))
-        for sign in _select_crowded(sorted([*placed, *_find_hidden(text)]))
+        for sign in _select_crowded(sorted(placed))
     )
 
 
@@ -120,52 +124,41 @@ def _compile_cue(number: int) -> re.Pattern[str]:
     return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
-def _find_cues(folded: str) -> Iterator[_Sign]:
-    """The strongest cue that begins at each word: what can be read in two ways is still said once."""
+def _find_signs(folded: str) -> Iterator[_Sign]:
+    """The marks, and the strongest cue that begins at each word: what can be read in two ways is still said once."""
     table, by_head = _load_cues()
+    for number, mark in enumerate(table.marks, start=len(table.cues)):
+        if any(map(folded.__contains__, mark.needles.split())):
+            for found in re.finditer(mark.pattern, folded):
+                yield _Sign(found.start(), found.end(), mark.kind, mark.weight, number)
     for word in _WORD.finditer(folded):
         start, end = word.span()
         best: _Sign | None = None
         for number in by_head.get(word.group(), ()):
             cue = table.cues[number]
-            found = _compile_cue(number).match(folded, end, end + _REACH)
-            if found and (best is None or cue.weight > best.weight):
-                best = _Sign(start, found.end(), cue.kind, cue.weight, number)
+            follows = _compile_cue(number).match(folded, end, end + _REACH)
+            if follows and (best is None or cue.weight > best.weight):
+                best = _Sign(start, follows.end(), cue.kind, cue.weight, number)
         if best:
             yield best
 
 
-def _find_marks(folded: str) -> Iterator[_Sign]:
-    table, _ = _load_cues()
-    for number, mark in enumerate(table.marks, start=len(table.cues)):
-        if any(needle in folded for needle in mark.needles.split()):
-            for found in re.finditer(mark.pattern, folded):
-                yield _Sign(found.start(), found.end(), mark.kind, mark.weight, number)
-
-
-def _find_hidden(text: str) -> Iterator[_Sign]:
+def _find_hidden(text: str) -> list[_Sign]:
     """Characters that carry text nobody sees, or turn it round."""
-    for tags in _TAGS.finditer(text):
-        if tags.group(1):
-            yield _Sign(tags.start(), tags.end(), "covert", ENOUGH, -1)
+    signs = [_Sign(*tags.span(), "covert", ENOUGH, -1) for tags in _TAGS.finditer(text) if tags[1]]
     inside = [found.start() for found in _HIDDEN_IN_WORD.finditer(text)]
     if len(inside) >= _REPEATED:
-        yield _Sign(inside[0], inside[0] + 1, "covert", ENOUGH / 2, -2)
+        signs.append(_Sign(inside[0], inside[0] + 1, "covert", ENOUGH / 2, -2))
     if turn := _BIDI.search(text):
-        yield _Sign(turn.start(), turn.end(), "covert", ENOUGH / 2, -3)
+        signs.append(_Sign(*turn.span(), "covert", ENOUGH / 2, -3))
+    return signs
 
 
-def _weigh(folded: str, fences: Sequence[int], sign: _Sign) -> _Sign:
-    """The sign, which counts half in code and in quotes."""
-    if sign.kind == "fence":
-        return sign
+def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
+    """Whether a sign is in code, or in a short quotation or code span of a sentence, not in a value such as JSON's."""
     behind = bisect_right(fences, sign.start)
-    is_quoted = (behind % 2 == 1 and behind < len(fences)) or _is_in_quotes(folded, sign)
-    return sign._replace(weight=sign.weight * _QUOTED) if is_quoted else sign
-
-
-def _is_in_quotes(folded: str, sign: _Sign) -> bool:
-    """Whether a sign is in a short quotation or code span of a sentence, not in a value such as JSON's."""
+    if behind % 2 == 1 and behind < len(fences):
+        return True
     before = folded[max(sign.start - _LONGEST_QUOTE, 0) : sign.start].rpartition("\n")[2]
     after = folded[sign.start : sign.start + _LONGEST_QUOTE].partition("\n")[0]
     for opening, closing in _QUOTES:

@@ -64,8 +64,7 @@ def _spell_out(found: re.Match[str]) -> str:
 class Origin(NamedTuple):
     """Where a character of the folded text stood in the original."""
 
-    #: Places of the folded text behind which characters were removed, and how many were by then.
-    places: Sequence[int]
+    places: Sequence[int]  #: places of the folded text behind which characters were removed, and how many were by then
     removed: Sequence[int]
 
     def find(self, place: int) -> int:

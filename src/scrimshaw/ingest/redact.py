@@ -22,7 +22,7 @@ from scrimshaw.ingest.secret_values import (
     is_placeholder,
     is_random,
     is_typed_sample,
-)
+)  # fmt: skip
 from scrimshaw.models import Redacted, Span
 
 VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
@@ -67,8 +67,16 @@ def redact(text: str) -> Redacted:
 
 def redact_edit(before: str, after: str) -> Redacted:
     """Redact what an edit brings: lines of `after` are kept as they are as often as they stand in `before`."""
+    known = Counter(before.splitlines(keepends=True))
+    common: list[tuple[int, int]] = []
+    start = 0
+    for line in after.splitlines(keepends=True):
+        if known[line] > 0:
+            known[line] -= 1
+            common.append((start, start + len(line)))
+        start += len(line)
     spans = _find_all(after)
-    return _replace(after, _outside(spans, _common_lines(before, after))) if spans else Redacted(text=after)
+    return _replace(after, _outside(spans, common)) if spans else Redacted(text=after)
 
 
 def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -> bool:
@@ -261,18 +269,6 @@ def _outside(spans: Iterable[Span], regions: Sequence[tuple[int, int]]) -> list[
         if start < span.end:
             kept.append(Span(start=start, end=span.end, secret_class=span.secret_class))
     return kept
-
-
-def _common_lines(before: str, after: str) -> list[tuple[int, int]]:
-    """The lines of `after`, in characters, that stand in `before`; each as often as it stands there."""
-    known = Counter(before.splitlines(keepends=True))
-    found, start = [], 0
-    for line in after.splitlines(keepends=True):
-        if known[line] > 0:
-            known[line] -= 1
-            found.append((start, start + len(line)))
-        start += len(line)
-    return found
 
 
 def _replace(text: str, spans: Sequence[Span]) -> Redacted:

@@ -1,4 +1,4 @@
-"""Checks a set of extraction rules at start: dangerous patterns, double ids, rules that can never win.
+"""The user's extraction rules, `[[rules]]` of the configuration: read, checked, and joined with the default ones.
 
 RE2 matches in linear time whatever it accepts. A pattern that would run without end on a backtracking engine is refused
 all the same: it is a mistake of its author, and rules are shared with tools that do backtrack.
@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import combinations
 from typing import NamedTuple
 
+import msgspec
 from msgspec import Struct
 
-from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
+from scrimshaw.errors import ConfigError
+from scrimshaw.ingest.extraction import Rule, compile_pattern, default_rules, join_rules, order_rules
 
 
 class RuleProblem(Struct, frozen=True, kw_only=True):
@@ -34,15 +37,43 @@ class Danger(NamedTuple):
     refused: bool = False
 
 
-_BACKREFERENCE = Danger(
-    "a backreference makes matching exponential", "match the repeated text once and compare it elsewhere"
-)
-_NESTED = Danger(
-    "nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
-)
-_ALTERNATIVES = Danger(
-    "ambiguous alternatives inside a quantifier", "let the alternatives start differently: (a|ab)* is (ab?)*"
-)
+def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
+    """The rules of a configuration and the default ones in the order of trial, and what deserves a warning.
+
+    Raises ConfigError when one must not be used. The tests check the default rules; a start need not do it again.
+    """
+    own = read_rules(tables)
+    rules = join_rules(own, default_rules())
+    problems = find_problems(rules) if own else []
+    fatal = [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]
+    if fatal:
+        text = "The extraction rules cannot be used:\n  " + "\n  ".join(fatal)
+        raise ConfigError(text, "Correct [[rules]] and start again.")
+    return rules, problems
+
+
+def usable_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
+    """All rules in the order of trial, without those of the user's own that must not be used: no hook stops for one."""
+    own = []
+    for number, table in enumerate(tables, start=1):
+        with suppress(ConfigError):
+            if not find_pattern_problem(rule := _read_rule(number, table)):
+                own.append(rule)
+    return join_rules(own, default_rules())
+
+
+def read_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
+    """The rules of the configuration, in its order; raises ConfigError for a table that is no rule."""
+    return tuple(_read_rule(number, table) for number, table in enumerate(tables, start=1))
+
+
+def _read_rule(number: int, table: object) -> Rule:
+    try:
+        return msgspec.convert(table, Rule)
+    except msgspec.ValidationError as error:
+        name = (table.get("id") if isinstance(table, dict) else None) or "without an id"
+        hint = f"A rule has {', '.join(Rule.__struct_fields__)}; id, tool and attention are needed."
+        raise ConfigError(f"ExtractionRule #{number} ({name}) cannot be used: {error}.", hint) from error
 
 
 def find_problems(rules: Sequence[Rule]) -> list[RuleProblem]:
@@ -102,6 +133,17 @@ class _Part(NamedTuple):
     is_nullable: bool = True
     first: tuple[int, ...] = ()
     last: tuple[int, ...] = ()
+
+
+_BACKREFERENCE = Danger(
+    "a backreference makes matching exponential", "match the repeated text once and compare it elsewhere"
+)
+_NESTED = Danger(
+    "nested quantifiers can share the same text", "repeat once: (a+)+ is a+, (a?)* is a*, (\\w+\\s?)* is [\\w\\s]*"
+)
+_ALTERNATIVES = Danger(
+    "ambiguous alternatives inside a quantifier", "let the alternatives start differently: (a|ab)* is (ab?)*"
+)
 
 
 @cache

@@ -7,7 +7,7 @@ import json
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from scrimshaw.errors import InvalidRequest
@@ -25,33 +25,24 @@ _NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 _GO = {ord(each): f"\\u{ord(each):04x}" for each in "<>&"}
 _NET = {ord(each): f"\\u{ord(each):04X}" for each in "<>&'+"}
 _FORMS = [
-    "as it is",
-    "in JSON, once and twice",
-    "in YAML and SQL quotes",
-    "in a URL",
-    "in base64 at any place, of both alphabets",
-    "in hexadecimal",
-    "in UTF-16 and UTF-32",
-    "with the line ends of Windows and Unix",
-    "in the Unicode forms NFC and NFD",
-    "broken over lines, indented or not",
-]
+    "as it is", "in JSON, once and twice", "in YAML and SQL quotes", "in a URL",
+    "in base64 at any place, of both alphabets", "in hexadecimal", "in UTF-16 and UTF-32",
+    "with the line ends of Windows and Unix", "in the Unicode forms NFC and NFD", "broken over lines, indented or not",
+]  # fmt: skip
 
 
 class SecretTraces:
     """Finds a text, or what an expression describes, in bytes; linear in their number."""
 
     def __init__(
-        self, expression: Any, markers: Mapping[bytes, bytes], *, forms: Sequence[str] = (), joined: Any = None
+        self, expression: Any, markers: Mapping[bytes, bytes], forms: Sequence[str], joined: Any = None
     ) -> None:
-        """`expression` is compiled by RE2, None for nothing; `joined` finds the text without the ends of its lines."""
-        self._expression = expression
-        #: The marker of each form that is not in UTF-8.
-        self._markers = markers
-        self._joined = joined
+        """`expression` is compiled by RE2, None for nothing; `joined` finds the text without the ends of its lines.
+
+        `markers` are those of the forms that are not in UTF-8; `forms` say what is found, in words.
+        """
+        self._expression, self._markers, self.forms, self._joined = expression, markers, tuple(forms), joined
         self._ends = _compile(_END) if joined else None
-        #: What is found, in words.
-        self.forms = tuple(forms)
 
     def count(self, data: bytes) -> int:
         """How often it is in some bytes."""
@@ -67,7 +58,7 @@ class SecretTraces:
         for start, stop, marker in self._spans(data):
             parts += [data[end:start], marker]
             end = stop
-        return b"".join((*parts, data[end:])) if parts else data
+        return b"".join((*parts, data[end:]))
 
     def mask(self, text: str) -> str:
         """The text with the marker in the place of the secret."""
@@ -79,8 +70,7 @@ class SecretTraces:
         spans = [(*match.span(), self._markers.get(match.group(), PURGED.encode())) for match in matches]
         for start, stop in self._over_lines(data):
             place = bisect_left(spans, (start,))
-            before, after = spans[max(place - 1, 0) : place], spans[place : place + 1]
-            if all(each[1] <= start for each in before) and all(stop <= each[0] for each in after):
+            if (not place or spans[place - 1][1] <= start) and (place == len(spans) or stop <= spans[place][0]):
                 spans.insert(place, (start, stop, PURGED.encode()))
         return spans
 
@@ -105,14 +95,17 @@ def traces_of_secret(secret: str) -> SecretTraces:
     """The traces of a text in all encodings; raises InvalidRequest for one too short, too long, or not Unicode."""
     _require_unicode(secret, "secret")
     if len(secret.strip()) < MIN_CHARACTERS or secret in PURGED:
-        raise InvalidRequest(
-            f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere.",
-            "Describe it and what stands around it by an expression, with --pattern.",
-            parameter="secret",
-        )
-    narrow = {form: PURGED.encode() for text in _spellings(secret) for form in _encode_narrow(text)}
-    wide = {text.encode(code): PURGED.encode(code) for text in _spellings(secret) for code in _WIDE}
-    return _literal({**narrow, **wide}, forms=_FORMS, joined=narrow)
+        message = f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere."
+        hint = "Describe it and what stands around it by an expression, with --pattern."
+        raise InvalidRequest(message, hint, parameter="secret")
+    composed = {secret, *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD"))}
+    spellings = composed | {each.replace("\r\n", "\n").replace("\n", "\r\n") for each in composed}
+    narrow = {form: PURGED.encode() for text in spellings for form in _encode_narrow(text)}
+    wide = {text.encode(code): PURGED.encode(code) for text in spellings for code in _WIDE}
+    ends = _compile(_END)
+    # Where a line ended, a space may be missing.
+    joined = _compile_any({ends.sub(b"", text) for text in narrow}, space=b" ?")
+    return SecretTraces(_compile_any({**narrow, **wide}), {**narrow, **wide}, _FORMS, joined)
 
 
 def traces_of_pattern(pattern: str) -> SecretTraces:
@@ -128,18 +121,15 @@ def traces_of_pattern(pattern: str) -> SecretTraces:
         why = error.args[0].decode(errors="replace") if error.args else ""
         raise InvalidRequest(f"RE2 refuses the pattern: {why}.", "Correct it.", parameter="pattern") from error
     if expression.search("") or expression.search(PURGED):
-        raise InvalidRequest(
-            f"The pattern describes nothing at all, or the marker {PURGED} too.",
-            "Describe the secret more closely.",
-            parameter="pattern",
-        )
-    return SecretTraces(expression, {}, forms=("what the expression describes, in UTF-8",))
+        message = f"The pattern describes nothing at all, or the marker {PURGED} too."
+        raise InvalidRequest(message, "Describe the secret more closely.", parameter="pattern")
+    return SecretTraces(expression, {}, ["what the expression describes, in UTF-8"])
 
 
 def traces_of_passages(passages: Iterable[str], which: str = "lines") -> SecretTraces:
     """The traces of longer texts, as they are and in JSON; `which` says in words what they are."""
-    forms = (f"{which} as they are", "in JSON")
-    return _literal({form: PURGED.encode() for text in passages for form in passage_forms(text)}, forms=forms)
+    markers = {form: PURGED.encode() for text in passages for form in passage_forms(text)}
+    return SecretTraces(_compile_any(markers), markers, [f"{which} as they are", "in JSON"])
 
 
 def passage_forms(text: str) -> set[bytes]:
@@ -151,31 +141,17 @@ def _require_unicode(text: str, parameter: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise InvalidRequest(
-            f"The {parameter} is no text in UTF-8.",
-            "Describe what stands around it, with --pattern.",
-            parameter=parameter,
-        ) from error
+        hint = "Describe what stands around it, with --pattern."
+        raise InvalidRequest(f"The {parameter} is no text in UTF-8.", hint, parameter=parameter) from error
 
 
-def _literal(markers: Mapping[bytes, bytes], *, forms: Sequence[str], joined: Collection[bytes] = ()) -> SecretTraces:
-    """Traces of texts, and of the `joined` ones also where lines end within them."""
-    expression = _compile(b"|".join(map(_escape, sorted(markers, key=_longest_first)))) if markers else None
-    ends = _compile(_END)
-    whole = sorted({ends.sub(b"", text) for text in joined}, key=_longest_first)
-    # Where a line ended, a space may be missing.
-    without_ends = _compile(b"|".join(_escape(text).replace(b"\\ ", b" ?") for text in whole)) if joined else None
-    return SecretTraces(expression, markers, forms=forms, joined=without_ends)
-
-
-def _longest_first(text: bytes) -> tuple[int, bytes]:
-    return -len(text), text
-
-
-def _escape(text: bytes) -> bytes:
+def _compile_any(texts: Iterable[bytes], space: bytes = b"\\ ") -> Any:
+    """An expression for any of some texts, of two that begin alike the longer one; None without texts."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
-    return bytes(re2.escape(text))
+    longest_first = sorted(texts, key=lambda text: (-len(text), text))
+    expressions = (bytes(re2.escape(text)).replace(b"\\ ", space) for text in longest_first)
+    return _compile(b"|".join(expressions)) if longest_first else None
 
 
 def _compile(expression: bytes) -> Any:
@@ -189,14 +165,8 @@ def _compile(expression: bytes) -> Any:
     try:
         return re2.compile(expression, options)
     except re2.error as error:
-        raise InvalidRequest(
-            "The text is too long to be looked for.", "Give a part of it that stands in it alone.", parameter="secret"
-        ) from error
-
-
-def _spellings(text: str) -> set[str]:
-    composed = {unicodedata.normalize(form, text) for form in ("NFC", "NFD")} | {text}
-    return composed | {each.replace("\r\n", "\n").replace("\n", "\r\n") for each in composed}
+        hint = "Give a part of it that stands in it alone."
+        raise InvalidRequest("The text is too long to be looked for.", hint, parameter="secret") from error
 
 
 def _encode_narrow(text: str) -> Iterator[bytes]:

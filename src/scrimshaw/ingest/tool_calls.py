@@ -74,12 +74,10 @@ _WEIGHT = {"": 0, "Glob": 1, "Grep": 2, "ReadPart": 3, "ReadRange": 3, "Read": 3
 class ToolCall(Struct, frozen=True, kw_only=True):
     """A finished tool call, already redacted."""
 
-    #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name.
-    tool: str
+    tool: str  #: Read, Grep, Glob, Bash, Edit, Write, Web, Mcp or the client's own name
     arguments: Mapping[str, Any] = {}
     output: str = ""
-    #: None where the client does not say.
-    failed: bool | None = None
+    failed: bool | None = None  #: None where the client does not say
     call_id: str = ""
 
 

@@ -23,12 +23,10 @@ class Transcript(Struct, frozen=True, kw_only=True):
 
     session: str
     client: str
-    #: The folder it ran in; empty where the transcript does not say.
-    cwd: str = ""
+    cwd: str = ""  #: the folder it ran in; empty where the transcript does not say
     #: Prompts, answers (kind ANSWER, text in `output`), finished tool calls and compactions.
     events: tuple[Event, ...] = ()
-    #: Lines that could not be read.
-    skipped: int = 0
+    skipped: int = 0  #: lines that could not be read
 
 
 class StoredSession(Struct, frozen=True, kw_only=True):
@@ -36,15 +34,11 @@ class StoredSession(Struct, frozen=True, kw_only=True):
 
     client: str
     session: str
-    #: The file or folder that holds it, for people.
-    place: str
+    place: str  #: the file or folder that holds it, for people
     folder: str
-    #: Bytes of all its files.
-    size: int
-    #: Seconds since 1970; 0.0 where the beginning of its files does not say.
-    began: float
-    #: The session's own text, then those of its sub-agents; raises UnreadableFile.
-    read_texts: Callable[[], list[str]]
+    size: int  #: bytes of all its files
+    began: float  #: seconds since 1970; 0.0 where the beginning of its files does not say
+    read_texts: Callable[[], list[str]]  #: the session's own text, then those of its sub-agents; raises UnreadableFile
     parse: Callable[[str], Transcript]
 
 

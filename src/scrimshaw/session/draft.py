@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from operator import attrgetter
 
 from msgspec import Struct
 
 from scrimshaw.models import EventKind, Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections
-from scrimshaw.session.cues import PATTERNS, WORDS
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.sections import COMMIT
+from scrimshaw.session.sections import COMMIT, Record
 from scrimshaw.session.statements import (
     LONGEST_SENTENCE,
+    PATTERNS,
     SUMMARY,
     USER,
+    WORDS,
     Sentence,
     Statement,
     contains_text,
@@ -26,7 +28,7 @@ from scrimshaw.session.statements import (
     flatten,
     prose_parts,
     split_sentences,
-)
+)  # fmt: skip
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 8
@@ -44,8 +46,6 @@ _REQUEST = PATTERNS["requests"]
 _IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
 _COMMIT_SUBJECT = re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)")
 
-Prompts = Mapping[int, Sequence[Sentence]]
-
 
 class Draft(Struct, frozen=True, kw_only=True):
     """What a session leaves to know; times are in seconds since 1970."""
@@ -55,8 +55,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     task: Statement | None
     decisions: tuple[Statement, ...]
     changed: tuple[Statement, ...]
-    #: What failed, and what solved it.
-    problems: tuple[Statement, ...]
+    problems: tuple[Statement, ...]  #: what failed, and what solved it
     open: tuple[Statement, ...]
     next_step: Statement | None
     topics: tuple[str, ...]
@@ -64,30 +63,33 @@ class Draft(Struct, frozen=True, kw_only=True):
     tool_calls: int
     started: float
     ended: float
-    #: Later requests of the user.
-    requests: tuple[Statement, ...] = ()
-    #: What the last answer says where little was changed.
-    findings: tuple[Statement, ...] = ()
+    requests: tuple[Statement, ...] = ()  #: later requests of the user
+    findings: tuple[Statement, ...] = ()  #: what the last answer says where little was changed
 
 
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
-    sentences, runs = split_sentences(events), sections.find_runs(events, items)
-    edits = sections.find_edits(events, items)
-    calls = sum(event.kind == EventKind.TOOL for event in events)
-    last = events[-1].number if events else 0
-    evidence = _Evidence(events)
-    task = _Evidence(events).check_one(find_task(events, sentences))  # what it says may count as a choice as well
-    decisions = evidence.check(sections.find_decisions(sentences, sections.find_commits(events), calls))
-    changes = evidence.check(sections.find_changes(events, items, edits, sentences, calls))
-    problems = evidence.check(sections.find_problems(runs, edits, sentences, calls))
-    step = evidence.check_one(sections.find_next_step(events, sentences))
-    unsolved = sections.find_unsolved(runs, last)
-    open_points = evidence.check(sections.find_open_points(events, sentences, unsolved, last))
-    findings = evidence.check(sections.find_findings(sentences, changes))
-    requests = evidence.check(find_later_requests(sentences, task))
-    title = make_title(task, sentences, requests, changes)
-    whole = "\n".join(each.text for each in sentences)
+    record = Record(
+        events=events,
+        items=items,
+        sentences=split_sentences(events),
+        edits=sections.find_edits(events, items),
+        runs=sections.find_runs(events, items),
+        calls=sum(event.kind == EventKind.TOOL for event in events),
+        last_event=events[-1].number if events else 0,
+    )
+    prove = _Evidence(events).prove
+    # What the task says may count as a choice as well, so it has an evidence of its own.
+    task = next(iter(_Evidence(events).prove([_find_task(record)])), None)
+    decisions = prove(sections.find_decisions(record))
+    changes = prove(sections.find_changes(record))
+    problems = prove(sections.find_problems(record))
+    step = next(iter(prove([sections.find_next_step(record)])), None)
+    open_points = prove(sections.find_open_points(record, sections.find_unsolved(record)))
+    findings = prove(sections.find_findings(record, changes))
+    requests = prove(_find_later_requests(record, task))
+    title = _make_title(task, record.sentences, requests, changes)
+    whole = "\n".join(each.text for each in record.sentences)
     weighted = [
         (title, _IN_TITLE),
         *([(task.text, _IN_TASK)] if task else []),
@@ -106,9 +108,9 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         findings=findings,
         open=open_points,
         next_step=step,
-        topics=keywords.topics(weighted, [sections.relative_path(path, edits) for path in edits], whole),
-        trigger_phrases=keywords.trigger_phrases(weighted, keywords.file_stems(edits), whole),
-        tool_calls=calls,
+        topics=keywords.topics(weighted, sections.relative_paths(record.edits), whole),
+        trigger_phrases=keywords.trigger_phrases(weighted, keywords.file_stems(record.edits), whole),
+        tool_calls=record.calls,
         started=events[0].at if events else session.started,
         ended=events[-1].at if events else session.last_event,
         requests=requests,
@@ -122,47 +124,40 @@ class _Evidence:
         self._events = {event.number: event for event in events}
         self._known: set[str] = set()
 
-    def check(self, statements: Iterable[Statement]) -> tuple[Statement, ...]:
+    def prove(self, statements: Iterable[Statement | None]) -> tuple[Statement, ...]:
         """Those of the statements that are proven and new."""
-        return tuple(each for each in statements if self._is_new(each))
-
-    def check_one(self, statement: Statement | None) -> Statement | None:
-        """The statement if it is proven and new."""
-        return statement if statement and self._is_new(statement) else None
-
-    def _is_new(self, statement: Statement) -> bool:
-        event, text = self._events.get(statement.event), flatten(statement.text).casefold()
-        if event is None or not text or not contains_text(event, statement.text):
-            return False
-        if text in self._known or (text.count(" ") >= _A_SENTENCE and any(text in known for known in self._known)):
-            return False
-        self._known.add(text)
-        return True
+        found = []
+        for each in filter(None, statements):
+            event, text = self._events.get(each.event), flatten(each.text).casefold()
+            is_proven = event is not None and text and contains_text(event, each.text)
+            is_part = text.count(" ") >= _A_SENTENCE and any(text in known for known in self._known)
+            if is_proven and not is_part and text not in self._known:
+                self._known.add(text)
+                found.append(each)
+        return tuple(found)
 
 
-def find_task(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
+def _find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation what its summary names as such."""
-    prompts = _prompts(sentences)
-    first = list(prompts.values())[:_FIRST_PROMPTS]
+    prompts = [*_group_prompts(record.sentences).values()]
+    first = prompts[:_FIRST_PROMPTS]
     wanted = next((prompt for prompt in first if _wants_something(prompt) and _is_plain(prompt)), None)
-    fallback = next((prompt for prompt in prompts.values() if _count_all_subjects(prompt)), None)
-    chosen = wanted or fallback or next(iter(first), None)
-    if not chosen:
+    chosen = wanted or next((prompt for prompt in prompts if _count_all_subjects(prompt)), None)
+    if not (chosen := chosen or next(iter(first), None)):
         return None
-    event = next(each for each in events if each.number == chosen[0].event)
-    return _opening_statement(event, chosen)
+    return _opening_statement(next(each for each in record.events if each.number == chosen[0].event), chosen)
 
 
-def find_later_requests(sentences: Sequence[Sentence], task: Statement | None) -> list[Statement]:
+def _find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
     """What the user asked for after that: one sentence of each later prompt, of many those that say most."""
-    prompts = _prompts(sentences).items()
+    prompts = _group_prompts(record.sentences).items()
     later = [prompt for event, prompt in prompts if task and event > task.event and prompt[0].by == USER]
-    found = [each for prompt in later if (each := next((each for each in prompt if _is_request(each)), None))]
+    found = [each for prompt in later if (each := next(filter(_is_request, prompt), None))]
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
-    return [Statement(text=each.text, event=each.event) for each in sorted(ranked, key=lambda each: each.event)]
+    return [Statement(each.text, each.event) for each in sorted(ranked, key=attrgetter("event"))]
 
 
-def make_title(
+def _make_title(
     task: Statement | None, sentences: Sequence[Sentence], requests: Sequence[Statement], changes: Sequence[Statement]
 ) -> str:
     """What was asked and, where that alone names too little, what came of it."""
@@ -192,7 +187,7 @@ def _commit_subject(message: str) -> str:
     return _COMMIT_SUBJECT.sub(r"\1", message)
 
 
-def _prompts(sentences: Sequence[Sentence]) -> Prompts:
+def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sentence]]:
     """The sentences of users and summaries by event; of a summary only those that name the request."""
     found: dict[int, list[Sentence]] = {}
     for each in sentences:
@@ -243,7 +238,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     """The beginning of a request up to the end of a sentence, or the sentence that names its goal and what follows."""
     if prompt[0].by == SUMMARY:
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
-        return Statement(text=_strip_opening(named.text), event=event.number)
+        return Statement(_strip_opening(named.text), event.number)
     start = flatten(prompt[0].text)[:30]
     source = flatten(next((part for part in prose_parts(event) if start in flatten(part)), prompt[0].text))
     begin = 0
@@ -255,7 +250,7 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
         text = (text[: ends[-1]] if is_enough else cut_line(text, LONGEST_TASK)).rstrip(" :")
-    return Statement(text=text, event=event.number)
+    return Statement(text, event.number)
 
 
 def _headline(texts: Sequence[str]) -> str:
@@ -300,15 +295,13 @@ def render_body(draft: Draft) -> str:
         "Open": [_line(each) for each in draft.open],
         "Next": [_line(each) for each in (draft.next_step,) if each],
     }
-    while _is_too_long(bodies.values()):
+    while (
+        sum(len(line) + 1 for lines in bodies.values() for line in lines) > LONGEST_BODY
+        or sum(map(len, bodies.values())) > MOST_BODY_LINES
+    ):
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
         del bodies[longest][len(bodies[longest]) // 2]
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
-
-
-def _is_too_long(bodies: Iterable[Sequence[str]]) -> bool:
-    lines = [line for body in bodies for line in body]
-    return sum(len(line) + 1 for line in lines) > LONGEST_BODY or len(lines) > MOST_BODY_LINES
 
 
 def _line(statement: Statement) -> str:

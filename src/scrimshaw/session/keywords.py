@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from scrimshaw.search.tokens import STOP_WORDS
-from scrimshaw.session.cues import LANGUAGES, WORDS
+from scrimshaw.session.statements import LANGUAGES, WORDS
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
 _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3

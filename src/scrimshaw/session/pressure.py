@@ -20,8 +20,7 @@ class Usage(NamedTuple):
     """The share 0..1 of the context in use, None where nobody says, and who says so."""
 
     share: float | None
-    #: `argument`, `client` or `unknown`.
-    source: str
+    source: str  #: `argument`, `client` or `unknown`
 
 
 def find_usage(argument: float | None, reported: float | None) -> Usage:

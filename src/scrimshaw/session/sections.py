@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-from msgspec import Struct
+from operator import attrgetter
+from os.path import commonprefix
+from typing import NamedTuple
 
 from scrimshaw.ingest.chatter import remove_chatter
 from scrimshaw.ingest.tool_calls import parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
-from scrimshaw.session.cues import PATTERNS, WORDS
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, SUMMARY, USER, Sentence, Statement, cut_line
+from scrimshaw.session.statements import (
+    AGENT,
+    LONGEST_SENTENCE,
+    PATTERNS,
+    SUMMARY,
+    USER,
+    WORDS,
+    Sentence,
+    Statement,
+    cut_line,
+)  # fmt: skip
 
 # Decisions
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -54,35 +64,100 @@ _LONGEST_STEP = 300  # characters
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
 TASK_LIST = "task list\n"  # how a call that sets the agent's task list is recorded, by ingest.tool_calls
-_TASK = re.compile(r"\[(?:pending|in_progress|in-progress|todo)\] (.+)")
+_TASK = re.compile(r"(?m)^\[(?:pending|in_progress|in-progress|todo)\] (.+)")
 
 
-def find_decisions(sentences: Sequence[Sentence], commits: Sequence[Statement], calls: int) -> list[Statement]:
+class Record(NamedTuple):
+    """What is known of a session: its events and items, in order, and what is read out of them."""
+
+    events: Sequence[RecordedEvent]
+    items: Sequence[Item]
+    sentences: Sequence[Sentence]
+    edits: Mapping[str, Sequence[int]]  #: the numbers of the events that changed a file, by path as the tool had it
+    runs: Sequence[CommandRun]  #: the commands, in order
+    calls: int
+    last_event: int
+
+    def answers(self) -> list[Sentence]:
+        """What the agent said."""
+        return [each for each in self.sentences if each.by == AGENT]
+
+
+class CommandRun(NamedTuple):
+    """A command that was run; its family are the words of its program and purpose, without options and files."""
+
+    event: RecordedEvent
+    family: str
+    failed: bool
+
+
+def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapping[str, Sequence[int]]:
+    """The numbers of the events that changed each file, by path as the tool had it."""
+    by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
+    found: dict[str, list[int]] = {}
+    for event in events:
+        writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
+        if event.kind == EventKind.TOOL and event.path and writes and event.failed is not True:
+            found.setdefault(event.path, []).append(event.number)
+    return found
+
+
+def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:
+    """The commands that were run, in order; reading, searching and moving files are none."""
+    errors = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
+    found = []
+    for event in events:
+        is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
+        if is_command and (family := _find_family(event.text.partition("\n")[0])):
+            failed = event.failed is True or event.call_id in errors or bool(_FAILURE["failing"].search(event.text))
+            found.append(CommandRun(event, family, failed))
+    return found
+
+
+def _find_family(command: str) -> str:
+    """Program and purpose of the first step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
+    if parse_command(command).name != "Run":
+        return ""
+    for step in re.split(r"&&|;|\|\|", command):
+        words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
+        if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
+            options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
+            purpose = [word for word in words[1 : max(2, options)] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
+            return " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
+    return ""
+
+
+def find_decisions(record: Record) -> list[Statement]:
     """The choices that were stated, in the order of events: at most 4 and one more per 20 calls, 12 in all.
 
     A user's choice is a wish with an objection or an alternative ("use uv, not pip"); an agent's is its own act with an
     alternative or a reason ("I'll reuse the pool because ..."). Questions, conditions and announced looking are none.
     Commits whose subject names an alternative count as well, after what was said.
     """
-    most = min(MOST_DECISIONS, LEAST_DECISIONS + calls // _CALLS_PER_DECISION)
-    weights = [(_weigh_decision(sentence, sentences, place), place) for place, sentence in enumerate(sentences)]
-    chosen: list[int] = []
-    texts: list[set[str]] = []
-    for weight, place in sorted(weights, key=lambda each: (-each[0], each[1])):
-        if not weight or len(chosen) == most or (weight <= _WEAK and len(chosen) >= _WEAK_UP_TO):
+    sentences, commits = record.sentences, find_commits(record.events)
+    most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
+    chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
+    for falling, place in sorted((-_weigh_decision(sentences, place), place) for place in range(len(sentences))):
+        if not falling or len(chosen) == most or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO):
             break
         words = set(re.findall(r"\w{3,}", sentences[place].text.lower()))
-        if not any(len(words & other) >= _ALIKE * max(1, min(len(words), len(other))) for other in texts):
-            chosen.append(place)
-            texts.append(words)
-    alternatives = [each for each in commits if _DECISION["alternative"].search(each.text)]
-    found = [*_decision_statements(sentences, sorted(chosen)), *alternatives]
-    return sorted(found[:most], key=lambda each: each.event)
+        alike = (len(words & other) >= _ALIKE * max(1, min(len(words), len(other))) for other in chosen.values())
+        if not any(alike):
+            chosen[place] = words
+    found = []
+    for place in sorted(chosen):
+        text, by = sentences[place].text, sentences[place].by
+        gives_reason = by == USER or _DECISION["reason"].search(text) or place - 1 in chosen
+        if not gives_reason and (cause := _find_cause(sentences, place)):
+            text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
+        found.append(Statement(text, sentences[place].event))
+    found += [each for each in commits if _DECISION["alternative"].search(each.text)]
+    return sorted(found[:most], key=attrgetter("event"))
 
 
-def _weigh_decision(sentence: Sentence, sentences: Sequence[Sentence], place: int) -> float:
+def _weigh_decision(sentences: Sequence[Sentence], place: int) -> float:
     """How much a sentence looks like a choice; 0 if it does not."""
-    text = sentence.text
+    sentence, text = sentences[place], sentences[place].text
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS
     if not is_fit or _DECISION["not_a_decision"].search(text):
         return 0.0
@@ -109,7 +184,7 @@ def _weigh_agents(sentence: Sentence, sentences: Sequence[Sentence], place: int)
         return 0.0
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
-    has_reason = bool(_DECISION["reason"].search(text)) or _cause_before(sentences, place) is not None
+    has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
     if not explicit and not intends and not (acts and (alternative or reason)):
@@ -118,63 +193,33 @@ def _weigh_agents(sentence: Sentence, sentences: Sequence[Sentence], place: int)
     return weight if weight > 1 else _WEAK
 
 
-def _cause_before(sentences: Sequence[Sentence], place: int) -> Sentence | None:
+def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """The sentence just before, if it tells what was wrong."""
     before = sentences[place - 1] if place else None
-    if before is None or before.event != sentences[place].event or before.is_item:
-        return None
-    return before if _DECISION["trouble"].search(before.text) else None
+    is_near = before and before.event == sentences[place].event and not before.is_item
+    return before if before and is_near and _DECISION["trouble"].search(before.text) else None
 
 
-def _decision_statements(sentences: Sequence[Sentence], chosen: Sequence[int]) -> Iterator[Statement]:
-    """The chosen sentences, each with its cause before it where it names no reason itself."""
-    for place in chosen:
-        sentence, cause = sentences[place], _cause_before(sentences, place)
-        text = sentence.text
-        if cause and sentence.by != USER and not _DECISION["reason"].search(text) and place - 1 not in chosen:
-            both = f"{cause.text} {text}"
-            text = both if len(both) < LONGEST_SENTENCE else text
-        yield Statement(text=text, event=sentence.event)
-
-
-def find_changes(
-    events: Sequence[RecordedEvent],
-    items: Sequence[Item],
-    edits: Mapping[str, Sequence[int]],
-    sentences: Sequence[Sentence],
-    calls: int,
-) -> list[Statement]:
-    """Results as the agent told them, issues, commits by subject (lines of the last difference where there are none),
-    then changed files by path.
+def find_changes(record: Record) -> list[Statement]:
+    """Results as the agent told them, what an issue tracker answered when issues were opened or closed, commits by
+    subject (lines of the last difference where there are none), then changed files by path.
     """
-    commits = find_commits(events)[-MOST_COMMITS:] or _find_added_lines(events, edits)
-    return [*_results(sentences, calls), *_tracker_answers(events, items), *commits, *_list_changed_files(edits)]
+    calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
+    lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
+    answers = [Statement(cut_line(line[0].strip()), number) for line, number in lines if line]
+    tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
+    commits = find_commits(record.events)[-MOST_COMMITS:] or _find_added_lines(record)
+    return [*_find_results(record), *tracked, *commits, *_list_changed_files(record.edits)]
 
 
-def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapping[str, tuple[int, ...]]:
-    """The numbers of the events that changed each file, by path as the tool had it."""
-    by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
-    found: dict[str, list[int]] = {}
-    for event in events:
-        writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
-        if event.kind == EventKind.TOOL and event.path and writes and event.failed is not True:
-            found.setdefault(event.path, []).append(event.number)
-    return {path: tuple(numbers) for path, numbers in found.items()}
-
-
-def relative_path(path: str, paths: Iterable[str]) -> str:
-    """A path below the folder that all changed files lie in."""
-    return path.removeprefix(_common_folder(paths)) or path
-
-
-def find_findings(sentences: Sequence[Sentence], changes: Sequence[Statement]) -> list[Statement]:
+def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and what the last answer says in a session that changed little."""
-    answers = [each for each in sentences if each.by == AGENT]
+    answers = record.answers()
     changed_little = sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS
     found = [each for each in answers if _CHANGE["findings_heading"].search(each.heading)]
     found += [each for each in answers if changed_little and each.event == answers[-1].event and each not in found]
     worth = [each for each in found if count_subjects(each.text) > 1 and not _CHANGE["not_a_finding"].search(each.text)]
-    return [Statement(text=each.text, event=each.event) for each in worth[-MOST_FINDINGS:]]
+    return [Statement(each.text, each.event) for each in worth[-MOST_FINDINGS:]]
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
@@ -186,47 +231,38 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
         message = _COMMIT_OUTPUT.search(event.text) or _CHANGE["commit_message"].search(event.text.partition("\n")[0])
         subject = cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
         if subject:
-            found[subject] = Statement(text=subject, event=event.number, note=COMMIT)
-    return sorted(found.values(), key=lambda each: each.event)
+            found[subject] = Statement(subject, event.number, COMMIT)
+    return sorted(found.values(), key=attrgetter("event"))
 
 
-def _results(sentences: Sequence[Sentence], calls: int) -> list[Statement]:
+def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, later ones first, and the last count of passing tests."""
-    answers = [each for each in sentences if each.by == AGENT]
+    answers = record.answers()
     closing = {each.turn: each.event for each in answers}
     firm = [each for each in answers if not _CHANGE["not_a_result"].search(each.text)]
     done = [each for each in firm if each.event == closing[each.turn] and _CHANGE["result"].search(each.text)]
     long = [each for each in done if len(each.text.split()) > 3]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
     tallies = [each for each in firm if _CHANGE["tally"].search(each.text)]
-    most = min(MOST_RESULTS, LEAST_RESULTS + calls // _CALLS_PER_RESULT)
+    most = min(MOST_RESULTS, LEAST_RESULTS + record.calls // _CALLS_PER_RESULT)
     chosen = {(each.event, each.place): each.text for each in [*latest[:most], *tallies[-1:]]}
-    return [Statement(text=text, event=event) for (event, _), text in sorted(chosen.items())]
+    return [Statement(text, event) for (event, _), text in sorted(chosen.items())]
 
 
-def _tracker_answers(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Statement]:
-    """What an issue tracker answered when issues were opened or closed, the last few."""
-    calls = {each.source.source_call_id for each in items if each.source.extraction_rule_id == "issue-changed"}
-    answers = [(event, event.text.splitlines()[1:2]) for event in events if event.call_id in calls]
-    found = [Statement(text=cut_line(lines[0].strip()), event=event.number) for event, lines in answers if lines]
-    return [each for each in found if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
-
-
-def _find_added_lines(events: Sequence[RecordedEvent], edits: Iterable[str]) -> list[Statement]:
+def _find_added_lines(record: Record) -> list[Statement]:
     """The first lines that say something among those that the last difference adds to files that were edited."""
-    difference = next((event for event in reversed(events) if "\ndiff --git " in event.text), None)
+    difference = next((event for event in reversed(record.events) if "\ndiff --git " in event.text), None)
     if difference is None:
         return []
     paths = re.findall(r"(?m)^\+\+\+ (?:b/)?(\S+)", difference.text)
     lasting = {path for path in paths if not _CHANGE["scratch"].search(path)}
-    ours = {path for path in lasting if any(each.endswith(path) for each in edits)} or lasting
+    ours = {path for path in lasting if any(each.endswith(path) for each in record.edits)} or lasting
     path, found = "", list[Statement]()
     for line in difference.text.splitlines():
         if line.startswith("+++ "):
             path = line.removeprefix("+++ ").removeprefix("b/")
         elif path in ours and _CHANGE["added_line"].match(line):
-            text = " ".join(line[1:].split())
-            found.append(Statement(text=text, event=difference.number, note=f"line added to {path}"))
+            found.append(Statement(" ".join(line[1:].split()), difference.number, f"line added to {path}"))
     return found[:MOST_LINES]
 
 
@@ -234,94 +270,60 @@ def _list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     """Changed files by path, those changed most where there are many; scratch files only where there are no others."""
     lasting = {path: numbers for path, numbers in edits.items() if not _CHANGE["scratch"].search(path)} or edits
     ranked = sorted(lasting, key=lambda path: (-len(lasting[path]), lasting[path][0]))[:MOST_FILES]
+    counts = {path: len(lasting[path]) for path in sorted(ranked)}
+    paths = dict(zip(edits, relative_paths(edits), strict=True))
     return [
-        Statement(
-            text=relative_path(path, edits),
-            event=lasting[path][0],
-            note=f"{len(lasting[path])} edits" if len(lasting[path]) > 1 else "",
-        )
-        for path in sorted(ranked)
+        Statement(paths[path], lasting[path][0], f"{count} edits" if count > 1 else "")
+        for path, count in counts.items()
     ]
 
 
-def _common_folder(paths: Iterable[str]) -> str:
-    """The folder that all changed files of the project lie in, with a slash; of a single file the folder above."""
+def relative_paths(paths: Iterable[str]) -> list[str]:
+    """Paths below the folder that all changed files of the project lie in; below its own where there is one file."""
     scratch = _CHANGE["scratch"]
     ours = [path for path in paths if path.startswith("/") and "/." not in path and not scratch.search(path)]
-    absolute = [path.split("/")[:-1] for path in ours]
-    if not absolute:
-        return ""
-    shared = absolute[0]
-    for folders in absolute[1:]:
-        same = [a == b for a, b in zip(shared, folders, strict=False)]
-        shared = shared[: same.index(False)] if False in same else shared[: len(same)]
-    root = shared if len(absolute) > 1 else shared[:-1]
-    return "/".join(root) + "/" if len(root) > 1 else ""
+    folders = [path.split("/")[:-1] for path in ours]
+    shared = commonprefix(folders) if len(folders) > 1 else [*folders, [""]][0][:-1]  # noqa: RUF071 - of lists
+    root = "/".join([*shared, ""]) if len(shared) > 1 else ""
+    return [path.removeprefix(root) or path for path in paths]
 
 
-class CommandRun(Struct, frozen=True, kw_only=True):
-    """A command that was run."""
-
-    event: RecordedEvent
-    #: The words of its program and purpose, without options and files.
-    family: str
-    failed: bool
-
-
-def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:
-    """The commands that were run, in order; reading, searching and moving files are none."""
-    errors = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
-    found = []
-    for event in events:
-        is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
-        words = _program_words(event.text.partition("\n")[0]) if is_command else ()
-        if words:
-            failed = event.failed is True or event.call_id in errors or bool(_FAILURE["failing"].search(event.text))
-            found.append(CommandRun(event=event, family=_family(words), failed=failed))
-    return found
-
-
-def find_problems(
-    runs: Sequence[CommandRun], edits: Mapping[str, Sequence[int]], sentences: Sequence[Sentence], calls: int
-) -> list[Statement]:
+def find_problems(record: Record) -> list[Statement]:
     """Failures that were overcome, and causes the agent named: the last ones, half of each where there are many."""
-    most = min(MOST_PROBLEMS, LEAST_PROBLEMS + calls // _CALLS_PER_PROBLEM)
+    most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes = [
-        Statement(text=each.text, event=each.event)
-        for each in sentences
+        Statement(each.text, each.event)
+        for each in record.sentences
         if each.by != USER and _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
     ]
-    failures = list(_find_solved_failures(runs, edits))[-(max(1, most // 2) if causes else most) :]
-    return sorted([*failures, *causes[-(most - len(failures)) :]], key=lambda each: each.event)
+    failures = list(_find_solved_failures(record))[-(max(1, most // 2) if causes else most) :]
+    return sorted([*failures, *causes[-(most - len(failures)) :]], key=attrgetter("event"))
 
 
-def find_unsolved(runs: Sequence[CommandRun], last_event: int) -> list[Statement]:
+def find_unsolved(record: Record) -> list[Statement]:
     """What failed when it was last run, late in the session, with nothing passing of the same program after it."""
-    last = {run.family: run for run in runs}
-    passes = {run.family.partition(" ")[0]: run.event.number for run in runs if not run.failed}
+    last = {run.family: run for run in record.runs}
+    passes = {run.family.partition(" ")[0]: run.event.number for run in record.runs if not run.failed}
     found = []
-    for run in sorted(last.values(), key=lambda run: run.event.number):
-        since = max(_LATE * last_event, passes.get(run.family.partition(" ")[0], 0))
-        line = _error_line(run.event) if run.failed and run.event.number > since else ""
-        if line:
-            found.append(Statement(text=line, event=run.event.number, note=f"`{run.family}` failed when last run"))
+    for event, family, failed in sorted(last.values(), key=lambda run: run.event.number):
+        since = max(_LATE * record.last_event, passes.get(family.partition(" ")[0], 0))
+        if failed and event.number > since and (line := _error_line(event)):
+            found.append(Statement(line, event.number, f"`{family}` failed when last run"))
     return found[-MOST_UNSOLVED:]
 
 
-def _find_solved_failures(runs: Sequence[CommandRun], edits: Mapping[str, Sequence[int]]) -> Iterator[Statement]:
+def _find_solved_failures(record: Record) -> Iterator[Statement]:
     """A statement for each stretch of failures of a command that ended in a success."""
-    first: dict[str, CommandRun] = {}
-    for run in runs:
-        if run.failed:
-            first.setdefault(run.family, run)
-        elif (began := first.pop(run.family, None)) and (line := _error_line(began.event)):
-            span = range(began.event.number, run.event.number)
-            names = [
-                path.rpartition("/")[2] for path, numbers in edits.items() if any(each in span for each in numbers)
-            ]
-            after = f" after edits to {', '.join(names[:3])}" if names else ""
-            note = f"`{began.family}` passed in e{run.event.number}{after}"
-            yield Statement(text=line, event=began.event.number, note=note)
+    first: dict[str, RecordedEvent] = {}
+    for event, family, failed in record.runs:
+        if failed:
+            first.setdefault(family, event)
+        elif (began := first.pop(family, None)) and (line := _error_line(began)):
+            span = range(began.number, event.number)
+            paths = [path for path, numbers in record.edits.items() if any(each in span for each in numbers)]
+            names = ", ".join(path.rpartition("/")[2] for path in paths[:3])
+            after = f" after edits to {names}" if paths else ""
+            yield Statement(line, began.number, f"`{family}` passed in e{event.number}{after}")
 
 
 def _error_line(event: RecordedEvent) -> str:
@@ -331,82 +333,52 @@ def _error_line(event: RecordedEvent) -> str:
     return cut_line(" ".join(next(found, "").split()))
 
 
-def _program_words(command: str) -> tuple[str, ...]:
-    """The words of the first step of a command line that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
-    if parse_command(command).name != "Run":
-        return ()
-    for step in re.split(r"&&|;|\|\|", command):
-        words = tuple(word for word in step.split("|")[0].split() if not _NO_WORD.match(word))
-        if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
-            return words
-    return ()
-
-
-def _family(words: Sequence[str]) -> str:
-    options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-    purpose = [word for word in words[1 : max(2, options)] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
-    return " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
-
-
-def find_open_points(
-    events: Sequence[RecordedEvent], sentences: Sequence[Sentence], unsolved: Sequence[Statement], last_event: int
-) -> list[Statement]:
+def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
     """What failed at its last run, what the agent's task list says is not done, and what was said to be left."""
-    lists = [event for event in events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
-    tasks = [_TASK.match(line) for line in lists[-1].text.splitlines()] if lists else []
-    left = [Statement(text=task[1], event=lists[-1].number) for task in tasks if task]
-    for each in sentences:
-        share, text = each.event / max(1, last_event), each.text
+    lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
+    left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
+    for each in record.sentences:
+        share, text = each.event / max(1, record.last_event), each.text
         is_recent = share >= _RECENT_SHARE and _OPEN["unfinished"].search(text)
         is_left = is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
-            left.append(Statement(text=text, event=each.event))
+            left.append(Statement(text, each.event))
     return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
 
-def find_next_step(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
+def find_next_step(record: Record) -> Statement | None:
     """What was to be done when the session ended: asked and not answered, offered, announced, in this order."""
-    return (
-        _find_unanswered_request(events, sentences)
-        or _find_offered_step(events, sentences)
-        or _find_announced_step(events)
-    )
+    acts = [each for each in record.events if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
+    if acts and acts[-1].kind == EventKind.PROMPT:
+        asked = [each for each in record.sentences if each.event == acts[-1].number and each.by == USER]
+        if asked:
+            return Statement(cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
+    calls = [event.text.partition("\n")[0].lower() for event in acts if event.kind == EventKind.TOOL][-_LAST_CALLS:]
+    return _find_offered_step(record.answers(), calls) or _find_announced_step(acts, calls)
 
 
-def _find_unanswered_request(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
-    """The user's last words, if nothing came after them."""
-    acts = [each for each in events if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
-    if not acts or acts[-1].kind != EventKind.PROMPT:
-        return None
-    last = [each for each in sentences if each.event == acts[-1].number and each.by == USER]
-    return Statement(text=cut_line(last[0].text, LONGEST_SENTENCE), event=last[0].event) if last else None
-
-
-def _find_offered_step(events: Sequence[RecordedEvent], sentences: Sequence[Sentence]) -> Statement | None:
+def _find_offered_step(answers: Sequence[Sentence], calls: Sequence[str]) -> Statement | None:
     """What the last answer names as next, unless the last calls did it already."""
-    answers = [each for each in sentences if each.by == AGENT]
     closing = [each for each in answers if each.event == answers[-1].event]
-    step = next(
-        (each for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)), None
-    )
-    if step is None or any(_is_carried_out(events, word) for word in _OPEN["ready_to"].findall(step.text)):
+    named = (each for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading))
+    step = next(named, None)
+    if step is None or any(_is_carried_out(calls, word) for word in _OPEN["ready_to"].findall(step.text)):
         return None
-    return Statement(text=step.text, event=step.event)
+    return Statement(step.text, step.event)
 
 
-def _find_announced_step(events: Sequence[RecordedEvent]) -> Statement | None:
+def _find_announced_step(acts: Sequence[RecordedEvent], calls: Sequence[str]) -> Statement | None:
     """The last sentence of the last answer, without the words that only announce it."""
-    answers = [each for each in events if each.kind == EventKind.ANSWER]
+    answers = [each for each in acts if each.kind == EventKind.ANSWER]
     lines = answers[-1].text.split("\n") if answers else []
     last = re.split(r"(?<=[.!?])\s+", next((line.strip() for line in reversed(lines) if line.strip()), ""))[-1]
-    step = _OPEN["lead_in"].sub("", last).rstrip(" .:")
-    if not _OPEN["intent"].search(last) or not last.rstrip(" .:").endswith(step) or step == last.rstrip(" .:"):
+    step, bare = _OPEN["lead_in"].sub("", last).rstrip(" .:"), last.rstrip(" .:")
+    if not _OPEN["intent"].search(last) or not bare.endswith(step) or step == bare:
         return None
     fits = len(step.split()) > 1 and len(step) <= _LONGEST_STEP and remove_chatter(step).text.strip() == step
-    return Statement(text=step, event=answers[-1].number) if fits and not _is_carried_out(events, step) else None
+    return Statement(step, answers[-1].number) if fits and not _is_carried_out(calls, step) else None
 
 
-def _is_carried_out(events: Sequence[RecordedEvent], step: str) -> bool:
-    """Whether the last calls did what a step says first: `submit`, `commit`, `push`."""
-    calls = [event.text.partition("\n")[0].lower() for event in events if event.kind == EventKind.TOOL]
-    return any(step.split()[0].lower() in each for each in calls[-_LAST_CALLS:])
+def _is_carried_out(calls: Sequence[str], step: str) -> bool:
+    """Whether calls did what a step says first: `submit`, `commit`, `push`."""
+    return any(step.split()[0].lower() in each for each in calls)

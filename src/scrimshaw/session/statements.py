@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from scrimshaw.ingest.chatter import remove_chatter
+from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import EventKind, RecordedEvent
-from scrimshaw.session.cues import PATTERNS
+
+# `cues.toml`, by which the prompts, answers and calls of a session are read.
+_CUES = load_table(__file__, "cues", dict[str, dict[str, str]])
+WORDS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _CUES.pop("words").items()}
+LANGUAGES: Mapping[str, str] = _CUES.pop("languages")  #: by file extension
+# By section and name; a pattern may go over several lines.
+PATTERNS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
+    section: {name: re.compile("".join(map(str.strip, text.split("\n")))) for name, text in patterns.items()}
+    for section, patterns in _CUES.items()
+}
 
 LONGEST_LINE = 200  # characters of a quoted line
 USER, AGENT, SUMMARY = "user", "agent", "summary"
@@ -27,14 +37,12 @@ _QUOTED = re.compile(r"`[^`\n]{1,200}`")
 _SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
 
-class Statement(Struct, frozen=True, kw_only=True):
+class Statement(Struct, frozen=True):
     """One piece of evidence."""
 
     text: str
-    #: The number of the event that contains the text.
-    event: int
-    #: What the events around it tell.
-    note: str = ""
+    event: int  #: the number of the event that contains the text
+    note: str = ""  #: what the events around it tell
 
 
 class Sentence(Struct, frozen=True, kw_only=True):
@@ -42,14 +50,10 @@ class Sentence(Struct, frozen=True, kw_only=True):
 
     text: str
     event: int
-    #: USER, AGENT or SUMMARY.
-    by: str
-    #: Counts the user's prompts.
-    turn: int
-    #: 0 for the first sentence of its event.
-    place: int
-    #: The line above its list or section.
-    heading: str = ""
+    by: str  #: USER, AGENT or SUMMARY
+    turn: int  #: counts the user's prompts
+    place: int  #: 0 for the first sentence of its event
+    heading: str = ""  #: the line above its list or section
     is_item: bool = False
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from msgspec.structs import asdict
 
@@ -46,8 +46,9 @@ def admit(
         elif not item.pinned and not decay.is_spent(*_decay_terms(item, counter, now, settings, event_decay)):
             contenders.append(item)
     staying = [*pinned, *contenders[: max(0, settings.capacity - len(pinned))]]
-    leaving = tuple(item.number for item in held if item not in staying)
-    return Admission(admitted=arriving in staying, leaving=leaving)
+    numbers = attrgetter("number")
+    leaving = sorted({*map(numbers, held)} - {*map(numbers, staying)})
+    return Admission(admitted=arriving in staying, leaving=tuple(leaving))
 
 
 def _decay_terms(

@@ -20,7 +20,6 @@ from scrimshaw.app.cli import options, project_files
 from scrimshaw.app.cli.memory import describe_skip, open_memory, settings_of, settings_of_memory
 from scrimshaw.app.cli.options import Texts, command, command_group, example
 from scrimshaw.app.cli.output import Lines, confirm, line, note, show, show_json
-from scrimshaw.app.rules import check_rules
 from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, canary, index, open_engine, trust
@@ -30,6 +29,7 @@ from scrimshaw.engine.health import Health, Severity, check_health, write_test_f
 from scrimshaw.engine.lint import Linted, LintState
 from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
 from scrimshaw.ingest.references import Rename
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.storage.git import ask_git, work_tree
 from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 from scrimshaw.toml_text import parse_toml
@@ -265,7 +265,7 @@ def _examine_git(settings: Settings) -> Iterator[Finding]:
 
 
 def _examine_rules(settings: Settings) -> Iterator[Finding]:
-    rules, warnings = check_rules(settings)
+    rules, warnings = check_rules(settings.rules)
     yield Finding("rules", Severity.OK, f"{len(rules)} extraction rules, {len(settings.rules)} of your own")
     yield from (Finding("rules", Severity.NOTE, warning.message, warning.advice) for warning in warnings)
 

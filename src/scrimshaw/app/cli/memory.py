@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress
-from scrimshaw.app.rules import check_rules
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED, EMBED_BATCH
 from scrimshaw.errors import ConfigError, StorageFailure
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Degradation, JobState, Skip
 from scrimshaw.search.embedders import EmbedderUnavailable
 
@@ -44,7 +44,7 @@ def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = 
     """
     settings = settings_of_memory(project)
     if with_rules:
-        check_rules(settings)
+        check_rules(settings.rules)
     with open_engine(settings) as engine:
         if fresh:
             index.scan(engine)

@@ -14,12 +14,12 @@ from scrimshaw.app.cli import memory, options
 from scrimshaw.app.cli.options import command, command_group
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
-from scrimshaw.app.rules import check_rules
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
 from scrimshaw.ingest.extraction import Rule, find_rule
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState, NewItem
 
@@ -168,7 +168,7 @@ def list_rules(project: Path | None) -> list[dict[str, Any]]:
     """All extraction rules in the order they are tried, your own among them."""
     settings = memory.settings_of(project)
     own = {table.get("id") for table in settings.rules}
-    return [{"own": rule.id in own, "rule": rule} for rule in check_rules(settings)[0]]
+    return [{"own": rule.id in own, "rule": rule} for rule in check_rules(settings.rules)[0]]
 
 
 @command(rules, "test", f"scrimshaw rules test event.json --client {CLIENT_NAMES[0]}", render=_render_explanation)
@@ -193,7 +193,7 @@ def try_rules(
     explanation |= {"rule": None, "reason": "Nothing is stored: the event is not used."}
     explanation |= {"redacted": (), "text": "", "item": None}
     if found := sender.parse_payload(payload, name):
-        explanation |= _explain_event(found, check_rules(settings)[0], settings.features.extraction)
+        explanation |= _explain_event(found, check_rules(settings.rules)[0], settings.features.extraction)
     return explanation
 
 

@@ -74,9 +74,9 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         event, answers = read_transcript_tail(client, event)
     rules = default_rules() if event.kind is EventKind.TOOL else ()
     if rules and settings.rules:
-        from scrimshaw.app.rules import usable_rules  # noqa: PLC0415 - few users have rules of their own
+        from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
 
-        rules = usable_rules(settings)
+        rules = usable_rules(settings.rules)
     observation = make_observation(
         event,
         rules,
