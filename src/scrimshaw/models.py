@@ -288,8 +288,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     memory_id: str
     reason: str
     actor: str
-    #: Hashes of the file before and after; empty where there was none.
-    prior_hash: str = ""
+    prior_hash: str = ""  #: hashes of the file before and after; empty where there was none
     new_hash: str = ""
     session: str = ""
     linked_memory_ids: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,11 +14,13 @@ from msgspec.structs import replace
 
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.comparison import find_heads
-from scrimshaw.models import Channel, Degradation, Filters, Match, Memory, Relation, Retention
+from scrimshaw.models import Channel, Degradation, Filters, Match, Memory, Relation, Retention, Stage
 from scrimshaw.search import decay
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
+from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
+from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_phrases
 from scrimshaw.storage.ports import Index, Query, Review
 
@@ -30,27 +33,39 @@ class Candidate(Struct, kw_only=True):
     """A memory on its way to a hit: what found it, and what lowered and lifted its score."""
 
     memory: Memory
-    #: How present it is: 0..1, and the state that this means.
-    retrievability: float
+    retrievability: float  #: how present it is: 0..1, and the state that this means
     state: Retention
-    #: Share of the validations that found it useful; 0.5 without any.
-    confidence: float
+    confidence: float  #: share of the validations that found it useful; 0.5 without any
     fused: Fused = Fused(id="", score=0.0)
     score: float = 0.0
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
 
 
-class ChannelResults(Struct, frozen=True, kw_only=True):
-    """What the channels found; a channel that found nothing is left out."""
+class SearchState(Struct, kw_only=True):
+    """One search under way: what was asked, what follows from it, what was found, and what is noted on the way."""
 
-    lists: Mapping[str, Sequence[Match]]
-    #: Memory id -> its best chunk: the one found by words, else the one found by meaning.
-    chunks: Mapping[str, int]
-    #: Memory id -> its phrases that occur in the query.
-    phrases: Mapping[str, Sequence[str]]
-    #: Share of the chunks that have a vector.
-    coverage: float = 1.0
+    request: SearchRequest
+    context: SessionContext
+    limit: int
+    terms: Sequence[str]
+    profile: Profile
+    filters: Filters
+    always_on: tuple[Hit, ...]
+    degradations: Degradations
+    lists: Mapping[str, Sequence[Match]] = {}  #: what the channels found that found anything
+    chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
+    phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
+    coverage: float = 1.0  #: share of the chunks that have a vector
+    trace: list[StageTrace] = []
+    reached: float  #: when the last stage ended
+
+    def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
+        """Add a stage that just ended, which so many memories entered and left."""
+        now = time.perf_counter()
+        ms = round((now - self.reached) * 1000, 3)
+        self.trace.append(StageTrace(stage=stage, entered=entered, left=left, ms=ms, notes=notes))
+        self.reached = now
 
 
 class CandidateFinder:
@@ -64,36 +79,27 @@ class CandidateFinder:
         self._vector_counts = (-1, 0, 0)
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 
-    def find(
-        self,
-        query: str,
-        terms: Sequence[str],
-        filters: Filters,
-        channels: Sequence[Channel],
-        degradations: Degradations,
-    ) -> ChannelResults:
-        """The candidates of every channel asked for; `degradations` receives what a channel could not do."""
-        text: list[Match] = []
-        vector: list[Match] = []
-        phrases: dict[str, list[str]] = {}
-        if Channel.TEXT in channels and terms:
+    def find(self, state: SearchState) -> None:
+        """Add to the state what every channel asked for finds, and what a channel could not do."""
+        query, channels, degradations = state.request.query, state.request.channels, state.degradations
+        found: dict[str, list[Match]] = {}
+        if Channel.TEXT in channels and state.terms:
             with degradations.tolerate(IndexPart.TEXT):
-                text = self._index.match_text(Query((terms,)), filters, self._depth)
+                found[Channel.TEXT] = self._index.match_text(Query((state.terms,)), state.filters, self._depth)
         if Channel.VECTOR in channels:
             with degradations.tolerate(IndexPart.VECTORS):
-                vector = self._match_vector(query, filters, degradations)
+                found[Channel.VECTOR] = self._match_vector(state)
         if Channel.TRIGGER in channels:
             with degradations.tolerate(IndexPart.TRIGGERS):
-                phrases = self.match_phrases(query, titles=True)
-        trigger = self._match_triggers(phrases, filters, len(query)) if phrases else []
-        matches = {Channel.TEXT: text, Channel.VECTOR: vector, Channel.TRIGGER: trigger}
+                state.phrases = self.match_phrases(query, titles=True)
+            # how much of the query they cover
+            scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
+            found[Channel.TRIGGER] = self._select_matches(scores, state.filters)[: self._depth] if scores else []
+        state.lists = {channel: matches for channel, matches in found.items() if matches}
+        by_chunk = (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ()))
+        state.chunks = {match.id: match.chunk for match in by_chunk if match.chunk >= 0}
         _, done, total = self._vector_counts
-        return ChannelResults(
-            lists={channel: found for channel, found in matches.items() if found},
-            chunks={match.id: match.chunk for match in (*vector, *text) if match.chunk >= 0},
-            phrases=phrases,
-            coverage=done / total if vector and total else 1.0,
-        )
+        state.coverage = done / total if Channel.VECTOR in state.lists and total else 1.0
 
     def find_neighbours(self, seeds: Mapping[str, float], filters: Filters) -> list[Match]:
         """Causal neighbours of the seeds that satisfy the filters; each scores a share of its seed's score."""
@@ -111,11 +117,6 @@ class CandidateFinder:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
         return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
 
-    def _match_triggers(self, phrases: Mapping[str, Sequence[str]], filters: Filters, length: int) -> list[Match]:
-        """Memories whose phrases occur in the query; the score is the share of the query that they cover."""
-        scores = {name: min(1.0, sum(map(len, each)) / length) for name, each in phrases.items()}
-        return self._select_matches(scores, filters)[: self._depth]
-
     def _select_matches(self, scores: Mapping[str, float], filters: Filters) -> list[Match]:
         """Those of the scored memories that satisfy the filters, best first."""
         only = tuple(name for name in scores if filters.only is None or name in filters.only)
@@ -123,22 +124,22 @@ class CandidateFinder:
         found = [Match(id=memory.id, score=scores[memory.id]) for memory in allowed]
         return sorted(found, key=lambda match: (-match.score, match.id))
 
-    def _match_vector(self, query: str, filters: Filters, degradations: Degradations) -> list[Match]:
+    def _match_vector(self, state: SearchState) -> list[Match]:
         if isinstance(self._embedder, Degradation):
-            degradations.note(self._embedder)
+            state.degradations.note(self._embedder)
             return []
         try:
-            vector = self._query_vector(query)
+            vector = self._query_vector(state.request.query)
         except EmbedderUnavailable as error:
-            degradations.note(error.degradation)
+            state.degradations.note(error.degradation)
             return []
         generation = self._index.generation()
         if self._vector_counts[0] != generation:  # counted once per state of the index
             self._vector_counts = (generation, *self._index.vector_counts().progress(self._embedder.model))
         _, done, total = self._vector_counts
         if done < total:
-            degradations.note(vectors_pending(done, total))
-        return self._index.match_vector(self._embedder.model, vector, filters, self._depth)
+            state.degradations.note(vectors_pending(done, total))
+        return self._index.match_vector(self._embedder.model, vector, state.filters, self._depth)
 
     def _embed(self, query: str) -> Any:
         assert not isinstance(self._embedder, Degradation)

@@ -46,14 +46,10 @@ TIER_FACTORS: Mapping[Tier, float] = {
 class Fading(Struct, frozen=True, kw_only=True):
     """How attention fades."""
 
-    #: Share that stays per step.
-    rate: float
-    #: What a mention adds.
-    mention_boost: float
-    #: Attention is read as at least this.
-    floor: float
-    #: What is less than this before the floor leaves working memory.
-    spent_below: float
+    rate: float  #: share that stays per step
+    mention_boost: float  #: what a mention adds
+    floor: float  #: attention is read as at least this
+    spent_below: float  #: what is less than this before the floor leaves working memory
 
 
 def events_between(event: int, now_event: int, modulus: int) -> int:

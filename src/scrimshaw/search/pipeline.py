@@ -6,27 +6,18 @@ import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 
-from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
-from scrimshaw.search.candidates import Candidate, CandidateFinder, ChannelResults, presence
+from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse
-from scrimshaw.search.results import (
-    Explanation,
-    Hit,
-    SearchRequest,
-    SearchResult,
-    SessionContext,
-    StageTrace,
-    fit_budget,
-)
-from scrimshaw.search.routing import Profile, route
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, fit_budget
+from scrimshaw.search.routing import route
 from scrimshaw.search.tokens import excerpt, head, query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
@@ -46,29 +37,6 @@ _STATES = list(Retention)
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
 
 
-class SearchState(Struct, kw_only=True):
-    """One search under way: what was asked, what follows from it, and what is noted on the way."""
-
-    request: SearchRequest
-    context: SessionContext
-    limit: int
-    terms: Sequence[str]
-    profile: Profile
-    filters: Filters
-    always_on: tuple[Hit, ...]
-    degradations: Degradations
-    #: The stages so far, and when the last one ended.
-    trace: list[StageTrace] = []
-    reached: float
-
-    def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
-        """Add a stage that just ended, which so many memories entered and left."""
-        now = time.perf_counter()
-        ms = round((now - self.reached) * 1000, 3)
-        self.trace.append(StageTrace(stage=stage, entered=entered, left=left, ms=ms, notes=notes))
-        self.reached = now
-
-
 class Searcher:
     """Searches one index. Safe to use from several threads."""
 
@@ -84,22 +52,22 @@ class Searcher:
     def search(self, request: SearchRequest, context: SessionContext = NO_CONTEXT) -> SearchResult:
         """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
         state = self._begin(request, context)
-        found = self._finder.find(state.request.query, state.terms, state.filters, request.channels, state.degradations)
-        ids = {match.id for matches in found.lists.values() for match in matches}
-        sizes = {str(channel): len(matches) for channel, matches in found.lists.items()}
+        self._finder.find(state)
+        ids = {match.id for matches in state.lists.values() for match in matches}
+        sizes = {str(channel): len(matches) for channel, matches in state.lists.items()}
         state.note(Stage.CANDIDATE, 0, len(ids), channels=sizes)
         known = self._look_up(state, ids)
         anything = asdict(Filters())
         conditions = {name: value for name, value in asdict(state.filters).items() if value != anything[name]}
         state.note(Stage.FILTER, len(ids), len(known), conditions=conditions)
-        candidates = self._fuse(state, found, known)
+        candidates = self._fuse(state, known)
         ranked = self._rank(state, candidates)
         lowered = sum(bool(each.factors) for each in ranked)
         state.note(Stage.RERANK, len(candidates), len(ranked), lowered=lowered)
         ranked = self._fall_back(state, ranked)
         with state.degradations.tolerate(IndexPart.GRAPH):
             _apply_boosts(ranked, context)
-        return self._answer(state, found, ranked)
+        return self._answer(state, ranked)
 
     def validate(self, query: str) -> str:
         """The query without surrounding space; raises InvalidRequest when it cannot be searched."""
@@ -199,12 +167,12 @@ class Searcher:
                 )
         return found
 
-    def _fuse(self, state: SearchState, found: ChannelResults, known: dict[str, Candidate]) -> list[Candidate]:
+    def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
         entered, weights = len(known), dict(state.profile.weights)
         # what has no vector yet cannot be found by meaning, so meaning counts less
-        weights[Channel.VECTOR] *= found.coverage
-        fused = [item for item in fuse(found.lists, weights, self._settings.candidates) if item.id in known]
+        weights[Channel.VECTOR] *= state.coverage
+        fused = [item for item in fuse(state.lists, weights, self._settings.candidates) if item.id in known]
         if Channel.GRAPH in state.request.channels:
             near: list[Match] = []
             with state.degradations.tolerate(IndexPart.GRAPH):
@@ -218,7 +186,7 @@ class Searcher:
             if len(fused) > len(ranked_ids):
                 known |= self._look_up(state, [item.id for item in fused if item.id not in ranked_ids])
         fused = sorted((item for item in fused if item.id in known), key=lambda item: (-item.score, item.id))
-        used = {str(channel): weights[channel] for channel in found.lists}
+        used = {str(channel): weights[channel] for channel in state.lists}
         state.note(Stage.FUSION, entered, len(fused), weights=used)
         return _with_fusion(fused, known)
 
@@ -267,13 +235,13 @@ class Searcher:
         state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
-    def _answer(self, state: SearchState, found: ChannelResults, ranked: Sequence[Candidate]) -> SearchResult:
+    def _answer(self, state: SearchState, ranked: Sequence[Candidate]) -> SearchResult:
         """One page: of the memories from the offset on, and of the session's record, what fits the budget."""
         request, profile = state.request, state.profile
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.context.recalled if request.first else ()
         always_on = state.always_on if request.first else ()
-        hits = self._make_hits(state, page, found)
+        hits = self._make_hits(state, page)
         if recalled:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
@@ -297,12 +265,12 @@ class Searcher:
             degradations=state.degradations.as_tuple(),
         )
 
-    def _make_hits(self, state: SearchState, page: Sequence[Candidate], found: ChannelResults) -> list[Hit]:
+    def _make_hits(self, state: SearchState, page: Sequence[Candidate]) -> list[Hit]:
         request = state.request
         ids = [each.memory.id for each in page]
         pieces: Mapping[str, Piece] = {}
         with state.degradations.tolerate(IndexPart.EXCERPTS):
-            pieces = self._index.pieces([(name, found.chunks.get(name, 0)) for name in ids])
+            pieces = self._index.pieces([(name, state.chunks.get(name, 0)) for name in ids])
         bodies = self._index.bodies(ids) if request.include_content else {}
         room = request.excerpt_tokens or self._settings.snippet_tokens
         hits = []
@@ -319,7 +287,7 @@ class Searcher:
                 fused=round(fused.score, 6),
                 factors=each.factors,
                 boosts=each.boosts,
-                phrases=tuple(found.phrases.get(name, ())),
+                phrases=tuple(state.phrases.get(name, ())),
             )
             hits.append(
                 Hit(

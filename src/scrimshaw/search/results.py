@@ -17,11 +17,9 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     """A search as asked, its types already validated."""
 
     query: str
-    #: Concepts that must each occur in a memory.
-    all_of: tuple[str, ...] = ()
+    all_of: tuple[str, ...] = ()  #: concepts that must each occur in a memory
     filters: Filters = Filters()
-    #: Hits from `offset` on; the limit of the settings where None.
-    limit: int | None = None
+    limit: int | None = None  #: hits from `offset` on; the limit of the settings where None
     offset: int = 0
     channels: tuple[Channel, ...] = tuple(Channel)
     intent: Intent | None = None
@@ -33,31 +31,23 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     length_penalty: bool = True
     include_content: bool = False
     excerpt_tokens: int | None = None
-    #: Tokens of all hits together.
-    token_budget: int | None = None
-    #: What faded sinks, and archived memories are left out unless `include_archived`.
-    decay: bool = True
+    token_budget: int | None = None  #: tokens of all hits together
+    decay: bool = True  #: what faded sinks, and archived memories are left out unless `include_archived`
     include_archived: bool = False
-    #: Holds without `decay` too.
-    min_state: Retention | None = None
+    min_state: Retention | None = None  #: holds without `decay` too
     state_limits: bool = False
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
     """Why a hit has its place."""
 
-    #: Rank (from 1) and engine score in each channel that found it.
-    ranks: Mapping[str, int]
+    ranks: Mapping[str, int]  #: rank (from 1) and engine score in each channel that found it
     raw: Mapping[str, float]
-    #: The fusion of the channels, 0..1.
-    fused: float
-    #: What lowered and what lifted it.
-    factors: Mapping[str, float] = {}
+    fused: float  #: the fusion of the channels, 0..1
+    factors: Mapping[str, float] = {}  #: what lowered and what lifted it
     boosts: Mapping[str, float] = {}
-    #: Its trigger phrases that occur in the query.
-    phrases: tuple[str, ...] = ()
-    #: The tool call that an entry of a session's record came from.
-    source: ItemSource | None = None
+    phrases: tuple[str, ...] = ()  #: its trigger phrases that occur in the query
+    source: ItemSource | None = None  #: the tool call that an entry of a session's record came from
 
 
 class Hit(Struct, frozen=True, kw_only=True):
@@ -81,13 +71,10 @@ Boosts = Callable[[Sequence[str], Mapping[str, float]], Mapping[str, Mapping[str
 class SessionContext(Struct, frozen=True, kw_only=True):
     """What the moment and the session add to a search."""
 
-    #: Seconds since 1970; nothing fades without it.
-    now: float = 0.0
-    #: Review states by id.
-    reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None
+    now: float = 0.0  #: seconds since 1970; nothing fades without it
+    reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None  #: review states by id
     boosts: Boosts | None = None
-    #: Hits from the session's own record, which memories never push out.
-    recalled: tuple[Hit, ...] = ()
+    recalled: tuple[Hit, ...] = ()  #: hits from the session's own record, which memories never push out
 
 
 class StageTrace(Struct, frozen=True, kw_only=True):
@@ -104,14 +91,12 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     """The answer to a search, best hit first."""
 
     hits: tuple[Hit, ...]
-    #: Constitutional memories, which come before the hits.
-    always_on: tuple[Hit, ...]
+    always_on: tuple[Hit, ...]  #: constitutional memories, which come before the hits
     intent: Intent
     confidence: float
     artifact: ArtifactClass | None
     tokens: int
-    #: Hits that did not fit the token budget.
-    omitted: int
+    omitted: int  #: hits that did not fit the token budget
     #: Where the next page begins, with what did not fit here; hits whose title alone exceeds the budget are skipped.
     next_offset: int | None
     trace: tuple[StageTrace, ...]

@@ -15,11 +15,9 @@ class Profile(Struct, frozen=True, kw_only=True):
     """How a query is searched."""
 
     intent: Intent
-    #: Share of the cues found that speak for the intent, 0 where none was found.
-    confidence: float
+    confidence: float  #: share of the cues found that speak for the intent, 0 where none was found
     artifact: ArtifactClass | None
-    #: By channel.
-    weights: Mapping[str, float]
+    weights: Mapping[str, float]  #: by channel
 
 
 def _compile(text: str) -> re.Pattern[str]:

@@ -64,13 +64,10 @@ class SharedFile(Struct, frozen=True, kw_only=True):
     """A JSON or TOML file of a client, and what is ours in it."""
 
     path: Path
-    #: The key of the table of MCP servers, and our entry there.
-    servers: str = ""
+    servers: str = ""  #: the key of the table of MCP servers, and our entry there
     entry: Mapping[str, Any] = {}
-    #: Our hooks by event, below the key `hooks`.
-    hooks: Mapping[str, Any] = {}
-    #: What a new file begins with.
-    base: Mapping[str, Any] = {}
+    hooks: Mapping[str, Any] = {}  #: our hooks by event, below the key `hooks`
+    base: Mapping[str, Any] = {}  #: what a new file begins with
 
 
 class OwnFile(Struct, frozen=True, kw_only=True):
@@ -91,8 +88,7 @@ class Client:
 
     name: str
     title: str
-    #: Its command and what it keeps in the home; either says that it is installed.
-    program: str
+    program: str  #: its command and what it keeps in the home; either says that it is installed
     folder: str
     #: The client's names of the events that are used.
     events: Mapping[str, EventKind] = {
@@ -109,17 +105,13 @@ class Client:
     #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
-    #: Whether the end of a call has to be read from the transcript.
-    hides_outcome = False
+    hides_outcome = False  #: whether the end of a call has to be read from the transcript
     keeps_transcripts = True
     #: What every line of a transcript has that holds an answer; empty where answers are read from events alone.
     answer_mark = ""
-    #: The file of a project that guides it; empty where another client's file does.
-    guidance_file = ""
-    #: The usual scope first.
-    scopes: tuple[Scope, ...] = (Scope.PROJECT, Scope.USER)
-    #: What the user must still do after set-up, and to install an exported plugin.
-    advice = ""
+    guidance_file = ""  #: the file of a project that guides it; empty where another client's file does
+    scopes: tuple[Scope, ...] = (Scope.PROJECT, Scope.USER)  #: the usual scope first
+    advice = ""  #: what the user must still do after set-up, and to install an exported plugin
     plugin_advice = ""
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:

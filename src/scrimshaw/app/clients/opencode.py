@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from msgspec import structs
@@ -58,28 +58,24 @@ class OpenCode(Client):
         return js.text(payload.get("event")) or hint
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
-        sent, tokens, parent = (
-            js.section(payload, "input"),
-            js.section(payload, "tokens"),
-            js.text(payload.get("parent")),
-        )
-        session = js.text(sent.get("sessionID")) or js.text(js.section(sent, "info").get("id"))
+        sent, output = js.section(payload, "input"), js.section(payload, "output")
+        tokens, about, parent = js.section(payload, "tokens"), js.section(sent, "info"), js.text(payload.get("parent"))
+        session = js.text(sent.get("sessionID")) or js.text(about.get("id"))
         used = js.total(tokens, "input", "output") + js.total(js.section(tokens, "cache"), "read", "write")
         event = Event(
             client=self.name,
             kind=kind,
             session=parent or session,
-            cwd=js.text(payload.get("directory")) or js.text(js.section(sent, "info").get("directory")),
+            cwd=js.text(payload.get("directory")) or js.text(about.get("directory")),
             output=js.result_text(payload.get("texts")) if kind is EventKind.STOP else "",
             occasion=_OCCASIONS.get(wire, ""),
             agent=session if parent else "",
             context_used=js.share(used, payload.get("limit")),
         )
         if kind is EventKind.TOOL:
-            return _add_call(event, sent, js.section(payload, "output"))
+            return _add_call(event, sent, output)
         if kind is not EventKind.PROMPT:
             return event
-        output = js.section(payload, "output")
         typed = (js.text(part.get("text")) for part in js.sections(output.get("parts")) if not part.get("synthetic"))
         call_id = js.text(js.section(output, "message").get("id"))
         return structs.replace(event, prompt="\n".join(filter(None, typed)), call_id=call_id)
@@ -104,10 +100,10 @@ class OpenCode(Client):
         return self._sessions_in(place, None) if is_data_folder else super().sessions_at(place)
 
     def _sessions_in(self, folder: Path, project: Path | None) -> list[StoredSession]:
-        groups: dict[str, list[_Listed]] = {}
-        for session in _list_sessions(folder):
-            if project is None or is_within(session.directory, project):
-                groups.setdefault(session.parent or session.id, []).append(session)
+        groups: dict[str, list[js.Json]] = {}
+        for about in _list_sessions(folder):
+            if project is None or is_within(about["directory"], project):
+                groups.setdefault(about["parentID"] or about["id"], []).append(about)
         return [
             StoredSession(
                 client=self.name,
@@ -115,8 +111,8 @@ class OpenCode(Client):
                 place=f"{folder}#{name}",
                 folder=str(folder.parent),
                 size=0,
-                began=group[0].created,
-                read_texts=partial(_export_all, folder, sorted(group, key=lambda each: each.id != name)),
+                began=group[0]["created"],
+                read_texts=partial(_export_all, folder, sorted(group, key=lambda each: each["id"] != name)),
                 parse=self.parse_transcript,
             )
             for name, group in groups.items()
@@ -131,15 +127,6 @@ class OpenCode(Client):
             SharedFile(path=root / config / "opencode.json", servers="mcp", entry=entry, base=base),
             OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark=_PLUGIN_MARK),
         )
-
-
-class _Listed(NamedTuple):
-    """A session as OpenCode lists it, with the session that started it and its time in seconds since 1970."""
-
-    id: str
-    parent: str
-    directory: str
-    created: float
 
 
 def _add_call(event: Event, sent: js.Json, output: js.Json) -> Event:
@@ -188,36 +175,31 @@ def _is_spoken(part: js.Json) -> bool:
     return part.get("type") == "text" and not part.get("synthetic") and not part.get("ignored")
 
 
-def _list_sessions(folder: Path) -> list[_Listed]:
-    """The sessions in OpenCode's data folder, oldest first; raises UnreadableFile."""
+def _list_sessions(folder: Path) -> list[js.Json]:
+    """What OpenCode's data folder says of each session, oldest first, in seconds; raises UnreadableFile."""
     if (folder / _DATABASE).is_file():
         found = read_foreign_rows(folder / _DATABASE, _SESSIONS, hint=_HINT)
     else:
         abouts = map(_read_object, sorted((folder / _TREE / "session").glob("*/*.json")))
-        found = [
-            (about["id"], about.get("parentID"), about.get("directory"), js.section(about, "time").get("created", 0))
-            for about in abouts
-            if isinstance(about.get("id"), str)
-        ]
+        fields = ((each, js.section(each, "time").get("created")) for each in abouts if isinstance(each.get("id"), str))
+        found = [(each["id"], each.get("parentID"), each.get("directory"), created) for each, created in fields]
     listed = [
-        _Listed(name, str(parent or ""), str(directory or ""), (js.number(created) or 0.0) / 1000)
+        {
+            "id": name,
+            "parentID": str(parent or ""),
+            "directory": str(directory or ""),
+            "created": (js.number(created) or 0.0) / 1000,
+        }
         for name, parent, directory, created in found
     ]
-    return sorted(listed, key=lambda session: (session.created, session.id))
+    return sorted(listed, key=itemgetter("created", "id"))
 
 
-def _export_all(folder: Path, group: list[_Listed]) -> list[str]:
+def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
     """Each session as `opencode export` prints it; raises UnreadableFile."""
     read = _database_messages if (folder / _DATABASE).is_file() else _tree_messages
-    return [
-        msgspec.json.encode(
-            {
-                "info": {"id": session.id, "parentID": session.parent, "directory": session.directory},
-                "messages": list(read(folder, session.id)),
-            }
-        ).decode()
-        for session in group
-    ]
+    infos = ({name: about[name] for name in ("id", "parentID", "directory")} for about in group)
+    return [msgspec.json.encode({"info": info, "messages": list(read(folder, info["id"]))}).decode() for info in infos]
 
 
 def _database_messages(folder: Path, session: str) -> Iterator[js.Json]:

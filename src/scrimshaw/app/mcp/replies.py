@@ -35,15 +35,15 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     trace: Sequence[Mapping[str, Any]] = ()
 
 
-def public(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
-    """A reply of this kind with the fields that `value` has under the same name, and `more`."""
+def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
+    """A struct of this kind with the fields that `value` has under the same name, and `more`."""
     same = {name: getattr(value, name) for name in kind.__struct_fields__ if hasattr(value, name)}
     return kind(**(same | more))
 
 
 def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "") -> SearchReply:
     """A search result; `trace` brings stages and the reasons behind every score."""
-    return public(
+    return copy_fields(
         SearchReply,
         result,
         hits=[public_hit(hit, explain=trace) for hit in (*result.always_on, *result.hits)],

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
-from scrimshaw.app.mcp.replies import public, public_edge, public_memory, public_skips, public_words
+from scrimshaw.app.mcp.replies import copy_fields, public_edge, public_memory, public_skips, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
 from scrimshaw.engine import Engine, counts, learning, links, read
@@ -148,14 +148,14 @@ def memory_health(
     with suppress(StorageFailure):  # `problems` says so
         skips = skipped_files(engine)
     vectors = dict(zip(("done", "total"), found.vectors, strict=True))
-    return public(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=public_skips(skips))
+    return copy_fields(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=public_skips(skips))
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
     page = counts.page(engine, filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
-    return public(ListReply, page, memories=[public_memory(memory) for memory in page.memories])
+    return copy_fields(ListReply, page, memories=[public_memory(memory) for memory in page.memories])
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
@@ -163,7 +163,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
     """Count memories exactly."""
     found = counts.stats(engine, filters_of(call), exclude=call.exclude_patterns)
     folders = counts.rank_folders(found.folders, call.folder_ranking)
-    return public(
+    return copy_fields(
         StatsReply,
         found,
         folders=[public_words(folder) for folder in folders[: call.limit]],
@@ -203,7 +203,7 @@ def memory_causal_stats(engine: Engine) -> CausalStatsReply:
         {"source_id": edge.source, "target_id": fence_if_suspicious(edge.target, Trust.TOOL), "relation": edge.relation}
         for edge in found.dangling[:DANGLING_SHOWN]
     ]
-    return public(CausalStatsReply, found, dangling_count=len(found.dangling), dangling=dangling)
+    return copy_fields(CausalStatsReply, found, dangling_count=len(found.dangling), dangling=dangling)
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
@@ -217,12 +217,7 @@ def memory_drift_why(
 ) -> DriftWhyReply:
     """What replaced a memory and why, and the chain of causes and effects around it."""
     found = links.drift_why(
-        engine,
-        memory_id,
-        max_depth=max_depth,
-        direction=direction,
-        relations=relations,
-        details=include_memory_details,
+        engine, memory_id, max_depth=max_depth, direction=direction, relations=relations, details=include_memory_details
     )
     return DriftWhyReply(
         memory_id=found.id,

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from scrimshaw.app.mcp.replies import public
+from scrimshaw.app.mcp.replies import copy_fields
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Folder, MemoryId, session_id_of
 from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
@@ -129,7 +129,7 @@ def memory_bulk_delete(
 def memory_validate(engine: Engine, id: MemoryId, was_useful: bool) -> ValidateReply:
     """Say whether a memory helped; memories that did not sink a little."""
     state = read.validate(engine, id, useful=was_useful)
-    return public(ValidateReply, state, validations=state.reviews)
+    return copy_fields(ValidateReply, state, validations=state.reviews)
 
 
 @tool(toolset="analysis", layer="L6", idempotent=True)
@@ -145,7 +145,7 @@ def memory_causal_link(
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
     session = session_id_of(engine, session_id)
     linked = links.link(engine, source_id, target_id, relation, strength, evidence, session=session)
-    return public(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
+    return copy_fields(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
 @tool(toolset="analysis", layer="L6")
@@ -155,7 +155,7 @@ def memory_causal_unlink(
     """Take a relation back."""
     session = session_id_of(engine, session_id)
     linked = links.unlink(engine, source_id, target_id, relation, session=session)
-    return public(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
+    return copy_fields(CausalLinkReply, linked, source_id=linked.source, target_id=linked.target)
 
 
 @tool(toolset="learning", layer="L6", idempotent=True)

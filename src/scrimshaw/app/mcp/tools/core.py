@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines
 from scrimshaw.app.mcp.replies import (
     SearchReply,
-    public,
+    copy_fields,
     public_memory,
     public_title,
     search_reply,
@@ -158,7 +158,7 @@ def memory_context(
     pressure = msgspec.to_builtins(found.pressure)
     about = found.session
     reply = _fit_to_budget(
-        public(
+        copy_fields(
             ContextReply,
             found,
             result=search_reply(found.result, trace=include_trace),
@@ -176,34 +176,43 @@ def memory_context(
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
-    continues = bool(call.cursor)
-    call, offset = _decode_cursor(call) if continues else (call, 0)
+    offset, continues = 0, bool(call.cursor)
+    if continues:  # it holds the call that it continues, and from where
+        try:
+            cursor = base64.urlsafe_b64decode(call.cursor)
+            offset, call = msgspec.json.decode(cursor, type=tuple[int, SearchCall])
+        except (ValueError, msgspec.MsgspecError) as error:
+            raise InvalidRequest("The cursor is none of ours.", "Search again.", parameter="cursor") from error
     if bool(call.query.strip()) == bool(call.concepts):
         raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
     session = find_session(engine, call.session_id)
-    result = read.search(
-        engine,
-        _search_request(call, offset, first=not continues),
-        session,
-        deduplicate=call.enable_dedup,
-        track_access=call.track_access,
+    request = copy_fields(
+        SearchRequest,
+        call,
+        query=call.query or " ".join(call.concepts),
+        all_of=call.concepts,
+        filters=filters_of(call),
+        offset=max(0, offset),
+        constitutional=call.include_constitutional,
+        first=not continues,
+        length_penalty=call.apply_length_penalty,
+        decay=call.use_decay,
+        state_limits=call.apply_state_limits,
     )
+    result = read.search(engine, request, session, deduplicate=call.enable_dedup, track_access=call.track_access)
     is_remembered = _mark_shown(engine, session, result.hits)
     following = result.next_offset
     if following is not None and is_remembered and call.enable_dedup:
         following -= len(sessions.content_hashes(result.hits))  # these are left out of the next page already
-    # The cursor holds the whole call, so that a page belongs to its search and to nothing else.
     page = b"" if following is None else base64.urlsafe_b64encode(msgspec.json.encode([following, call]))
     return search_reply(result, trace=call.include_trace, cursor=page.decode())
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_get(
-    engine: Engine,
-    id: MemoryId,
-    anchor: Annotated[str, Meta(description="Only the section of this heading.")] = "",
+    engine: Engine, id: MemoryId, anchor: Annotated[str, Meta(description="Only the section of this heading.")] = ""
 ) -> GetReply:
     """Read a memory, or one section of it."""
     found = read.get(engine, id, anchor)
@@ -321,16 +330,9 @@ def session_id_of(engine: Engine, session_id: str) -> str:
 
 def filters_of(call: Any) -> Filters:
     """The filters in a call that searches, lists or counts."""
-    return Filters(
-        tiers=(call.tier,) if call.tier else (),
-        types=(call.context_type,) if call.context_type else (),
-        topics=(call.topic,) if call.topic else (),
-        folder=call.spec_folder,
-        source=call.source,
-        since=call.since,
-        until=call.until,
-        include_deprecated=call.include_deprecated,
-        min_quality_score=getattr(call, "min_quality_score", None),
+    tiers, types = (call.tier,) if call.tier else (), (call.context_type,) if call.context_type else ()
+    return copy_fields(
+        Filters, call, tiers=tiers, types=types, topics=(call.topic,) if call.topic else (), folder=call.spec_folder
     )
 
 
@@ -344,36 +346,6 @@ def _mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) ->
         engine.degradations.put(SESSION, without_session(error))
         return False
     return True
-
-
-def _search_request(call: SearchCall, offset: int, *, first: bool) -> SearchRequest:
-    return SearchRequest(
-        query=call.query or " ".join(call.concepts),
-        all_of=call.concepts,
-        filters=filters_of(call),
-        limit=call.limit,
-        offset=offset,
-        intent=call.intent,
-        constitutional=call.include_constitutional,
-        first=first,
-        rerank=call.rerank,
-        length_penalty=call.apply_length_penalty,
-        include_content=call.include_content,
-        token_budget=call.token_budget,
-        decay=call.use_decay,
-        include_archived=call.include_archived,
-        min_state=call.min_state,
-        state_limits=call.apply_state_limits,
-    )
-
-
-def _decode_cursor(call: SearchCall) -> tuple[SearchCall, int]:
-    """The call that a cursor continues, and from where."""
-    try:
-        offset, first = msgspec.json.decode(base64.urlsafe_b64decode(call.cursor), type=tuple[int, SearchCall])
-    except (ValueError, msgspec.MsgspecError) as error:
-        raise InvalidRequest("The cursor is none of ours.", "Search again.", parameter="cursor") from error
-    return first, max(0, offset)
 
 
 def _fit_to_budget(reply: ContextReply) -> ContextReply:
@@ -425,7 +397,7 @@ def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
     # The title of a memory that is gone meanwhile is not known to be harmless, so its id stands for it.
     memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
     titles = {name: public_title(memory) for name, memory in memories.items()}
-    return public(
+    return copy_fields(
         SaveReply,
         saved,
         spans=[*map(msgspec.structs.astuple, saved.spans)],

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scrimshaw.app.mcp.replies import public, public_skips
+from scrimshaw.app.mcp.replies import copy_fields, public_skips
 from scrimshaw.app.mcp.schema import Reply, tool
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.models import Job, JobState
@@ -88,7 +88,7 @@ def memory_index_scan(
 ) -> ScanReply:
     """Catch up with files that changed on disk."""
     report = index.scan(engine, force=force)
-    return public(ScanReply, report, skipped=public_skips(report.skipped))
+    return copy_fields(ScanReply, report, skipped=public_skips(report.skipped))
 
 
 @tool(toolset="maintenance", layer="L7")
@@ -121,7 +121,7 @@ def checkpoint_create(
     metadata: Annotated[dict[str, str], Meta(description="Notes to keep with it.")] | None = None,
 ) -> CheckpointReply:
     """Keep the whole memory as it is now: files, relations, sessions, ledger. The newest ten stay."""
-    return public(CheckpointReply, checkpoints.create(engine, name, metadata=metadata or {}))
+    return copy_fields(CheckpointReply, checkpoints.create(engine, name, metadata=metadata or {}))
 
 
 @tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
@@ -130,7 +130,7 @@ def checkpoint_list(
 ) -> ListCheckpointsReply:
     """The checkpoints there are."""
     found = checkpoints.list_checkpoints(engine, limit)
-    return ListCheckpointsReply(checkpoints=[public(CheckpointReply, each) for each in found])
+    return ListCheckpointsReply(checkpoints=[copy_fields(CheckpointReply, each) for each in found])
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
@@ -145,14 +145,12 @@ def checkpoint_restore(
     """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
     path = checkpoints.path_of(engine, name)
     restored = restore.restore(engine, path, clear_existing=clear_existing, dry_run=dry_run, actor="agent")
-    return public(RestoreReply, restored)
+    return copy_fields(RestoreReply, restored)
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
 def checkpoint_delete(
-    engine: Engine,
-    name: CheckpointName,
-    confirm_name: Annotated[str, Meta(description="The same name again.")],
+    engine: Engine, name: CheckpointName, confirm_name: Annotated[str, Meta(description="The same name again.")]
 ) -> DeleteCheckpointReply:
     """Delete a checkpoint for good."""
     checkpoints.delete(engine, name, confirm_name)
@@ -161,4 +159,4 @@ def checkpoint_delete(
 
 def _job_reply(job: Job) -> JobReply:
     progress = round(job.done / job.total, 3) if job.total else 0.0
-    return public(JobReply, job, job_id=job.id, progress=progress, errors=job.error.splitlines())
+    return copy_fields(JobReply, job, job_id=job.id, progress=progress, errors=job.error.splitlines())
