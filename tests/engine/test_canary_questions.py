@@ -279,7 +279,7 @@ def test_check_after_check_every_question_has_its_turn(engine: Engine, vault: Pa
     golden(engine, "".join(f'[[query]]\ntext = "tides {n}"\nexpect = ["tides"]\n' for n in range(20)))
     for _ in range(4):
         assert check(engine, budget_s=8.0).judged == 7
-    assert len(engine.degradations.urgency()) == 20 + SAMPLES
+    assert len(engine.degradations.judged) == 20 + SAMPLES
 
 
 def test_health_says_what_was_not_judged(open_memory: OpenMemory, vault: Path) -> None:

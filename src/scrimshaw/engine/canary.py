@@ -70,7 +70,9 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     """
     until = None if budget_s is None else time.monotonic() + budget_s
     questions, notes = _list_questions(engine, by_meaning=budget_s is None)
-    urgency = engine.degradations.urgency()
+    # First what lost something, then what was never judged, then the rest, the oldest verdict first.
+    last = engine.degradations.judged
+    urgency = {key: place if last[key] is None else 0 for place, key in enumerate(last, start=2)}
     answers: dict[str, Answer] = {}
     for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
@@ -87,7 +89,12 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
         unjudged=reasons.total(),
         notes=(*(f"{count} not judged: {reason}" for reason, count in reasons.items()), *notes),
     )
-    if known := engine.degradations.renew_lost(answers.keys(), verdicts):
+    with engine.degradations.guard:
+        # A question that could not be judged keeps its verdict, one that is not asked any more loses it.
+        last = engine.degradations.judged
+        older = {key: last[key] for key in last if key in answers and key not in verdicts}
+        engine.degradations.judged = {**older, **verdicts}
+    if known := tuple(filter(None, (*older.values(), *verdicts.values()))):
         engine.degradations.put(RECALL, degradation(replace(found, lost=known)))
     else:
         engine.degradations.clear(RECALL)

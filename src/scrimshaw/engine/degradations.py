@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -26,27 +26,13 @@ class Lost(Struct, frozen=True, kw_only=True):
 
 
 class ProcessDegradations:
-    """Degradations by the part that is affected, and what became of the canary's questions. Thread-safe."""
+    """Degradations by the part that is affected, and the canary's last verdict on each question. Thread-safe."""
 
     def __init__(self) -> None:
-        self._guard = threading.Lock()
         self._found: dict[str, Degradation] = {}
-        self._judged: dict[str, Lost | None] = {}
-
-    def renew_lost(self, asked: Collection[str], judged: Mapping[str, Lost | None]) -> tuple[Lost, ...]:
-        """Take over what was judged, None for a good answer; all that is lost by now.
-
-        A question that could not be judged keeps its verdict, one that is not asked any more loses it.
-        """
-        with self._guard:
-            older = {key: last for key, last in self._judged.items() if key in asked and key not in judged}
-            self._judged = {**older, **judged}
-            return tuple(filter(None, self._judged.values()))
-
-    def urgency(self) -> dict[str, int]:
-        """A number for each question that was judged: 0 for one that lost something, else more the later it was."""
-        judged = self._judged  # is replaced, never changed
-        return {key: 0 if last else place for place, (key, last) in enumerate(judged.items(), start=2)}
+        #: None for a good answer, oldest verdict first; replaced as a whole while `guard` is held.
+        self.judged: Mapping[str, Lost | None] = {}
+        self.guard = threading.Lock()
 
     def put(self, part: str, degradation: Degradation) -> None:
         """From now on the part cannot do what it should."""
