@@ -166,22 +166,14 @@ def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
     )
 
 
-class Exported(Struct, frozen=True, kw_only=True):
-    """What was written: how many memories, and to which folder or file."""
-
-    memories: int
-    format: str
-    place: str
-
-
-def export_markdown(engine: Engine, folder: Path, filters: Filters | None = None) -> Exported:
-    """Write each memory to `folder` as it is in its file, redacted once more, its id as its path.
+def export_markdown(engine: Engine, folder: Path) -> int:
+    """Write each memory to `folder` as it is in its file, redacted once more, its id as its path; how many.
 
     A name that no new memory may have is exported too. Existing files are replaced. Raises StorageFailure,
     UnreadableFile.
     """
-    count = 0
-    for memory in _list_writable(engine, filters):
+    memories = _list_writable(engine)
+    for memory in memories:
         try:
             text = Path(memory.path).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
@@ -190,28 +182,26 @@ def export_markdown(engine: Engine, folder: Path, filters: Filters | None = None
         path = locate(folder, memory.id)
         with storage_errors("write", path):
             replace_file(path, redact(text).text.encode())
-        count += 1
-    return Exported(memories=count, format="markdown", place=str(folder))
+    return len(memories)
 
 
-def export_lines(engine: Engine, filters: Filters | None = None) -> Iterator[bytes]:
+def export_lines(engine: Engine) -> Iterator[bytes]:
     """Each memory as a line of JSON: the fields of `Memory`, its text as `body`, its relations as `edges`."""
-    for memory in _list_writable(engine, filters):
+    for memory in _list_writable(engine):
         body = engine.index.bodies([memory.id]).get(memory.id, "")
         edges = [msgspec.to_builtins(edge) | {"resolved": target} for edge, target in engine.index.edges(memory.id)]
         fields: dict[str, Any] = msgspec.to_builtins(memory) | {"body": body, "edges": edges}
         yield msgspec.json.encode(fields) + b"\n"
 
 
-def export_jsonl(engine: Engine, file: Path, filters: Filters | None = None) -> Exported:
-    """Write the lines of `export_lines` to a file; an existing one is replaced. Raises StorageFailure."""
-    lines = list(export_lines(engine, filters))
+def export_jsonl(engine: Engine, file: Path) -> int:
+    """Write the lines of `export_lines` to a file; how many. An existing one is replaced. Raises StorageFailure."""
+    lines = list(export_lines(engine))
     with storage_errors("write", file):
         replace_file(file, b"".join(lines))
-    return Exported(memories=len(lines), format="jsonl", place=str(file))
+    return len(lines)
 
 
-def _list_writable(engine: Engine, filters: Filters | None) -> Iterator[Memory]:
+def _list_writable(engine: Engine) -> list[Memory]:
     """The memories of the vaults in the order of their ids, deprecated ones as well; documents stay where they are."""
-    found = engine.index.select(filters or Filters(include_deprecated=True))
-    return (memory for memory in found if memory.writable)
+    return [memory for memory in engine.index.select(Filters(include_deprecated=True)) if memory.writable]

@@ -271,13 +271,13 @@ def _read_own_memories(engine: Engine) -> Iterator[tuple[Memory, Path, str]]:
 # Figures of the newest memories
 
 
-def quality_figures(settings: Settings, *, days: float = DAYS, now: datetime | None = None) -> dict[str, Any]:
+def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
     """Judge every memory of the project's vault again, and measure those created in the last `days` days.
 
     `undated` files state no time of creation and are left out; `unreadable` ones are no memories. A time without an
     offset is taken as UTC.
     """
-    since = (now or datetime.now(UTC)) - timedelta(days=days)
+    since = datetime.now(UTC) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
     files = [parse_memory_file(text) for path in paths if (text := read_markdown(path)) is not None]
     judged, undated = list[tuple[FileContents, QualityVerdict]](), 0

@@ -7,9 +7,8 @@ deleted: the files are the memory and stay, the checkpoint gives back what only 
 from __future__ import annotations
 
 import secrets
-import time
 from collections import defaultdict, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, count, takewhile
@@ -295,14 +294,14 @@ def is_lost(settings: Settings) -> bool:
     return is_damaged(settings.folder / JOURNAL, busy_timeout_ms=settings.index.busy_timeout_ms)
 
 
-def set_aside(settings: Settings, clock: Callable[[], float] = time.time) -> Path | None:
+def set_aside(settings: Settings) -> Path | None:
     """Move a lost or damaged journal out of the way; where it is now, None if it is sound."""
     path = settings.folder / JOURNAL
     with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", path):
         # Behind the lock: another process may have brought it back meanwhile.
         if not is_lost(settings):
             return None
-        stamp = f"{path.name}.damaged-{datetime.fromtimestamp(clock(), UTC):%Y%m%dT%H%M%SZ}"
+        stamp = f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         names = chain([stamp], (f"{stamp}.{number}" for number in count(2)))
         free = next(name for name in names if not any(path.with_name(name + end).exists() for end in _COMPANIONS))
         for end in _COMPANIONS:

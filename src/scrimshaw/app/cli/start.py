@@ -181,8 +181,8 @@ def export(
         question = f"{output} holds something. Replace what has the same name?"
         confirm(question, force or not is_filled, refusal)
         write = export_markdown if format_ == "markdown" else export_jsonl
-        exported = write(engine, output.absolute())
-    show(exported, as_json, lambda x: [line(f"{x.memories} memories as {x.format} in ", (x.place, "cyan"))])
+        exported = {"memories": write(engine, output.absolute()), "format": format_, "place": str(output.absolute())}
+    show(exported, as_json, lambda x: [line(f"{x['memories']} memories as {x['format']} in ", (x["place"], "cyan"))])
 
 
 def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
