@@ -25,13 +25,12 @@ class Usage(NamedTuple):
 
 def find_usage(argument: float | None, reported: float | None) -> Usage:
     """What the caller passed, else what the client last reported; raises InvalidRequest for no share of 0..1."""
-    if argument is not None:
-        if not 0.0 <= argument <= 1.0:
-            raise InvalidRequest(
-                f"token_usage is {argument}.", "Pass the share of the context in use, 0 to 1.", parameter="token_usage"
-            )
-        return Usage(argument, "argument")
-    return Usage(reported, "unknown" if reported is None else "client")
+    if argument is None:
+        return Usage(reported, "unknown" if reported is None else "client")
+    if not 0.0 <= argument <= 1.0:
+        hint = "Pass the share of the context in use, 0 to 1."
+        raise InvalidRequest(f"token_usage is {argument}.", hint, parameter="token_usage")
+    return Usage(argument, "argument")
 
 
 def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pressure:
@@ -39,28 +38,18 @@ def pressure_level(share: float | None, thresholds: tuple[float, float]) -> Pres
     if share is None:
         return Pressure.UNKNOWN
     elevated, high = thresholds
-    if share > high:
-        return Pressure.HIGH
-    return Pressure.ELEVATED if share >= elevated else Pressure.NORMAL
+    return Pressure.HIGH if share > high else Pressure.ELEVATED if share >= elevated else Pressure.NORMAL
 
 
 def narrow_mode(mode: Mode, pressure: Pressure) -> Mode:
     """The mode under pressure, never a wider one. Resume keeps its way of answering: see `token_budget`."""
     widest = _WIDEST.get(pressure, mode)
-    if mode is Mode.RESUME or _WIDTHS[mode] <= _WIDTHS[widest]:
-        return mode
-    return widest
+    return mode if mode is Mode.RESUME else min(mode, widest, key=_WIDTHS.__getitem__)
 
 
 def token_budget(mode: Mode, pressure: Pressure, settings: ContextSettings, *, share: float, high: float) -> int:
     """The tokens that an answer may have; above the threshold `high` it shrinks with the room that is left."""
-    tokens = {
-        Mode.QUICK: settings.quick_tokens,
-        Mode.FOCUSED: settings.focused_tokens,
-        Mode.DEEP: settings.deep_tokens,
-        Mode.RESUME: settings.resume_tokens,
-    }
-    least = min(tokens[mode], tokens[_WIDEST.get(pressure, mode)])
+    least: int = min(getattr(settings, f"{each}_tokens") for each in (mode, _WIDEST.get(pressure, mode)))
     shrunk = round(least * (1 - share) / (1 - high)) if pressure is Pressure.HIGH else least
     return min(least, max(SMALLEST_ANSWER, shrunk))
 

@@ -17,13 +17,8 @@ from scrimshaw.search.tokens import STOP_WORDS, query_terms
 WITHHELD = "a tool output held instruction-like text"
 
 
-class Occasion(StrEnum):
-    """Why a state is asked for; each brings something different."""
-
-    START = "start"
-    RESUME = "resume"
-    COMPACT = "compact"
-    CLEAR = "clear"
+# Why a state is asked for; each brings something different.
+Occasion = StrEnum("Occasion", "START RESUME COMPACT CLEAR")
 
 
 class StateLine(Struct, frozen=True, kw_only=True):
@@ -36,12 +31,13 @@ class StateLine(Struct, frozen=True, kw_only=True):
 
 
 # A new session wants the outcome of the last one, a resumed one its working memory, a compacted one all that the
-# summary may lose; whoever cleared the context wants it clear, and is only told what was going on.
-PARTS: Mapping[Occasion, tuple[str, ...]] = {
-    Occasion.START: ("task", "decisions", "failures", "commits"),
-    Occasion.RESUME: ("task", "failures", "decisions", "commits", "files", "attention"),
-    Occasion.COMPACT: ("task", "decisions", "failures", "files", "commits", "attention"),
-    Occasion.CLEAR: ("task",),
+# summary may lose; whoever cleared the context wants it clear, and is only told the task, which comes first always.
+# Each with the number of items of a part.
+_PARTS: Mapping[Occasion, tuple[int, Sequence[str]]] = {
+    Occasion.START: (3, ("decisions", "failures", "commits")),
+    Occasion.RESUME: (5, ("failures", "decisions", "commits", "files", "attention")),
+    Occasion.COMPACT: (8, ("decisions", "failures", "files", "commits", "attention")),
+    Occasion.CLEAR: (1, ()),
 }
 _KINDS: Mapping[str, ItemKind] = {
     "decisions": ItemKind.DECISION,
@@ -49,7 +45,6 @@ _KINDS: Mapping[str, ItemKind] = {
     "commits": ItemKind.COMMIT,
     "files": ItemKind.FILE,
 }
-_MOST_PER_PART: Mapping[Occasion, int] = {Occasion.START: 3, Occasion.RESUME: 5, Occasion.COMPACT: 8, Occasion.CLEAR: 1}
 # Wording that asks for the session itself, whatever its subject.
 RECALL = re.compile(
     r"\b(recent(?:ly)?|last|latest|previous(?:ly)?|earlier|so far|just (?:did|done|now)|"
@@ -59,7 +54,7 @@ RECALL = re.compile(
 )
 # What names no subject of its own: "recent work", "the last changes".
 _SUBJECTLESS = STOP_WORDS.union(
-    ["change", "changes", "context", "done", "session", "stuff", "task", "thing", "things", "work", "worked", "working"]
+    ["change", "changes", "context", "done", "session", "stuff", "thing", "things", "work", "worked", "working"]
 )
 _STEM = 5
 # Half of the words that name a subject must occur in an entry that was not asked for by recall wording.
@@ -72,27 +67,22 @@ def state_lines(
     session: Session, items: Sequence[Item], attention: Sequence[Item], occasion: Occasion
 ) -> list[StateLine]:
     """What to say about a session from its record `items` and its working memory `attention`, most useful first."""
-    lines: list[StateLine] = []
+    task = StateLine(part="task", text=session.task, origin=f"session:{session.id}", trust="human")
+    lines = [task] if session.task else []
+    most, parts = _PARTS[occasion]
     used: set[int] = set()
-    for part in PARTS[occasion]:
-        if part == "task":
-            if session.task:
-                lines.append(StateLine(part=part, text=session.task, origin=f"session:{session.id}", trust="human"))
-            continue
-        found = list(attention)
-        if part != "attention":
-            of_kind = [item for item in items if item.kind == _KINDS[part]]
-            found = sorted(of_kind, key=lambda item: (-item.attention, -item.number))
-        chosen = [item for item in found if item.number not in used][: _MOST_PER_PART[occasion]]
-        used |= {item.number for item in chosen}
+    for part in parts:
+        of_kind = [item for item in items if item.kind == _KINDS.get(part)]
+        ranked = sorted(of_kind, key=lambda item: (-item.attention, -item.number)) if part in _KINDS else attention
+        chosen = [item for item in ranked if item.number not in used][:most]
+        used.update(item.number for item in chosen)
         lines += [_item_line(part, item) for item in chosen]
     return lines
 
 
 def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
     """The first lines that fit a budget in tokens, their tokens, and how many were left out."""
-    fitting: list[StateLine] = []
-    used = 0
+    fitting, used = list[StateLine](), 0
     for line in lines:
         cost = count(f"{line.part} {line.text} {line.origin}")
         if used + cost <= budget:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 
 from msgspec.structs import replace
@@ -57,9 +57,8 @@ def fence_list(note: str, lines: Iterable[str]) -> str:
 
 def fence_state(lines: Iterable[StateLine], occasion: Occasion) -> str:
     """The state of a session as a fenced text; empty when there is nothing to say."""
-    return fence_list(
-        _NOTES[occasion], (f"{each.part} ({each.origin}, trust {each.trust}): {each.text}" for each in lines)
-    )
+    texts = (f"{each.part} ({each.origin}, trust {each.trust}): {each.text}" for each in lines)
+    return fence_list(_NOTES[occasion], texts)
 
 
 def fence_if_suspicious(text: str, trust: str) -> str:
@@ -124,20 +123,26 @@ def _find_whole(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
 
 def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
     """Marks that appear when the markup inside of them is left out, as in `</scrim<b></b>shaw-memory>`; merged."""
-    if read.count("<") < 2:
-        return []
-    found = sorted(
-        stretch for level in _levels(read) if len(level) > 2 for stretch in _find_in_level(read, level, mark)
-    )
+    found: list[_Stretch] = []
+    for level in _split_levels(read) if read.count("<") > 1 else ():
+        places = [0, *accumulate(end - start for start, end in level)]
+        if len(level) < 3 or level[-1][1] - level[0][0] == places[-1]:
+            continue  # nothing is left out, so the plain search has seen it
+        for stretch in _find_whole("".join(read[start:end] for start, end in level), mark):
+            first, last = (
+                level[at := bisect_right(places, place) - 1][0] + place - places[at]
+                for place in (stretch[0], stretch[1] - 1)
+            )
+            found.append((first, last + 1))
     apart: list[_Stretch] = []
-    for start, end in found:
+    for start, end in sorted(found):
         if apart and start < apart[-1][1]:
             start, end = apart[-1][0], max(end, apart.pop()[1])
         apart.append((start, end))
     return apart
 
 
-def _levels(read: str) -> Iterator[list[_Stretch]]:
+def _split_levels(read: str) -> Iterator[list[_Stretch]]:
     """The stretches of each pair of brackets without those inside of it, and of the text outside of all."""
     unclosed: list[list[_Stretch]] = [[]]
     for piece in _PIECE.finditer(read):
@@ -147,17 +152,3 @@ def _levels(read: str) -> Iterator[list[_Stretch]]:
         if piece[0] == ">" and len(unclosed) > 1:
             yield unclosed.pop()
     yield from unclosed
-
-
-def _find_in_level(read: str, level: Sequence[_Stretch], mark: re.Pattern[str]) -> Iterator[_Stretch]:
-    if level[-1][1] - level[0][0] == sum(end - start for start, end in level):
-        return  # nothing is left out, so the plain search has seen it
-    joined = "".join(read[start:end] for start, end in level)
-    places = [0, *accumulate(end - start for start, end in level)]
-
-    def offset(place: int) -> int:
-        at = bisect_right(places, place) - 1
-        return level[at][0] + place - places[at]
-
-    for start, end in _find_whole(joined, mark):
-        yield offset(start), offset(end - 1) + 1

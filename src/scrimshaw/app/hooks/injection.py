@@ -14,7 +14,7 @@ from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence_list, fence_
 from scrimshaw.config import Settings
 from scrimshaw.ingest.comparison import find_heads
 from scrimshaw.ingest.events import Event
-from scrimshaw.models import EventKind, Filters, Injected, Memory, Session
+from scrimshaw.models import EventKind, Filters, Injected, Memory
 from scrimshaw.search import lineage
 from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
 from scrimshaw.session import working_memory
@@ -56,8 +56,15 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
 def _session_state(sessions: Sessions, event: Event, settings: Settings, now: float) -> str:
     """What a starting session should know of the one before, or of itself when it comes back."""
     occasion = _OCCASIONS.get(event.occasion, Occasion.START)
-    session = sessions.get(event.session)
-    about = _subject(sessions, session, occasion) if session else None
+    about = sessions.get(event.session)
+    # One that comes back is told of itself; else the nearest before it with items: one that only asked hides none.
+    if about and not (occasion in (Occasion.RESUME, Occasion.COMPACT) and sessions.items(about.id)):
+        for _ in range(MOST_EMPTY_SESSIONS):
+            about = sessions.get(about.continues) if about and about.continues else None
+            if about is None or sessions.items(about.id):
+                break
+        else:
+            about = None
     if about is None:
         return ""
     ranked = working_memory.rank_items(
@@ -70,19 +77,6 @@ def _session_state(sessions: Sessions, event: Event, settings: Settings, now: fl
     lines = state_lines(about, sessions.items(about.id), [item for item, _ in ranked], occasion)
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     return fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
-
-
-def _subject(sessions: Sessions, session: Session, occasion: Occasion) -> Session | None:
-    """The session itself when it comes back; else the nearest before it with items: one that only asked hides none."""
-    if occasion in (Occasion.RESUME, Occasion.COMPACT) and sessions.items(session.id):
-        return session
-    name = session.continues
-    for _ in range(MOST_EMPTY_SESSIONS):
-        before = sessions.get(name) if name else None
-        if before is None or sessions.items(before.id):
-            return before
-        name = before.continues
-    return None
 
 
 def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings) -> tuple[str, dict[str, str]]:
@@ -113,9 +107,7 @@ def _certain_chunks(index: Index, prompt: str, words: Sequence[str], filters: Fi
     """Memory ids with the chunk to show: those by phrase, longest phrase first, then those by words."""
     phrases: Mapping[str, Sequence[str]] = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
     found = dict.fromkeys(sorted(phrases, key=lambda name: (-len(phrases[name][0]), name)), 0)
-    if len(words) < LEAST_WORDS:
-        return found
-    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES)
+    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if len(words) >= LEAST_WORDS else []
     pieces = index.pieces([(match.id, max(match.chunk, 0)) for match in matches])
     least = max(LEAST_WORDS, LEAST_SHARE * len(words))
     for match in matches:
