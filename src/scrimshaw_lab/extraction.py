@@ -9,10 +9,9 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
+from scrimshaw.app.cli.frame import example, settings_of
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import settings_of
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
 from scrimshaw.ingest.extraction import Extraction, Rule, extract
 from scrimshaw.ingest.rule_checks import check_rules
@@ -104,8 +103,8 @@ def evaluate_extract(
     calls: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Tool calls, .jsonl or .jsonl.gz.")],
     labels: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Which of them should be kept.")],
     record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Measure which calls the extraction rules keep, your own included."""
     settings = settings_of(project)

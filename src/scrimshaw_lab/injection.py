@@ -17,9 +17,9 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 from msgspec import Struct
+from scrimshaw.app.cli.frame import example
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, line, show
 from scrimshaw.app.hooks import fencing
 from scrimshaw.errors import InvalidRequest, describe_os_error
@@ -165,7 +165,7 @@ def evaluate(
     benign: Annotated[
         list[Path] | None, typer.Option(exists=True, help="Real texts: a file or a folder (repeatable).")
     ] = None,
-    as_json: options.AsJson = False,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Measure how much text that speaks to an agent is flagged, and whether the fence holds all of it."""
     bad = [(control, sample) for path in attacks for control, sample in _samples(path)]

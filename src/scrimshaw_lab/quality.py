@@ -9,10 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from msgspec import Struct
+from scrimshaw.app.cli.frame import example, settings_of
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import settings_of
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
 from scrimshaw.engine.lint import BANDS, band
 from scrimshaw.errors import InvalidRequest, describe_os_error
@@ -149,8 +148,8 @@ def evaluate_quality_gate(
         Path, typer.Option(exists=True, dir_okay=False, help="Band, acceptance and defects of each, as JSON lines.")
     ],
     record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Measure which memory files the quality gate lets in, and which defects it finds."""
     settings = settings_of(project)

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
+from scrimshaw.app.cli.frame import example, settings_of
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import settings_of
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, line, note, show
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.redact import TOKENS, redact
@@ -128,8 +127,8 @@ def evaluate_redact(
         Path | None, typer.Option(exists=True, dir_okay=False, help="Real tool calls without secrets.")
     ] = None,
     record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Measure what the redaction gate removes: of secrets, of what only looks like one, of real outputs."""
     shell = [call.output for call in lines_of(outputs, RecordedCall) if call.tool == "Bash"] if outputs else []

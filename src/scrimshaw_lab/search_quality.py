@@ -12,10 +12,9 @@ from typing import Annotated
 import msgspec
 import typer
 from msgspec import Meta, Struct
+from scrimshaw.app.cli.frame import example, settings_of
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import settings_of
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, line, note_degradations, progress, show, show_json
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine
@@ -303,11 +302,11 @@ def run_search(
     queries: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Judged queries, a JSON object a line.")],
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Leave these out (repeatable).")] = None,
     channels: Annotated[str, typer.Option(help="Channels to measure by themselves as well.")] = "text,vector",
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Search a vault for judged queries, and measure how well the answers stand."""
-    wanted = options.channels_of(channels, alone=True)
+    wanted = frame.channels_of(channels, alone=True)
     with progress("", as_json) as advance:
         result = evaluate(
             vault,

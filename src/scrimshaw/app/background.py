@@ -12,7 +12,7 @@ from pathlib import Path
 
 from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, index
-from scrimshaw.engine.degradations import INDEX, RECALL, WATCHER, index_behind
+from scrimshaw.engine.degradations import INDEX, RECALL, WATCHER
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 
@@ -29,16 +29,6 @@ CANARY_S = 0.2
 # How often everything is looked at although no file changed, and how long nobody has asked anything by then.
 AGAIN_S, IDLE_S = 300.0, 2.0
 
-# What it means that a part of the work failed: the failure, what there is instead, and what that costs.
-_MEANINGS = {
-    "drafts": (
-        "drafts_failed",
-        "sessions stay recorded, without a draft",
-        "what earlier sessions decided may not be found",
-    ),
-    "canary": ("canary_failed", "none", "nobody has looked whether known questions bring their answers"),
-    "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore goes back further"),
-}
 _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
 
 _log = logging.getLogger(__name__)
@@ -159,14 +149,14 @@ class Background:
         try:
             work()
         except Exception as error:  # noqa: BLE001 - a bug in one part must not end what follows the files in silence
-            if isinstance(error, ScrimshawError):
-                fault = error
-                _log.warning("%s: %s", part, error)
+            fault, name = error, type(error).__name__
+            if isinstance(fault, ScrimshawError):
+                _log.warning("%s: %s", part, fault)
             else:
-                fault = ScrimshawError(_BUG.format(type(error).__name__), "Report the bug with what the log says.")
                 frames = "".join(traceback.format_tb(error.__traceback__))  # its text may quote anything
-                _log.error("%s failed with %s\n%s", part, type(error).__name__, frames)
-            self._engine.degradations.put(part, _describe_failure(part, fault))
+                _log.error("%s failed with %s\n%s", part, name, frames)
+                fault = ScrimshawError(_BUG.format(name), "Report the bug with what the log says.")
+            self._engine.degradations.put(part, fault)
         else:
             self._engine.degradations.clear(part)
 
@@ -180,15 +170,3 @@ def outermost_folders(roots: Iterable[Path]) -> list[Path]:
     """The folders that exist, without those that lie inside another."""
     folders = sorted({root.resolve() for root in roots if root.is_dir()})
     return [folder for folder in folders if not any(other in folder.parents for other in folders)]
-
-
-def _describe_failure(part: str, error: ScrimshawError) -> Degradation:
-    if part == INDEX:
-        return index_behind(error)
-    failure, instead, impact = _MEANINGS[part]
-    return Degradation(
-        failure_mode=f"{failure}: {error.message}",
-        fallback_mode=instead,
-        confidence_impact=impact,
-        retry_recommendation=error.hint,
-    )

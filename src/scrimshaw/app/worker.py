@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from scrimshaw.engine import Engine, drafts, importers, index
 from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
+from scrimshaw.models import DRAFT_JOB, Job, JobState
 
 # A worker that says nothing for this long is taken for dead.
 LEASE_S = 60.0
@@ -45,13 +45,7 @@ class Worker:
             try:
                 is_idle = not self.run_once()
             except StorageFailure as error:
-                waiting = Degradation(
-                    failure_mode=f"jobs_waiting: {error.message}",
-                    fallback_mode="jobs stay queued and are taken up when the journal allows it",
-                    confidence_impact="new memories are found by words and not yet by meaning",
-                    retry_recommendation=error.hint,
-                )
-                self._engine.degradations.put("jobs", waiting)
+                self._engine.degradations.put("jobs", error)
                 is_idle = True
             else:
                 self._engine.degradations.clear("jobs")

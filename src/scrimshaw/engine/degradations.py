@@ -13,6 +13,32 @@ from scrimshaw.models import Degradation
 # Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
 INDEX, RECALL, SESSION, WATCHER = "index", "recall", "session", "watcher"
 
+# What it means that a part failed: the failure, what there is instead, and what that costs.
+_MEANINGS = {
+    INDEX: (
+        "index_behind",
+        "the files and the ledger have it, the index does not",
+        "what changed in the files since is not found",
+    ),
+    SESSION: (
+        "session_off",
+        "the question is answered as if it belonged to no session",
+        "nothing is lifted by what the session works with, and hits may be shown again",
+    ),
+    "jobs": (
+        "jobs_waiting",
+        "jobs stay queued and are taken up when the journal allows it",
+        "new memories are found by words and not yet by meaning",
+    ),
+    "drafts": (
+        "drafts_failed",
+        "sessions stay recorded, without a draft",
+        "what earlier sessions decided may not be found",
+    ),
+    "canary": ("canary_failed", "none", "nobody has looked whether known questions bring their answers"),
+    "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore goes back further"),
+}
+
 REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 
 
@@ -34,9 +60,17 @@ class ProcessDegradations:
         self.judged: Mapping[str, Lost | None] = {}
         self.guard = threading.Lock()
 
-    def put(self, part: str, degradation: Degradation) -> None:
+    def put(self, part: str, fault: Degradation | ScrimshawError) -> None:
         """From now on the part cannot do what it should."""
-        self._found[part] = degradation
+        if isinstance(fault, ScrimshawError):
+            failure, instead, impact = _MEANINGS[part]
+            fault = Degradation(
+                failure_mode=f"{failure}: {fault.message}",
+                fallback_mode=instead,
+                confidence_impact=impact,
+                retry_recommendation=fault.hint,
+            )
+        self._found[part] = fault
 
     def clear(self, part: str) -> None:
         """The part works again."""
@@ -46,23 +80,3 @@ class ProcessDegradations:
         """What is the matter with these parts, or with all where none is named; by part."""
         found = self._found.copy()  # atomic, as other threads change it
         return tuple(map(found.__getitem__, sorted(found.keys() & parts if parts else found)))
-
-
-def index_behind(error: ScrimshawError) -> Degradation:
-    """What it means that the index could not take what the files hold."""
-    return Degradation(
-        failure_mode=f"index_behind: {error.message}",
-        fallback_mode="the files and the ledger have it, the index does not",
-        confidence_impact="what changed in the files since is not found",
-        retry_recommendation=error.hint,
-    )
-
-
-def without_session(error: ScrimshawError) -> Degradation:
-    """What it means that a question could not be counted to its session."""
-    return Degradation(
-        failure_mode=f"session_off: {error.message}",
-        fallback_mode="the question is answered as if it belonged to no session",
-        confidence_impact="nothing is lifted by what the session works with, and hits may be shown again",
-        retry_recommendation=error.hint,
-    )

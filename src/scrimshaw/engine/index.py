@@ -9,7 +9,7 @@ from functools import partial
 from msgspec.structs import replace
 
 from scrimshaw.engine.core import CHECKPOINTS, Engine
-from scrimshaw.engine.degradations import INDEX, index_behind
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.errors import DamagedDatabase, StorageFailure, UnreadableFile
 from scrimshaw.ingest.redact import redact
@@ -111,7 +111,7 @@ def catch_up(engine: Engine) -> None:
     try:
         scan(engine)
     except StorageFailure as error:
-        engine.degradations.put(INDEX, index_behind(error))
+        engine.degradations.put(INDEX, error)
 
 
 def _follow_links(engine: Engine) -> list[Skip]:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from scrimshaw.clock import format_time
 from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine, vault_file
-from scrimshaw.engine.degradations import INDEX, index_behind
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, read_file
 from scrimshaw.engine.purge import erase_memories
@@ -331,7 +331,7 @@ def retire(
         try:
             engine.index.retire([memory.path for memory in gone])
         except StorageFailure as error:
-            engine.degradations.put(INDEX, index_behind(error))
+            engine.degradations.put(INDEX, error)
     return [memory.id for memory in gone]
 
 
@@ -367,7 +367,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
     try:
         engine.index.put([document])
     except StorageFailure as error:  # it is durable all the same, and a scan brings it in
-        engine.degradations.put(INDEX, index_behind(error))
+        engine.degradations.put(INDEX, error)
     # Not read back from the index: a process that read the file a moment before may have put its older text there.
     return document
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import typer
+from scrimshaw.app.cli.frame import example, fill_few, open_memory
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import fill_few, open_memory
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, line, show
 from scrimshaw.engine import canary
 
@@ -17,7 +16,7 @@ LOST, UNJUDGED = 1, 3
 
 
 @app.command("golden", epilog=example("scrimshaw eval golden --json"))
-def evaluate(project: options.Project = None, as_json: options.AsJson = False) -> None:
+def evaluate(project: frame.Project = None, as_json: frame.AsJson = False) -> None:
     """Ask the golden queries, and memories by their own words.
 
     Exit code 1 when something known is not found, 3 when a question could not be judged, 0 when all is well.

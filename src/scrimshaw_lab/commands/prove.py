@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import typer
+from scrimshaw.app.cli.frame import example
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.options import example
+from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.output import Lines, line, progress, show
 from scrimshaw_lab.proving.proof import DURABLE, Failure, Report, prove
 
@@ -28,7 +28,7 @@ def prove_durability(
         int | None, typer.Option("--round", min=0, help="Repeat this round, after those its project had before it.")
     ] = None,
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch folder in any case.")] = False,
-    as_json: options.AsJson = False,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Kill real writers, and count acknowledged writes that are lost.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,9 +16,8 @@ from msgspec import Struct
 from scrimshaw import __version__
 from scrimshaw.app import setup
 from scrimshaw.app.checks import ALL_CHECKS, CLIENT, PROCESS, process_checks
-from scrimshaw.app.cli import options, project_files
-from scrimshaw.app.cli.memory import describe_skip, open_memory, settings_of, settings_of_memory
-from scrimshaw.app.cli.options import Texts, command, command_group, example
+from scrimshaw.app.cli import frame, project_files
+from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, show, show_json
 from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
@@ -35,16 +34,11 @@ from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 from scrimshaw.toml_text import parse_toml
 
 app = typer.Typer()
-golden = command_group("Questions whose answers are known.", "scrimshaw golden list")
+golden = command_group("golden", "Questions whose answers are known.", "list")
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
-_LINT_STYLES = {
-    LintState.REJECTED: "bold red",
-    LintState.WARNED: "yellow",
-    LintState.SKIPPED: "dim",
-    LintState.CLEAN: "green",
-}
+_LINT_STYLES = {"rejected": "bold red", "warned": "yellow", "skipped": "dim", "clean": "green"}
 
 
 @app.command(epilog=example("scrimshaw lint --references", "scrimshaw lint --fix-paths specs=docs/specs --dry-run"))
@@ -56,9 +50,9 @@ def lint(
     fix_paths: Annotated[Texts, typer.Option(metavar="OLD=NEW", help="Follow a moved folder (repeatable).")] = None,
     propose: Annotated[bool, typer.Option("--propose", help="Print what --fix-paths could take from git.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what --fix-paths would change.")] = False,
-    yes: options.Yes = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    yes: frame.Yes = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Judge memory files as the quality gate does.
 
@@ -75,18 +69,15 @@ def lint(
     settings = settings_of(project) if paths else settings_of_memory(project)
     found = engine_lint.lint(settings, paths or (), follow=references)
     counts = Counter(one.state for one in found)
-    report = {
-        "files": found,
-        "counts": {str(state): counts[state] for state in LintState},
-        "references": sum(one.references for one in found),
-        "stale": sum(len(one.stale) for one in found),
-    }
+    stale, followed = sum(len(one.stale) for one in found), sum(one.references for one in found)
+    states = {str(state): counts[state] for state in LintState}
+    report = {"files": found, "counts": states, "references": followed, "stale": stale}
     if format_ == "sarif":
         show_json(sarif_log(found))
     else:
         show(report, as_json or format_ == "json", _render_report)
-    states = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
-    if any(one.state in states for one in found):
+    fatal = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
+    if not fatal.isdisjoint(counts):
         raise typer.Exit(1)
 
 
@@ -128,12 +119,10 @@ def _render_report(report: Mapping[str, Any]) -> Lines:
 
 
 def _render_repairs(result: Mapping[str, Any]) -> Lines:
-    for repair in result["memories"]:
-        if result["dry_run"]:
-            yield repair.diff
-        else:
-            yield line((repair.id, "cyan"), f"  {len(repair.paths)} paths rewritten")
-    yield f"{len(result['memories'])} memories {'would change' if result['dry_run'] else 'changed'}"
+    is_dry, repairs = result["dry_run"], result["memories"]
+    done = (line((each.id, "cyan"), f"  {len(each.paths)} paths rewritten") for each in repairs)
+    yield from (each.diff for each in repairs) if is_dry else done
+    yield f"{len(repairs)} memories {'would change' if is_dry else 'changed'}"
 
 
 # SARIF
@@ -144,9 +133,8 @@ def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
 
     Paths are relative URIs under the project. A result has a line where it is known.
     """
-    rules: Mapping[str, Mapping[str, str]] = parse_toml(
-        Path(__file__).with_name("lint_rules.toml").read_text(encoding="utf-8")
-    )
+    known = Path(__file__).with_name("lint_rules.toml").read_text(encoding="utf-8")
+    rules: Mapping[str, Mapping[str, str]] = parse_toml(known)
     results = [result for one in found for result in _list_results(one)]
     names = list(dict.fromkeys([*rules, *(str(result["ruleId"]) for result in results)]))
     for result in results:
@@ -182,11 +170,7 @@ def _list_results(one: Linted) -> Iterator[dict[str, Any]]:
 _OWN_CHECKS = frozenset({"vault", "git"})
 _STATUS_STYLES = {"on": "green", "degraded": "yellow", "off": "bold red"}
 _VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
-_ENDINGS = {
-    "healthy": "healthy",
-    "degraded": "degraded: it works, without what the warnings name",
-    "broken": "needs repair",
-}
+_ENDINGS = {"degraded": "degraded: it works, without what the warnings name", "broken": "needs repair"}
 
 
 class Finding(Struct, frozen=True):
@@ -204,16 +188,10 @@ def _render_diagnosis(diagnosis: Mapping[str, Any]) -> Lines:
         yield line((f"{finding.verdict:<8}", style), f" {finding.name}: {finding.detail}")
         if finding.fix:
             yield line(("         -> ", style), finding.fix)
-    yield _ENDINGS[diagnosis["status"]]
+    yield _ENDINGS.get(diagnosis["status"], "healthy")
 
 
-@command(
-    app,
-    "doctor",
-    "scrimshaw doctor",
-    render=_render_diagnosis,
-    fails=lambda diagnosis: diagnosis["status"] == "broken",
-)
+@command(app, "doctor", render=_render_diagnosis, fails=lambda diagnosis: diagnosis["status"] == "broken")
 def doctor(project: Path | None) -> dict[str, Any]:
     """Examine everything and say what to do.
 
@@ -228,8 +206,9 @@ def doctor(project: Path | None) -> dict[str, Any]:
 def _examine(settings: Settings) -> Iterator[Finding]:
     """The findings on a project's memory, files first, then databases, then the clients that use it."""
     yield Finding("project", Severity.OK, str(settings.project))
-    parts: tuple[tuple[str, type[ScrimshawError], Severity, Callable[[Settings], Iterator[Finding]]], ...] = (
-        ("vault", StorageFailure, Severity.PROBLEM, _examine_vault),
+    vault = settings.folder / MEMORIES
+    parts: tuple[tuple[str, type[ScrimshawError], Severity, Callable[[Settings], Iterable[Finding]]], ...] = (
+        ("vault", StorageFailure, Severity.PROBLEM, lambda _: [Finding("vault", Severity.OK, write_test_file(vault))]),
         ("git", StorageFailure, Severity.WARNING, _examine_git),
         ("rules", ConfigError, Severity.PROBLEM, _examine_rules),
         ("databases", StorageFailure, Severity.PROBLEM, _examine_memory),
@@ -240,10 +219,6 @@ def _examine(settings: Settings) -> Iterator[Finding]:
             yield from part(settings)
         except fault as error:
             yield Finding(name, verdict, error.message, error.hint)
-
-
-def _examine_vault(settings: Settings) -> Iterator[Finding]:
-    yield Finding("vault", Severity.OK, write_test_file(settings.folder / MEMORIES))
 
 
 def _examine_git(settings: Settings) -> Iterator[Finding]:
@@ -277,7 +252,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
         except StorageFailure as error:
             yield Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
         else:
-            names = "; ".join(map(describe_skip, report.skipped))
+            names = "; ".join(map(frame.describe_skip, report.skipped))
             found = f"{len(report.skipped)} passed over: {names}" if names else f"all {report.files} can be read"
             yield Finding("files", Severity.NOTE if names else Severity.OK, found)
         yield from (Finding("constitutional", Severity.NOTE, *each) for each in _list_claims(engine))
@@ -350,13 +325,7 @@ def _render_capabilities(health: Health, markdown: bool) -> Lines:
         yield line((f"{' ' * 25}{measure}", "dim"))
 
 
-@command(
-    app,
-    "capabilities",
-    "scrimshaw capabilities --markdown > CAPABILITIES.md",
-    render=_render_capabilities,
-    fresh=False,
-)
+@command(app, "capabilities", "--markdown > CAPABILITIES.md", render=_render_capabilities, fresh=False)
 def measure_capabilities(
     engine: Engine, markdown: Annotated[bool, typer.Option("--markdown", help="Print a table in Markdown.")] = False
 ) -> Health:
@@ -378,7 +347,7 @@ def _render_golden(found: Golden | Sequence[Golden]) -> Lines:
         note(f"There is none yet; `scrimshaw golden add` writes .scrimshaw/{GOLDEN_FILE}.")
 
 
-@command(golden, "add", 'scrimshaw golden add "why not the standard sqlite3" storage/apsw', render=_render_golden)
+@command(golden, "add", '"why not the standard sqlite3" storage/apsw', render=_render_golden)
 def add_golden(
     engine: Engine,
     query: Annotated[str, typer.Argument(help="A question as an agent would ask it.")],
@@ -389,7 +358,7 @@ def add_golden(
     return canary.add_golden(engine, query, ids, within)
 
 
-@command(golden, "list", "scrimshaw golden list", render=_render_golden, fresh=False)
+@command(golden, "list", render=_render_golden, fresh=False)
 def list_golden(engine: Engine) -> Sequence[Golden]:
     """Show the questions and the memories they must bring, and on standard error those that cannot be asked."""
     found = canary.golden_file(engine)

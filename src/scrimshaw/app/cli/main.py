@@ -14,15 +14,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import (
-    examine,
-    operate,
-    options,
-    read,
-    recover,
-    start,
-    write,
-)
+from scrimshaw.app.cli import examine, operate, read, recover, start, write
+from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError, StorageFailure
 
@@ -70,15 +63,8 @@ app = typer.Typer(
 )
 for part in (start, read, write, recover, operate, examine):
     app.add_typer(part.app)
-for name, group in (
-    ("drafts", write.drafts),
-    ("jobs", operate.jobs),
-    ("rules", operate.rules),
-    ("ledger", recover.ledger),
-    ("checkpoint", recover.checkpoint),
-    ("golden", examine.golden),
-):
-    app.add_typer(group, name=name)
+for group in (write.drafts, operate.jobs, operate.rules, recover.ledger, recover.checkpoint, examine.golden):
+    app.add_typer(group)
 
 
 def _print_version(wanted: bool) -> None:
@@ -87,10 +73,10 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback(epilog=options.example('scrimshaw init && scrimshaw search "why apsw"'))
+@app.callback(epilog=example('scrimshaw init && scrimshaw search "why apsw"'))
 def program(
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    project: Project = None,
+    as_json: AsJson = False,
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -106,22 +92,20 @@ for _option in COMMAND.params:
 def main(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code: 0 ok, 1 logic or validation, 2 usage or configuration, 3 external."""
     as_json = "--json" in arguments
-    if arguments[:1] and arguments[0] == "help":
-        arguments = [*arguments[1:], "--help"]
+    arguments = [*arguments[1:], "--help"] if "help" in arguments[:1] else list(arguments)
     try:
         if _SURROGATE.search("".join(arguments)):
             raise ConfigError("An argument is not UTF-8.", "Give text in UTF-8.")
-        return int(COMMAND.main(list(arguments), prog_name="scrimshaw", standalone_mode=False) or 0)
+        return int(COMMAND.main(arguments, prog_name="scrimshaw", standalone_mode=False) or 0)
     except ScrimshawError as refused:
         error = refused
     except OSError as refused:  # a path that was given and cannot be read
-        message = f"{refused.filename or 'A file'} cannot be used: {refused.strerror}."
-        error = StorageFailure(message, "Check the path.")
+        error = StorageFailure(f"{refused.filename or 'A file'} cannot be used: {refused.strerror}.", "Check the path.")
     except typer.TyperException as misuse:
         # typer quotes what it asked to convert a value.
         message = misuse.format_message().replace(": Value error, ", ": ", 1)
-        context = getattr(misuse, "ctx", None)
-        error = ConfigError(message, f"See `{context.command_path if context else 'scrimshaw'} --help`.")
+        path = getattr(getattr(misuse, "ctx", None), "command_path", "scrimshaw")
+        error = ConfigError(message, f"See `{path} --help`.")
         if not message:
             return error.exit_code
     except typer.Abort:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
-from scrimshaw.app.cli import memory, options
-from scrimshaw.app.cli.options import command, command_group
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
 from scrimshaw.app.worker import Worker
@@ -24,8 +24,8 @@ from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState, NewItem
 
 app = typer.Typer()
-jobs = command_group("Work that outlives the process that asked for it.", "scrimshaw jobs list")
-rules = command_group("What is kept of tool calls.", "scrimshaw rules list")
+jobs = command_group("jobs", "Work that outlives the process that asked for it.", "list")
+rules = command_group("rules", "What is kept of tool calls.", "list")
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
 
@@ -33,7 +33,7 @@ JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's 
 def _render_scan(result: Mapping[str, Any]) -> Lines:
     changes = "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged"
     yield changes.format_map(result)
-    yield from memory.render_coverage(result["skipped"], result["vectors"])
+    yield from frame.render_coverage(result["skipped"], result["vectors"])
 
 
 def _render_jobs(found: Sequence[Job]) -> Lines:
@@ -74,23 +74,23 @@ def _render_explanation(explanation: Mapping[str, Any]) -> Lines:
             yield line((f"{name:<10}", "dim"), value)
 
 
-@command(app, "scan", "scrimshaw scan", render=_render_scan, fresh=False, with_rules=True)
+@command(app, "scan", render=_render_scan, fresh=False, with_rules=True)
 def scan(
     engine: Engine,
     as_json: bool,
     force: Annotated[bool, typer.Option("--force", help="Read every file again.")] = False,
-    no_vectors: options.NoVectors = False,
+    no_vectors: frame.NoVectors = False,
 ) -> dict[str, Any]:
     """Bring the index up to date with the files."""
     return _read_files(engine, as_json, no_vectors, force=force)
 
 
-@command(app, "rebuild", "scrimshaw rebuild --yes", render=_render_scan)
+@command(app, "rebuild", "--yes", render=_render_scan)
 def rebuild(
-    project: Path | None, as_json: bool, no_vectors: options.NoVectors = False, yes: options.Yes = False
+    project: Path | None, as_json: bool, no_vectors: frame.NoVectors = False, yes: frame.Yes = False
 ) -> dict[str, Any]:
     """Make the index anew from the files; the journal stays."""
-    settings = memory.settings_of_memory(project)
+    settings = settings_of_memory(project)
     confirm("Read every file again and make all vectors anew?", yes)
     try:
         with open_engine(settings) as engine:
@@ -116,19 +116,18 @@ def _read_files(
         note(f"The index had lost {report.mended} memories; their files were read again.")
     names = ("files", "unchanged", "added", "updated", "removed", "changes", "skipped")
     counts = {name: getattr(report, name) for name in names}
-    return counts | {"vectors": memory.fill_vectors(engine, as_json, skip=no_vectors)}
+    return counts | {"vectors": frame.fill_vectors(engine, as_json, skip=no_vectors)}
 
 
-@command(jobs, "list", "scrimshaw jobs list --state failed", render=_render_jobs, fresh=False)
+@command(jobs, "list", "--state failed", render=_render_jobs, fresh=False)
 def list_jobs(
-    engine: Engine,
-    state: Annotated[list[JobState] | None, typer.Option(help="Only these (repeatable).")] = None,
+    engine: Engine, state: Annotated[list[JobState] | None, typer.Option(help="Only these (repeatable).")] = None
 ) -> list[Job]:
     """Jobs, newest first: how far they are, and what went wrong."""
     return engine.journal.jobs(tuple(state or ()))
 
 
-@command(jobs, "cancel", "scrimshaw jobs cancel 12", render=_render_state, fresh=False)
+@command(jobs, "cancel", "12", render=_render_state, fresh=False)
 def cancel_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Cancel a job that has not ended, or put a failed one aside; one that runs stops at its next report."""
     if not engine.journal.change_job(job, JobState.CANCELLED):
@@ -136,7 +135,7 @@ def cancel_job(engine: Engine, job: JobNumber) -> list[Job]:
     return engine.journal.jobs(number=job)
 
 
-@command(jobs, "retry", "scrimshaw jobs retry 12", render=_render_state, fresh=False)
+@command(jobs, "retry", "12", render=_render_state, fresh=False)
 def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     """Queue a job again that failed or was cancelled."""
     if not engine.journal.change_job(job, JobState.QUEUED):
@@ -146,8 +145,8 @@ def retry_job(engine: Engine, job: JobNumber) -> list[Job]:
     return engine.journal.jobs(number=job)
 
 
-@command(app, "worker", "scrimshaw worker --once", render=_render_run, hidden=True)
-@command(jobs, "run", "scrimshaw jobs run --once", render=_render_run)
+@command(app, "worker", "--once", render=_render_run, hidden=True)
+@command(jobs, "run", "--once", render=_render_run)
 def run_jobs(
     engine: Engine, once: Annotated[bool, typer.Option("--once", help="End when nothing is due.")] = False
 ) -> dict[str, int]:
@@ -163,15 +162,15 @@ def run_jobs(
     return {"jobs": done, "waiting": len(engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))}
 
 
-@command(rules, "list", "scrimshaw rules list", render=_render_rules)
+@command(rules, "list", render=_render_rules)
 def list_rules(project: Path | None) -> list[dict[str, Any]]:
     """All extraction rules in the order they are tried, your own among them."""
-    settings = memory.settings_of(project)
+    settings = settings_of(project)
     own = {table.get("id") for table in settings.rules}
     return [{"own": rule.id in own, "rule": rule} for rule in check_rules(settings.rules)[0]]
 
 
-@command(rules, "test", f"scrimshaw rules test event.json --client {CLIENT_NAMES[0]}", render=_render_explanation)
+@command(rules, "test", f"event.json --client {CLIENT_NAMES[0]}", render=_render_explanation)
 def try_rules(
     project: Path | None,
     event: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="A hook payload as the client sends it.")],
@@ -182,7 +181,7 @@ def try_rules(
     sender = load_client(client)
     if sender is None:
         raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
-    settings = memory.settings_of(project)
+    settings = settings_of(project)
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:

@@ -63,9 +63,6 @@ def config_text() -> str:
     for section in _SECTIONS:
         parts.append(f"\n# [{section}]\n")
         # Strings, numbers, lists and booleans are written in TOML as they are in JSON.
-        parts += [
-            f"# {info.key} = {json.dumps(info.default)}  # {info.description} ({info.allowed})\n"
-            for info in all_keys()
-            if info.section == section
-        ]
+        keys = [info for info in all_keys() if info.section == section]
+        parts += (f"# {x.key} = {json.dumps(x.default)}  # {x.description} ({x.allowed})\n" for x in keys)
     return "".join([*parts, _SOURCES])

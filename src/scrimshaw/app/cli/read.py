@@ -14,9 +14,8 @@ import msgspec
 import typer
 from msgspec.structs import replace
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import fill_few, open_memory, settings_of_memory
-from scrimshaw.app.cli.options import command
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, console, line, note_degradations, plain
 from scrimshaw.app.hooks.fencing import neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, read
@@ -35,16 +34,8 @@ app = typer.Typer()
 SESSIONS_SHOWN = 20
 
 Sort = Literal["id", "title", "created", "updated"]
-
-
-class Group(StrEnum):
-    """What memories can be counted by."""
-
-    TIER = "tier"
-    TYPE = "type"
-    ARTIFACT = "artifact"
-    SOURCE = "source"
-    FOLDER = "folder"
+# What memories can be counted by.
+Group = StrEnum("Group", "tier type artifact source folder")
 
 
 def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
@@ -118,17 +109,12 @@ def _render_page(result: MemoryPage) -> Lines:
 def _render_stats(result: Stats, by: Sequence[str] | None) -> Lines:
     """Counts by group, then the condition of the index."""
     yield f"{result.total} memories, updated {result.oldest[:10] or '-'} to {result.newest[:10] or '-'}"
-    counts: Mapping[str, Mapping[str, int]] = {
-        "tier": result.by_tier,
-        "type": result.by_type,
-        "artifact": result.by_artifact,
-        "source": result.by_source,
-        "folder": {folder.name: folder.count for folder in result.folders},
-    }
+    folders = {folder.name: folder.count for folder in result.folders}
     for name in by or ("source", "tier", "type"):
         yield line((f"by {name}", "bold"))
-        for key, count in sorted(counts[name].items(), key=lambda pair: (-pair[1], pair[0])):
-            yield f"{count:>7}  {key or '-'}"
+        counts: Mapping[str, int] = folders if name == "folder" else getattr(result, f"by_{name}")
+        ordered = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
+        yield from (f"{count:>7}  {key or '-'}" for key, count in ordered)
     ready, total = result.vectors
     yield f"vectors {ready} of {total}, waiting jobs {result.waiting_jobs}, skipped files {len(result.skipped)}"
     databases = {"index": result.index_bytes, "journal": result.journal_bytes}
@@ -180,7 +166,7 @@ def _render_state(resumed: Mapping[str, Any]) -> Lines:
 @command(
     app,
     "search",
-    'scrimshaw search "why not the standard sqlite3" --tier important --limit 5',
+    '"why not the standard sqlite3" --tier important --limit 5',
     render=_render_hits,
     fresh=False,
     with_rules=True,
@@ -196,30 +182,30 @@ def search(
     content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
-    no_scan: options.NoScan = False,
+    no_scan: frame.NoScan = False,
 ) -> SearchResult:
     """Find memories by words, by meaning and by trigger phrases."""
     request = SearchRequest(
         query=query,
         filters=filters,
         limit=limit,
-        channels=options.channels_of(channels),
+        channels=frame.channels_of(channels),
         intent=intent,
         include_content=content,
         token_budget=budget,
     )
     if not no_scan:
         index.catch_up(engine)
-        fill_few(engine)
+        frame.fill_few(engine)
     return read.search(engine, request)
 
 
-@command(app, "get", "scrimshaw get storage/wal-reset --anchor decision", render=render_text, fresh=False)
+@command(app, "get", "storage/wal-reset --anchor decision", render=render_text, fresh=False)
 def get(
     engine: Engine,
-    memory_id: options.MemoryId,
+    memory_id: frame.MemoryId,
     anchor: Annotated[str, typer.Option(help="Only the section with this anchor.")] = "",
-    no_scan: options.NoScan = False,
+    no_scan: frame.NoScan = False,
 ) -> MemoryText:
     """Print the text of a memory; in a pipe the text alone."""
     if not no_scan:
@@ -227,14 +213,14 @@ def get(
     return read.get(engine, memory_id, anchor)
 
 
-@command(app, "list", "scrimshaw list --type decision --sort updated --limit 50", render=_render_page)
+@command(app, "list", "--type decision --sort updated --limit 50", render=_render_page)
 def list_memories(
     engine: Engine,
     filters: Filters,
     sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = "updated",
     limit: Annotated[int, typer.Option(min=1, max=counts.LARGEST_PAGE, help="Most memories.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
-    no_scan: options.NoScan = False,
+    no_scan: frame.NoScan = False,
 ) -> MemoryPage:
     """List memories in an exact order.
 
@@ -243,7 +229,7 @@ def list_memories(
     return counts.page(engine, filters, sort=sort, limit=limit, offset=offset)
 
 
-@command(app, "stats", "scrimshaw stats --by folder --type decision", render=_render_counted)
+@command(app, "stats", "--by folder --type decision", render=_render_counted)
 def stats(
     project: Path | None,
     filters: Filters,
@@ -252,7 +238,7 @@ def stats(
     context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
     quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
     days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality; else {DAYS:g}.")] = None,
-    no_scan: options.NoScan = False,
+    no_scan: frame.NoScan = False,
 ) -> Stats | list[SessionTokens] | dict[str, Any]:
     """Count memories, or measure their quality and cost.
 
@@ -269,7 +255,7 @@ def stats(
         return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
 
 
-@command(app, "resume", "scrimshaw resume --occasion start --budget 400", render=_render_state, fresh=False)
+@command(app, "resume", "--occasion start --budget 400", render=_render_state, fresh=False)
 def resume(
     engine: Engine,
     session: Annotated[str, typer.Option(help="A session; else the last one.")] = "",

@@ -13,9 +13,17 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.memory import open_memory, settings_of_memory
-from scrimshaw.app.cli.options import STDIN, Texts, command, command_group, content_of, example
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import (
+    STDIN,
+    Texts,
+    command,
+    command_group,
+    content_of,
+    example,
+    open_memory,
+    settings_of_memory,
+)
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
@@ -27,8 +35,8 @@ from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFai
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 
 app = typer.Typer()
-ledger = command_group("The record of all changes.", "scrimshaw ledger verify")
-checkpoint = command_group("The whole memory, kept and brought back.", "scrimshaw checkpoint create before-the-move")
+ledger = command_group("ledger", "The record of all changes.", "verify")
+checkpoint = command_group("checkpoint", "The whole memory, kept and brought back.", "create before-the-move")
 
 _NAMES_SHOWN, _TRACES_SHOWN = 20, 40
 _REPLACE_JOURNAL = (
@@ -39,7 +47,6 @@ _NOTHING = (
     "No checkpoint could be used: the ledger, what undo needs, sessions, reviews and jobs begin anew. The memories are "
     "files and stand as they are."
 )
-
 _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
 
 LedgerRow = Mapping[str, Any]
@@ -66,11 +73,10 @@ def _render_entries(rows: Sequence[LedgerRow]) -> Lines:
 
 
 def _render_verified(verified: Mapping[str, int]) -> Lines:
-    if verified["broken"]:
-        yield line((f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red"))
-        yield "What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies."
-    else:
-        yield f"All {verified['rows']} entries of the ledger are as they were written."
+    if not verified["broken"]:
+        return [f"All {verified['rows']} entries of the ledger are as they were written."]
+    broken = (f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red")
+    return [line(broken), "What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies."]
 
 
 def _render_undone(undone: Undone) -> Lines:
@@ -205,7 +211,7 @@ def _render_traces(title: str, traces: Sequence[Trace], style: str = "") -> Line
         yield line((f"  and {len(traces) - _TRACES_SHOWN} more", "dim"))
 
 
-@command(ledger, "show", "scrimshaw ledger show --memory storage/wal --limit 5", render=_render_entries)
+@command(ledger, "show", "--memory storage/wal --limit 5", render=_render_entries)
 def show_ledger(
     engine: Engine,
     memory: Annotated[str, typer.Option(metavar="ID", help="Only of this memory.")] = "",
@@ -216,14 +222,7 @@ def show_ledger(
     return engine.journal.history(memory, limit, session=session)
 
 
-@command(
-    ledger,
-    "verify",
-    "scrimshaw ledger verify",
-    render=_render_verified,
-    fresh=False,
-    fails=lambda verified: verified["broken"] > 0,
-)
+@command(ledger, "verify", render=_render_verified, fresh=False, fails=lambda verified: verified["broken"] > 0)
 def verify_ledger(engine: Engine) -> dict[str, int]:
     """Check that no entry was changed, taken out or cut off; exit code 1 if one was."""
     # The second is the number of the first entry that is wrong or missing, 0 when the ledger is sound.
@@ -234,7 +233,7 @@ def verify_ledger(engine: Engine) -> dict[str, int]:
 def export_ledger(
     format_: Annotated[Literal["jsonl"], typer.Option("--format", help="JSON lines.")] = "jsonl",
     output: Annotated[Path | None, typer.Option(dir_okay=False, help="A new file; else standard output.")] = None,
-    project: options.Project = None,
+    project: frame.Project = None,
 ) -> None:
     """All entries, oldest first: hashes and ids, no text."""
     with open_memory(project) as engine:
@@ -254,8 +253,8 @@ def export_ledger(
 @command(
     app,
     "undo",
-    "scrimshaw undo --session 0e24 --dry-run",
-    "scrimshaw undo --entry 17",
+    "--session 0e24 --dry-run",
+    "--entry 17",
     render=_render_undone,
     fails=lambda undone: undone.undone < len(undone.steps),
 )
@@ -265,7 +264,7 @@ def undo(
     entry: Annotated[int | None, typer.Option(min=1, metavar="N", help="One entry of the ledger.")] = None,
     redo: Annotated[bool, typer.Option("--redo", help="Bring back what an undo of the session took back.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be undone, and change nothing.")] = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> Undone:
     """Take changes of a session or of one entry back.
 
@@ -284,7 +283,7 @@ def undo(
     return take_back()
 
 
-@command(checkpoint, "create", "scrimshaw checkpoint create before-cleanup --note 'why=spring'", render=_render_made)
+@command(checkpoint, "create", "before-cleanup --note 'why=spring'", render=_render_made)
 def create_checkpoint(
     engine: Engine,
     name: Name,
@@ -296,7 +295,7 @@ def create_checkpoint(
     return checkpoints.create(engine, name, metadata=metadata, include_global=include_global)
 
 
-@command(checkpoint, "list", "scrimshaw checkpoint list --limit 3", render=_render_checkpoints, fresh=False)
+@command(checkpoint, "list", "--limit 3", render=_render_checkpoints, fresh=False)
 def list_checkpoints(
     engine: Engine, limit: Annotated[int, typer.Option(min=1, help="Most checkpoints.")] = 40
 ) -> Sequence[Checkpoint]:
@@ -304,14 +303,14 @@ def list_checkpoints(
     return checkpoints.list_checkpoints(engine, limit)
 
 
-@command(checkpoint, "restore", "scrimshaw checkpoint restore before-cleanup --dry-run", render=_render_restored)
+@command(checkpoint, "restore", "before-cleanup --dry-run", render=_render_restored)
 def restore_checkpoint(
     engine: Engine,
     name: Name,
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
     dry_run: DryRun = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> Restored:
     """Bring a checkpoint back; one of the present state is made before."""
     return _bring_back(engine, checkpoints.path_of(engine, name), clear_existing, overwrite_edits, dry_run, yes)
@@ -320,7 +319,7 @@ def restore_checkpoint(
 @command(
     checkpoint,
     "delete",
-    "scrimshaw checkpoint delete before-cleanup",
+    "before-cleanup",
     render=lambda gone: [line("Would delete " if gone["dry_run"] else "Deleted ", (gone["path"], "cyan"))],
     fresh=False,
 )
@@ -328,7 +327,7 @@ def delete_checkpoint(
     engine: Engine,
     name: Name,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> dict[str, object]:
     """Delete a checkpoint for good."""
     path = str(checkpoints.find_checkpoint(engine, name))
@@ -338,7 +337,7 @@ def delete_checkpoint(
     return {"path": path, "dry_run": dry_run}
 
 
-@command(app, "backup", "scrimshaw backup ~/memory.scrim", render=_render_made, fresh=False)
+@command(app, "backup", "~/memory.scrim", render=_render_made, fresh=False)
 def backup(
     engine: Engine,
     file: Annotated[Path, typer.Argument(dir_okay=False, help="A new file.")],
@@ -349,7 +348,7 @@ def backup(
     return checkpoints.backup(engine, file, include_global=include_global)
 
 
-@command(app, "restore", "scrimshaw restore ~/memory.scrim", "scrimshaw restore --newest", render=_render_restored)
+@command(app, "restore", "~/memory.scrim", "--newest", render=_render_restored)
 def restore(
     project: Path | None,
     file: Annotated[Path | None, typer.Argument(exists=True, dir_okay=False, help="A backup.")] = None,
@@ -357,7 +356,7 @@ def restore(
     clear_existing: ClearExisting = False,
     overwrite_edits: OverwriteEdits = False,
     dry_run: DryRun = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> Restored:
     """Bring a backup back: what is missing, or all of it exactly."""
     if bool(file) == newest:
@@ -373,11 +372,9 @@ def restore(
 def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_run: bool, yes: bool) -> Restored:
     bring = partial(bring_back, engine, path, clear_existing=clear, overwrite_edits=overwrite)
     planned = bring(dry_run=True)
-    if dry_run:
-        return planned
-    if clear and (planned.written or planned.removed):
+    if clear and not dry_run and (planned.written or planned.removed):
         confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", yes)
-    return bring()
+    return planned if dry_run else bring()
 
 
 def _restore_newest(project: Path | None, yes: bool) -> Restored:
@@ -398,9 +395,9 @@ def _restore_newest(project: Path | None, yes: bool) -> Restored:
 @command(
     app,
     "purge",
-    "scrimshaw purge --dry-run",
-    "scrimshaw purge --secret - --yes < FILE",
-    "scrimshaw purge --memory ID",
+    "--dry-run",
+    "--secret - --yes < FILE",
+    "--memory ID",
     render=_render_purge,
     fails=lambda purged: not purged.dry_run and (not purged.is_clean or purged.git.found > 0),
 )

@@ -13,8 +13,8 @@ import msgspec
 import typer
 
 from scrimshaw.app import setup as clients_setup
-from scrimshaw.app.cli import memory, options, project_files
-from scrimshaw.app.cli.options import command, example
+from scrimshaw.app.cli import frame, project_files
+from scrimshaw.app.cli.frame import command, example, open_memory, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Client, Programs, Scope
@@ -46,7 +46,7 @@ def _render_initialized(result: Mapping[str, Any]) -> Lines:
     for source in result["sources"]:
         where = "" if source["writable"] else f": {', '.join(source['include'])}  read only"
         yield line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {source['root']}{where}")
-    yield from memory.render_coverage(result["skipped"], result["vectors"])
+    yield from frame.render_coverage(result["skipped"], result["vectors"])
     first, *others = CLIENT_NAMES
     yield f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})"
     yield f"Other clients:        {msgspec.json.encode(result['client_config']).decode()}"
@@ -85,7 +85,7 @@ def _render_setup(result: Mapping[str, Any]) -> Lines:
     app,
     "init",
     "cd my-project && scrimshaw init",
-    "scrimshaw init --import",
+    "--import",
     render=_render_initialized,
     fails=lambda result: bool(result["imported"]) and result["imported"]["interrupted"],
 )
@@ -93,27 +93,22 @@ def init(
     project: Path | None,
     as_json: bool,
     import_: Annotated[bool | None, typer.Option("--import/--no-import", help="Earlier sessions; else asked.")] = None,
-    no_vectors: options.NoVectors = False,
+    no_vectors: frame.NoVectors = False,
 ) -> dict[str, Any]:
     """Give a project its memory and index what it has; repeatable."""
-    settings = memory.settings_of(project)
+    settings = settings_of(project)
     made, kept = project_files.create(settings)
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
-        vectors = memory.fill_vectors(engine, as_json, skip=in_haste)
+        vectors = frame.fill_vectors(engine, as_json, skip=in_haste)
         counts = engine.index.count(Filters(include_deprecated=True), by="source")
         sources = [
-            {
-                "name": source.name,
-                "root": str(source.root),
-                "include": source.include,
-                "writable": source.writable,
-                "memories": counts.get(source.name, 0),
-            }
-            for source in engine.sources
+            {"name": each.name, "root": str(each.root), "include": each.include, "writable": each.writable}
+            | {"memories": counts.get(each.name, 0)}
+            for each in engine.sources
         ]
     # `made` and `kept` are names in the project's Scrimshaw folder.
     about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources}
@@ -124,21 +119,21 @@ def init(
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
 def serve(
     toolsets: Annotated[str, typer.Option(help="Groups of tools to offer, separated by commas, or all.")] = "core",
-    project: options.Project = None,
+    project: frame.Project = None,
 ) -> None:
     """Serve the memory to an agent over MCP on standard streams."""
     gc.disable()  # imports make no garbage, and looking for it in them costs 80 ms
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
     gc.enable()
-    run_server(memory.settings_of_memory(project).project, toolsets)
+    run_server(settings_of_memory(project).project, toolsets)
 
 
 @command(
     app,
     "import",
-    "scrimshaw import transcripts --dry-run",
-    "scrimshaw import memory-json m.jsonl",
+    "transcripts --dry-run",
+    "memory-json m.jsonl",
     render=_render_import,
     fails=lambda summary: summary["interrupted"],
 )
@@ -148,7 +143,7 @@ def import_(
     source: Annotated[str, typer.Argument(help=f"One of {', '.join(source_names())}; or a path to Markdown.")],
     path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
-    no_vectors: options.NoVectors = False,
+    no_vectors: frame.NoVectors = False,
 ) -> dict[str, Any]:
     """Take in earlier sessions or other memories.
 
@@ -157,7 +152,7 @@ def import_(
     request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
     summary = _run_import(plan_import(engine, request), as_json)
     if not (dry_run or summary["interrupted"]):
-        summary["vectors"] = memory.fill_vectors(engine, as_json, skip=no_vectors)
+        summary["vectors"] = frame.fill_vectors(engine, as_json, skip=no_vectors)
     return summary
 
 
@@ -166,11 +161,11 @@ def export(
     format_: Annotated[Literal["markdown", "jsonl"], typer.Option("--format", help="How to write.")] = "markdown",
     output: Annotated[Path | None, typer.Option(help="A folder or file; else standard output.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace what is there, without asking.")] = False,
-    project: options.Project = None,
-    as_json: options.AsJson = False,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
 ) -> None:
     """Write the memories somewhere else, redacted once more."""
-    with memory.open_memory(project) as engine:
+    with open_memory(project) as engine:
         if output is None:
             if format_ == "markdown":
                 raise InvalidRequest("Markdown files need a folder.", "Name one with --output.", parameter="output")
@@ -230,7 +225,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
     return summary
 
 
-@command(app, "setup", f"scrimshaw setup {CLIENT_NAMES[0]}", "scrimshaw setup all --dry-run", render=_render_setup)
+@command(app, "setup", f"{CLIENT_NAMES[0]}", "all --dry-run", render=_render_setup)
 def setup(
     project: Path | None,
     as_json: bool,
@@ -239,7 +234,7 @@ def setup(
     remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
     export_plugin: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="Write plugins.")] = None,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.
 
@@ -252,7 +247,7 @@ def setup(
         changes = list(clients_setup.plan_additions(clients_setup.plugin_files(export_plugin), export_plugin))
         advice = [each.plugin_advice for each in all_clients().values() if each.plugin_advice]
     else:
-        root = memory.settings_of(project).project
+        root = settings_of(project).project
         chosen = _choose_clients(client, scope, remove)
         changes = list(_plan_changes(chosen, scope, remove, root))
         advice = [each.advice for each in chosen if each.advice and not remove]

@@ -13,8 +13,8 @@ import typer
 from msgspec.structs import replace
 
 from scrimshaw import config
-from scrimshaw.app.cli import options
-from scrimshaw.app.cli.options import Texts, command, command_group, content_of
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import Texts, command, command_group, content_of
 from scrimshaw.app.cli.output import Lines, confirm, line, note, plain
 from scrimshaw.engine import Engine, index, read, trust, write
 from scrimshaw.engine import drafts as drafting
@@ -26,9 +26,8 @@ from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import Memory, MemoryType, Tier, Trust
 
 app = typer.Typer()
-drafts = command_group("What sessions left that is no memory yet.", "scrimshaw drafts list")
+drafts = command_group("drafts", "What sessions left that is no memory yet.", "list")
 
-_DAY_S = 86_400.0
 _OUTCOMES = {
     "duplicate": "the same text is there already; nothing was written",
     "dry_run": "would be saved",
@@ -54,7 +53,7 @@ def _render_deleted(gone: Mapping[str, Any]) -> Lines:
 
 def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
     for each in found:
-        left = max(0.0, (each.expires - time.time()) / _DAY_S)
+        left = max(0.0, (each.expires - time.time()) / 86_400)
         score = f"score {each.quality.score:.2f}, " if each.quality else ""
         yield line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim"))
         yield from (f"  {reason}" for reason in each.reasons)
@@ -83,9 +82,11 @@ def _render_consolidated(found: Sequence[Consolidation | ConsolidationOutcome]) 
         yield "No two sessions of these days share a topic."
 
 
-@command(
-    app, "save", 'scrimshaw save "We use apsw, since ..." --type decision --trigger "wal reset"', render=_render_saved
-)
+def _render_discarded(gone: Mapping[str, Any]) -> Lines:
+    yield f"{len(gone['names'])} {'would be removed' if gone['dry_run'] else 'removed'}."
+
+
+@command(app, "save", '"We use apsw, since ..." --type decision --trigger "wal reset"', render=_render_saved)
 def save(
     engine: Engine,
     text: Annotated[str, typer.Argument(help="The text in Markdown; - reads standard input.")] = "",
@@ -98,7 +99,7 @@ def save(
     topic: Annotated[Texts, typer.Option(metavar="TEXT", help="A topic (repeatable).")] = None,
     force: Annotated[bool, typer.Option("--force", help="Even if the same text is there already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> Saved:
     """Save a new memory: redacted, durable, found at once."""
     if bool(text) == bool(file):
@@ -120,15 +121,10 @@ def save(
     return write.save(engine, new, force=force, dry_run=dry_run)
 
 
-@command(
-    app,
-    "edit",
-    "scrimshaw edit storage/wal-reset --tier critical --add-trigger 'disk image is malformed'",
-    render=_render_saved,
-)
+@command(app, "edit", "storage/wal-reset --tier critical --add-trigger 'disk image is malformed'", render=_render_saved)
 def edit(
     engine: Engine,
-    memory_id: options.MemoryId,
+    memory_id: frame.MemoryId,
     title: Annotated[str | None, typer.Option(help="A new title.")] = None,
     tier: Annotated[Tier | None, typer.Option(help="A new tier.")] = None,
     type_: Annotated[MemoryType | None, typer.Option("--type", help="A new type.")] = None,
@@ -138,7 +134,7 @@ def edit(
     remove_topic: Annotated[Texts, typer.Option(metavar="TEXT", help="One topic less (repeatable).")] = None,
     content: Annotated[str | None, typer.Option(help="A new text; - reads standard input.")] = None,
     expect: Annotated[str, typer.Option(metavar="HASH", help="Only if the file has this content_hash.")] = "",
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> Saved:
     """Change a memory; without options in your $EDITOR."""
     memory = engine.memory(memory_id)
@@ -154,18 +150,18 @@ def edit(
     if not stated and content is None:
         return _edit_by_hand(engine, memory, yes)
     text = None if content is None else content_of(content)
-    expected = expect or memory.content_hash
-    saved = write.update(engine, memory_id, stated, content=text, expected_hash=expected, actor="human")
+    known = expect or memory.content_hash
+    saved = write.update(engine, memory_id, stated, content=text, expected_hash=known, actor="human")
     return replace(saved, notices=doubts)
 
 
-@command(app, "delete", "scrimshaw delete drafts/old drafts/older --yes", render=_render_deleted)
+@command(app, "delete", "drafts/old drafts/older --yes", render=_render_deleted)
 def delete(
     engine: Engine,
     memory_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories.")],
     purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo, in no checkpoint either.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Delete memories with their files.
 
@@ -181,19 +177,19 @@ def delete(
     return {"ids": ids, "purged": purge, "dry_run": dry_run}
 
 
-@command(drafts, "list", "scrimshaw drafts list", render=_render_drafts, fresh=False)
+@command(drafts, "list", render=_render_drafts, fresh=False)
 def list_drafts(engine: Engine) -> list[RejectedDraft]:
     """Rejected drafts with the reasons, newest first."""
     return drafting.list_rejected(engine)
 
 
-@command(drafts, "show", "scrimshaw drafts show 0e24ab", render=lambda text: [text], fresh=False)
+@command(drafts, "show", "0e24ab", render=lambda text: [text], fresh=False)
 def show_draft(engine: Engine, name: DraftName) -> str:
     """The text of a rejected draft."""
     return drafting.read_rejected(engine, name)
 
 
-@command(drafts, "make", "scrimshaw drafts make", "scrimshaw drafts make 0e24ab", render=_render_outcomes, fresh=False)
+@command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False)
 def make_drafts(
     engine: Engine,
     session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; else all without a draft.")] = "",
@@ -203,24 +199,18 @@ def make_drafts(
     return [drafting.make_draft(engine, each) for each in waiting]
 
 
-@command(drafts, "promote", "scrimshaw drafts promote 0e24ab", render=_render_saved)
+@command(drafts, "promote", "0e24ab", render=_render_saved)
 def promote_draft(engine: Engine, name: DraftName) -> Saved:
     """Make a memory of a rejected draft as it stands; edit its file first if you like."""
     return drafting.promote_draft(engine, name)
 
 
-@command(
-    drafts,
-    "discard",
-    "scrimshaw drafts discard 0e24ab",
-    render=lambda gone: [f"{len(gone['names'])} {'would be removed' if gone['dry_run'] else 'removed'}."],
-    fresh=False,
-)
+@command(drafts, "discard", "0e24ab", render=_render_discarded, fresh=False)
 def discard_drafts(
     engine: Engine,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and remove nothing.")] = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> dict[str, object]:
     """Remove rejected drafts for good."""
     for name in names:
@@ -231,14 +221,14 @@ def discard_drafts(
     return {"names": names, "dry_run": dry_run}
 
 
-@command(app, "consolidate", "scrimshaw consolidate --dry-run", render=_render_consolidated, hidden=True)
-@command(drafts, "consolidate", "scrimshaw drafts consolidate --topic sqlite --dry-run", render=_render_consolidated)
+@command(app, "consolidate", "--dry-run", render=_render_consolidated, hidden=True)
+@command(drafts, "consolidate", "--topic sqlite --dry-run", render=_render_consolidated)
 def consolidate(
     engine: Engine,
     topic: Annotated[str, typer.Option(help="Only sessions about this topic.")] = "",
     days: Annotated[float | None, typer.Option(min=0.01, help="How far back; else drafts.consolidate_days.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
-    yes: options.Yes = False,
+    yes: frame.Yes = False,
 ) -> Sequence[Consolidation | ConsolidationOutcome]:
     """Put the sessions of one topic together into one memory.
 
@@ -264,11 +254,10 @@ def _confirm_constitutional(yes: bool, found: MemoryText | None = None) -> tuple
     return tuple(doubts)
 
 
-def _merge(present: Iterable[str], add: list[str] | None, remove: list[str] | None) -> list[str] | None:
+def _merge(present: Iterable[str], add: Texts, remove: Texts) -> Texts:
     """The list with the additions and without the removals; None when there are neither."""
-    if not add and not remove:
-        return None
-    return [item for item in dict.fromkeys((*present, *(add or ()))) if item not in (remove or ())]
+    merged = [item for item in dict.fromkeys((*present, *(add or ()))) if item not in (remove or ())]
+    return merged if add or remove else None
 
 
 def _demand_writable(memory: Memory) -> None:

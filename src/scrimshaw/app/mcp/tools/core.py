@@ -25,7 +25,7 @@ from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, importers, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, context
-from scrimshaw.engine.degradations import INDEX, SESSION, without_session
+from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.ingest.redact import redact
@@ -314,7 +314,7 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
     try:
         found = sessions.bind_session(engine, session_id, ancestors())
     except StorageFailure as error:
-        engine.degradations.put(SESSION, without_session(error))
+        engine.degradations.put(SESSION, error)
         return None
     engine.degradations.clear(SESSION)
     return found
@@ -343,7 +343,7 @@ def _mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) ->
     try:
         sessions.mark_shown(engine, session, hits)
     except StorageFailure as error:
-        engine.degradations.put(SESSION, without_session(error))
+        engine.degradations.put(SESSION, error)
         return False
     return True
 

@@ -1,26 +1,33 @@
-"""The options that several commands take, and how their values become those of the engine."""
+"""What commands are made of: options that several take, the open memory, its vectors, and how an answer ends one."""
 
 from __future__ import annotations
 
-import functools
 import inspect
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
 
-from scrimshaw.app.cli.memory import open_memory
-from scrimshaw.app.cli.output import Lines, show
-from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Channel, Filters, MemoryType, Tier
+from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress, show
+from scrimshaw.ingest.rule_checks import check_rules
+from scrimshaw.config import Settings, find_project, load
+from scrimshaw.engine import Engine, index, open_engine
+from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.index import EMBED, EMBED_BATCH
+from scrimshaw.errors import ConfigError, InvalidRequest, StorageFailure
+from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
+from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
-EVERYWHERE = "Options of every command"
+# Long enough for a few batches on a slow machine; another process may take over a silent job after it.
+LEASE_S = 60.0
+SKIPS_SHOWN = 20
 
 
 def _inherit(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
@@ -37,20 +44,10 @@ def _date(value: str) -> str:
     return value
 
 
-Project = Annotated[
-    Path | None,
-    typer.Option(
-        exists=True,
-        file_okay=False,
-        callback=_inherit,
-        help="The project's folder; else found from here.",
-        rich_help_panel=EVERYWHERE,
-    ),
-]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", callback=_inherit, help="Print JSON and nothing else.", rich_help_panel=EVERYWHERE),
-]
+_every_command = partial(typer.Option, callback=_inherit, rich_help_panel="Options of every command")
+_PROJECT_HELP = "The project's folder; else found from here."
+Project = Annotated[Path | None, _every_command(exists=True, file_okay=False, help=_PROJECT_HELP)]
+AsJson = Annotated[bool, _every_command("--json", help="Print JSON and nothing else.")]
 NoScan = Annotated[bool, typer.Option("--no-scan", help="Do not look for changed files first.")]
 NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missing vectors now.")]
 Texts = list[str] | None
@@ -87,15 +84,15 @@ def example(*lines: str) -> str:
     return "Example: " + "   or: ".join(lines)
 
 
-def command_group(what: str, *examples: str) -> typer.Typer:
+def command_group(name: str, what: str, arguments: str) -> typer.Typer:
     """A group of commands under one name."""
-    return typer.Typer(help=what, epilog=example(*examples), no_args_is_help=True)
+    return typer.Typer(name=name, help=what, epilog=example(f"scrimshaw {name} {arguments}"), no_args_is_help=True)
 
 
 def command(
     app: typer.Typer,
     name: str,
-    *examples: str,
+    *arguments: str,
     render: Callable[..., Lines],
     fresh: bool = True,
     with_rules: bool = False,
@@ -106,13 +103,13 @@ def command(
 
     It may name what every command has: `engine`, the open memory, compared with its files when `fresh`; `filters`,
     made of the options that choose memories; `project` and `as_json`. `render` may name options too. An answer that
-    `fails` ends with exit code 1.
+    `fails` ends with exit code 1. Examples are `arguments` behind the command's name, or whole lines of a shell.
     """
 
     def build(work: _WorkT) -> _WorkT:
         named, (_, *wanted) = inspect.signature(work, eval_str=True).parameters, inspect.signature(render).parameters
 
-        @functools.wraps(work)
+        @wraps(work)
         def run(**values: Any) -> None:
             project, as_json = values["project"], values["as_json"]
             if "filters" in named:
@@ -124,7 +121,7 @@ def command(
                     opening = open_memory(project, fresh=fresh and not values.get("no_scan"), with_rules=with_rules)
                     values["engine"] = stack.enter_context(opening)
                 answer = work(**{key: values[key] for key in named})
-            show(answer, as_json, functools.partial(render, **{key: values[key] for key in wanted}))
+            show(answer, as_json, partial(render, **{key: values[key] for key in wanted}))
             if fails(answer):
                 raise typer.Exit(1)
 
@@ -133,6 +130,8 @@ def command(
             options += _FILTERS.values() if key == "filters" else () if key in {"engine", *_COMMON} else (each,)
         signature = inspect.Signature([*options, *_COMMON.values()])
         run.__signature__ = signature  # type: ignore[attr-defined]  # what typer reads
+        before = " ".join(filter(None, ("scrimshaw", app.info.name, name)))
+        examples = (each if "scrimshaw" in each else f"{before} {each}".strip() for each in arguments or ("",))
         app.command(name, epilog=example(*examples), hidden=hidden)(run)
         return work
 
@@ -165,3 +164,96 @@ def content_of(text: str, file: Path | None = None) -> str:
         raise InvalidRequest(f"The text from {name} is not UTF-8.", "Convert it first.", parameter="content") from error
     except OSError as error:
         raise InvalidRequest(f"{file} cannot be read: {error.strerror}.", "Name a text file.") from error
+
+
+def settings_of(project: Path | None) -> Settings:
+    """The settings of the named project, or of the one around the working folder."""
+    return load(project.absolute() if project else find_project(Path.cwd()))
+
+
+def settings_of_memory(project: Path | None) -> Settings:
+    """The settings of a project that has a memory; raises ConfigError for one that has none."""
+    settings = settings_of(project)
+    if not settings.folder.is_dir():
+        raise ConfigError(f"{settings.project} has no memory yet.", "Run `scrimshaw init` there first.")
+    return settings
+
+
+@contextmanager
+def open_memory(project: Path | None, *, fresh: bool = True, with_rules: bool = False) -> Iterator[Engine]:
+    """The memory of a project, with what changed in its files since the last look when `fresh`.
+
+    Where the index could not follow the files, a note says so at the end. With `with_rules` a mistake in the extraction
+    rules stops the start with ConfigError.
+    """
+    settings = settings_of_memory(project)
+    if with_rules:
+        check_rules(settings.rules)
+    with open_engine(settings) as engine:
+        if fresh:
+            index.scan(engine)
+        yield engine
+        note_degradations(engine.degradations.of(INDEX))
+
+
+def fill_few(engine: Engine) -> None:
+    """Make the vectors of a handful of new chunks, so that a note of a minute ago is found by its meaning.
+
+    A model or a table that refuses is not reported here: the search that follows says so with its answer.
+    """
+    with suppress(StorageFailure):
+        ready, total = index.vectors_ready(engine)
+        if 0 < total - ready <= EMBED_BATCH:
+            _fill(engine, lambda done, total: None)
+
+
+def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False) -> dict[str, Any]:
+    """Make all missing vectors, with a progress bar, unless told to `skip` it; what the model refuses is reported.
+
+    Gives the vectors made now, the chunks that have one, all chunks, and why some are missing.
+    """
+    made, degradation = 0, None
+    if not skip and isinstance(engine.embedder, Degradation):
+        degradation = engine.embedder
+    elif not skip:
+        with progress("Making vectors", as_json) as advance:
+            made, degradation = _fill(engine, advance)
+    ready, total = index.vectors_ready(engine)
+    return {"made": made, "ready": ready, "total": total, "degradation": degradation}
+
+
+def _fill(engine: Engine, advance: Advance) -> tuple[int, Degradation | None]:
+    """Make all missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
+    job = engine.journal.claim((EMBED,), LEASE_S)
+
+    def keep_going(done: int, total: int) -> bool:
+        advance(done, total)
+        return job is None or engine.journal.renew_lease(job, done, total, LEASE_S)
+
+    try:
+        made = index.embed_pending(engine, keep_going)
+    except EmbedderUnavailable as error:
+        if job:
+            engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
+        return 0, error.degradation
+    if job:
+        engine.journal.finish(job, JobState.DONE)
+    return made, None
+
+
+def describe_skip(skip: Skip) -> str:
+    """A file that was passed over, and why."""
+    return skip.reason if skip.reason.startswith(skip.path) else f"{skip.path}: {skip.reason}"
+
+
+def render_coverage(skips: Sequence[Skip], vectors: Mapping[str, Any]) -> Lines:
+    """The files that were passed over, and how far the vectors are."""
+    if skips:
+        yield line((f"{len(skips)} skipped", "yellow"))
+    yield from (f"         {describe_skip(skip)}" for skip in skips[:SKIPS_SHOWN])
+    if len(skips) > SKIPS_SHOWN:
+        yield f"         and {len(skips) - SKIPS_SHOWN} more; `scrimshaw doctor` names all"
+    if vectors["degradation"]:
+        note_degradations((vectors["degradation"],))
+    else:
+        yield "{ready} of {total} pieces have a vector, {made} made now".format_map(vectors)
