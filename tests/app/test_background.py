@@ -12,8 +12,7 @@ from tests.conftest import OpenMemory
 from tests.engine.breaking import tamper, written_by_another
 from tests.samples import write_memory
 
-from scrimshaw.app.background import Background
-from scrimshaw.app.worker import Worker
+from scrimshaw.app.background import Background, Worker
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import rebuild, scan
@@ -153,7 +152,7 @@ def test_jobs_wait_while_the_journal_refuses_and_go_on_after(
     open_memory: OpenMemory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     engine = open_memory("[index]\nbusy_timeout_ms = 50\n")
-    monkeypatch.setattr("scrimshaw.app.worker.HANDLERS", {"count": lambda *_: ""})
+    monkeypatch.setattr("scrimshaw.app.background.HANDLERS", {"count": lambda *_: ""})
     number = engine.journal.enqueue("count", "", {})
     worker = Worker(engine)
     thread = threading.Thread(target=worker.run, daemon=True)

@@ -12,7 +12,8 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import SECRET
 
-from scrimshaw.app import worker
+from scrimshaw.app import background
+from scrimshaw.app.background import MOST_ATTEMPTS, Worker
 from scrimshaw.app.cli.main import main
 from scrimshaw.engine import Engine
 from scrimshaw.models import DRAFT_JOB, Job, JobState
@@ -55,14 +56,14 @@ def test_a_worker_runs_what_is_due(engine: Engine, project: Path, capsys: pytest
 
 
 def test_a_worker_that_is_stopped_gives_its_job_back(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    working = worker.Worker(engine)
+    working = Worker(engine)
 
     def stopped(_engine: Engine, _job: Job, keep_going: Callable[[int, int], bool]) -> str:
         working.stop()
         assert not keep_going(2, 5)
         return ""
 
-    monkeypatch.setattr(worker, "HANDLERS", {"test": stopped})
+    monkeypatch.setattr(background, "HANDLERS", {"test": stopped})
     number = engine.journal.enqueue("test", "", {})
     assert working.run_once()
     (found,) = engine.journal.jobs(number=number)
@@ -73,15 +74,15 @@ def test_a_worker_that_is_interrupted_gives_its_job_back(engine: Engine, monkeyp
     def interrupted(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(worker, "HANDLERS", {"test": interrupted})
+    monkeypatch.setattr(background, "HANDLERS", {"test": interrupted})
     number = engine.journal.enqueue("test", "", {})
     with pytest.raises(KeyboardInterrupt):
-        worker.Worker(engine).run_once()
+        Worker(engine).run_once()
     assert state(engine, number) == JobState.QUEUED
 
 
 def test_one_long_step_does_not_lose_the_lease(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "BEAT_S", 0.05)
+    monkeypatch.setattr(background, "BEAT_S", 0.05)
     beats = threading.Semaphore(0)
     heartbeat = type(engine.journal).renew_lease
 
@@ -95,9 +96,9 @@ def test_one_long_step_does_not_lose_the_lease(engine: Engine, monkeypatch: pyte
         return ""
 
     monkeypatch.setattr(type(engine.journal), "renew_lease", counted)
-    monkeypatch.setattr(worker, "HANDLERS", {"test": long})
+    monkeypatch.setattr(background, "HANDLERS", {"test": long})
     number = engine.journal.enqueue("test", "", {})
-    assert worker.Worker(engine).run_once()
+    assert Worker(engine).run_once()
     assert state(engine, number) == JobState.DONE
 
 
@@ -115,30 +116,30 @@ def test_a_job_that_fails_in_a_new_way_is_given_back(engine: Engine, monkeypatch
     def breaks(*_: object) -> str:
         raise OSError("the disk is gone")
 
-    monkeypatch.setattr(worker, "HANDLERS", {"test": breaks})
+    monkeypatch.setattr(background, "HANDLERS", {"test": breaks})
     job = engine.journal.enqueue("test", "", {})
-    assert worker.Worker(engine).run_once()
+    assert Worker(engine).run_once()
     (found,) = engine.journal.jobs(number=job)
     assert (found.state, found.error) == (JobState.QUEUED, "OSError: the disk is gone")
 
 
 def test_a_job_whose_workers_keep_dying_is_given_up(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker, "HANDLERS", {"test": lambda *_: pytest.fail("it must not run once more")})
+    monkeypatch.setattr(background, "HANDLERS", {"test": lambda *_: pytest.fail("it must not run once more")})
     job = engine.journal.enqueue("test", "", {})
-    for _ in range(worker.MOST_ATTEMPTS):
+    for _ in range(MOST_ATTEMPTS):
         assert engine.journal.claim(("test",), lease_s=-1.0)
-    assert worker.Worker(engine).run_once()
+    assert Worker(engine).run_once()
     (found,) = engine.journal.jobs(number=job)
-    assert (found.state, found.error) == (JobState.FAILED, f"its worker died {worker.MOST_ATTEMPTS} times")
+    assert (found.state, found.error) == (JobState.FAILED, f"its worker died {MOST_ATTEMPTS} times")
 
 
 def test_what_a_bug_quotes_is_not_written_down(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(_engine: Engine, _job: Job, _keep_going: Callable[[int, int], bool]) -> str:
         raise ValueError(f"key={SECRET}")
 
-    monkeypatch.setattr(worker, "HANDLERS", {DRAFT_JOB: failing})
+    monkeypatch.setattr(background, "HANDLERS", {DRAFT_JOB: failing})
     engine.journal.enqueue(DRAFT_JOB, "nobody", {})
-    assert worker.Worker(engine).run_once()
+    assert Worker(engine).run_once()
     (job,) = engine.journal.jobs((JobState.QUEUED,))
     assert job.error.startswith("ValueError: key=")
     assert SECRET not in job.error

@@ -11,7 +11,7 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET
 from tests.scenarios.client import Client
 
-from scrimshaw.app.worker import Worker
+from scrimshaw.app.background import Worker
 from scrimshaw.engine import Engine, drafts, index, read, write
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file

@@ -9,7 +9,7 @@ from tests.conftest import OpenMemory
 from tests.scenarios.agent import Agent
 from tests.scenarios.client import Client
 
-from scrimshaw.app.worker import Worker
+from scrimshaw.app.background import Worker
 from scrimshaw.engine import Engine, drafts
 from scrimshaw.models import ItemKind
 

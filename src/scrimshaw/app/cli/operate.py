@@ -10,11 +10,11 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from scrimshaw.app.background import Worker
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
-from scrimshaw.app.worker import Worker
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
