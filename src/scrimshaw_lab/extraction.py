@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import typer
 from msgspec import Struct
-from scrimshaw.app.cli.frame import example, settings_of
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
 from scrimshaw.ingest.extraction import Extraction, Rule, extract
 from scrimshaw.ingest.rule_checks import check_rules

@@ -17,9 +17,9 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 import typer
 from msgspec import Struct
-from scrimshaw.app.cli.frame import example
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example
 from scrimshaw.app.cli.output import Lines, line, show
 from scrimshaw.app.hooks import fencing
 from scrimshaw.errors import InvalidRequest, describe_os_error

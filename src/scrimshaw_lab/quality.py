@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import typer
 from msgspec import Struct
-from scrimshaw.app.cli.frame import example, settings_of
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
 from scrimshaw.engine.lint import BANDS, band
 from scrimshaw.errors import InvalidRequest, describe_os_error

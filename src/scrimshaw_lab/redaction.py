@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 from msgspec import Struct
-from scrimshaw.app.cli.frame import example, settings_of
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, line, note, show
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.redact import TOKENS, redact

@@ -12,9 +12,9 @@ from typing import Annotated
 import msgspec
 import typer
 from msgspec import Meta, Struct
-from scrimshaw.app.cli.frame import example, settings_of
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, line, note_degradations, progress, show, show_json
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import Engine, open_engine

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import typer
-from scrimshaw.app.cli.frame import example, fill_few, open_memory
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, fill_few, open_memory
 from scrimshaw.app.cli.output import Lines, line, show
 from scrimshaw.engine import canary
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Annotated
 
 import typer
-from scrimshaw.app.cli.frame import example
 
 from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example
 from scrimshaw.app.cli.output import Lines, line, progress, show
 from scrimshaw_lab.proving.proof import DURABLE, Failure, Report, prove
 

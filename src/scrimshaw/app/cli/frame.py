@@ -13,12 +13,12 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress, show
-from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED, EMBED_BATCH
 from scrimshaw.errors import ConfigError, InvalidRequest, StorageFailure
+from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.storage.sql import earliest

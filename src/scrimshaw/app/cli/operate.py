@@ -185,9 +185,8 @@ def try_rules(
     try:
         payload = msgspec.json.decode(event.read_bytes(), type=dict[str, object])
     except (OSError, msgspec.DecodeError) as error:
-        raise InvalidRequest(
-            f"{event} is no hook payload: {describe_os_error(error)}.", "Give one JSON object."
-        ) from error
+        message = f"{event} is no hook payload: {describe_os_error(error)}."
+        raise InvalidRequest(message, "Give one JSON object.") from error
     explanation: dict[str, Any] = dict.fromkeys(("event", "tool", "activity", "subject"), "")
     explanation |= {"rule": None, "reason": "Nothing is stored: the event is not used."}
     explanation |= {"redacted": (), "text": "", "item": None}

@@ -51,9 +51,8 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
             (made if is_new else kept).append(name)
     except OSError as error:
-        raise StorageFailure(
-            f"{folder} cannot be made: {describe_os_error(error)}.", "Check permissions and space."
-        ) from error
+        message = f"{folder} cannot be made: {describe_os_error(error)}."
+        raise StorageFailure(message, "Check permissions and space.") from error
     return made, kept
 
 

@@ -32,14 +32,12 @@ from scrimshaw.session.resume import Occasion
 app = typer.Typer()
 
 SESSIONS_SHOWN = 20
-
 Sort = Literal["id", "title", "created", "updated"]
 # What memories can be counted by.
 Group = StrEnum("Group", "tier type artifact source folder")
 
 
 def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
-    """Hits, best first, each with its excerpt."""
     mark = ("always on  ", "yellow")
     yield from (line(mark, (hit.memory.id, "cyan"), "  ", hit.memory.title) for hit in result.always_on)
     for number, hit in enumerate(result.hits, start=1):
@@ -107,7 +105,6 @@ def _render_page(result: MemoryPage) -> Lines:
 
 
 def _render_stats(result: Stats, by: Sequence[str] | None) -> Lines:
-    """Counts by group, then the condition of the index."""
     yield f"{result.total} memories, updated {result.oldest[:10] or '-'} to {result.newest[:10] or '-'}"
     folders = {folder.name: folder.count for folder in result.folders}
     for name in by or ("source", "tier", "type"):
@@ -124,7 +121,6 @@ def _render_stats(result: Stats, by: Sequence[str] | None) -> Lines:
 
 
 def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
-    """What the newest sessions were handed, by occasion, and what all were."""
     row = "  {:<22}{:>6} texts {:>9} tokens {:>7} hits"
     for each in results[:SESSIONS_SHOWN]:
         used = "unknown" if each.context_used is None else f"{each.context_used:.0%}"
@@ -136,7 +132,6 @@ def _render_contexts(results: Sequence[SessionTokens]) -> Lines:
 
 
 def _render_figures(figures: Mapping[str, Any]) -> Lines:
-    """What the newest memories are worth, beside what they should be."""
     yield f"{figures['files']} memories created since {figures['since'][:10]} ({figures['days']:g} days)"
     for each in figures["measures"]:
         word, style = ("met", "green") if each["met"] else ("missed", "bold red")

@@ -14,16 +14,7 @@ import msgspec
 import typer
 
 from scrimshaw.app.cli import frame
-from scrimshaw.app.cli.frame import (
-    STDIN,
-    Texts,
-    command,
-    command_group,
-    content_of,
-    example,
-    open_memory,
-    settings_of_memory,
-)
+from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
@@ -39,10 +30,6 @@ ledger = command_group("ledger", "The record of all changes.", "verify")
 checkpoint = command_group("checkpoint", "The whole memory, kept and brought back.", "create before-the-move")
 
 _NAMES_SHOWN, _TRACES_SHOWN = 20, 40
-_REPLACE_JOURNAL = (
-    "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers first."
-)
-_FILL_JOURNAL = "Bring back what is missing from the newest checkpoint? Stop running servers first."
 _NOTHING = (
     "No checkpoint could be used: the ledger, what undo needs, sessions, reviews and jobs begin anew. The memories are "
     "files and stand as they are."
@@ -380,7 +367,9 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
 def _restore_newest(project: Path | None, yes: bool) -> Restored:
     """What is missing from the newest checkpoint; only the journal's rows after a damaged one was moved away."""
     settings = settings_of_memory(project)
-    confirm(_REPLACE_JOURNAL if is_lost(settings) else _FILL_JOURNAL, yes)
+    replace = "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers"
+    fill = "Bring back what is missing from the newest checkpoint? Stop running servers"
+    confirm(f"{replace if is_lost(settings) else fill} first.", yes)
     aside = set_aside(settings)
     if aside and aside.exists():
         note(f"The journal was damaged; it is kept as {aside}. The files are left as they are.")
@@ -445,13 +434,13 @@ def _read_secret(given: str, file: Path | None) -> str:
     """The secret from where no shell keeps it; an end of line is not part of it."""
     if given and file:
         raise typer.BadParameter("Give --secret or --secret-file, one of them.")
-    if given and given != STDIN:
+    if given and given != frame.STDIN:
         note("The secret is in your shell's history now: remove it there, and use the prompt, - or --secret-file.")
     if not given and not file:
         if not is_interactive():
             raise InvalidRequest("Nobody is there to type the secret.", "Use --secret - or --secret-file.")
         given = typer.prompt("Secret", hide_input=True, err=True)
-    secret = content_of(given, file).rstrip("\r\n")
+    secret = frame.content_of(given, file).rstrip("\r\n")
     if not secret:
         raise InvalidRequest("The secret is empty.", "Give what shall be erased.", parameter="secret")
     return secret

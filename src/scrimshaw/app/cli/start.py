@@ -31,7 +31,6 @@ app = typer.Typer()
 ALL = "all"
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 MOST_LINES = 30
-_MEGABYTE = 1_000_000
 _HERE_ONLY = (
     "The files name programs by their path on this machine: keep those in the project out of git, or use --scope user."
 )
@@ -40,7 +39,6 @@ _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
 def _render_initialized(result: Mapping[str, Any]) -> Lines:
-    """What was made, what was found, and how to connect a client."""
     made = f"made {', '.join(result['made'])}" if result["made"] else "everything was there already"
     yield line(("Memory of ", "bold"), (result["project"], "bold"), f": {made}")
     for source in result["sources"]:
@@ -184,14 +182,13 @@ def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
     """Do the work of a plan with a progress bar; Ctrl-C ends it with what was done until then."""
     results: list[ImportResult] = []
     interrupted = False
-    with progress("Taking in", as_json) as advance:
-        try:
+    try:
+        with progress("Taking in", as_json) as advance:
             for result in plan.work:
                 results.append(result)
                 advance(len(results), max(plan.total, len(results)))
-        except KeyboardInterrupt:
-            interrupted = True
-    if interrupted:
+    except KeyboardInterrupt:
+        interrupted = True
         note("Interrupted. Run the same command again to go on.")
     return {
         "counts": Counter(each.status for each in results),
@@ -213,7 +210,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
         if all(each.live for each in found):
             return None
         for each in found:
-            size = f", {each.size / _MEGABYTE:.1f} MB" if each.size >= _MEGABYTE / 10 else ""
+            size = f", {each.size / 1e6:.1f} MB" if each.size >= 1e5 else ""
             live = "  read in place, nothing to import" if each.live else ""
             about = line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)
             print_lines([about], stderr=True)
@@ -225,7 +222,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
     return summary
 
 
-@command(app, "setup", f"{CLIENT_NAMES[0]}", "all --dry-run", render=_render_setup)
+@command(app, "setup", CLIENT_NAMES[0], "all --dry-run", render=_render_setup)
 def setup(
     project: Path | None,
     as_json: bool,

@@ -127,9 +127,8 @@ def find_programs() -> Programs:
         server, hook = (shutil.which(name, path=folder) for name in (SERVER, HOOK))
         if server and hook and Path(folder).name != "shims":
             return Programs(server=str(Path(server).resolve()), hook=str(Path(hook).resolve()))
-    raise ConfigError(
-        f"There is no {SERVER} and {HOOK} beside {sys.executable}.", "Install scrimshaw with uv, pipx or pip."
-    )
+    message = f"There is no {SERVER} and {HOOK} beside {sys.executable}."
+    raise ConfigError(message, "Install scrimshaw with uv, pipx or pip.")
 
 
 def find_clients(home: Path) -> tuple[Client, ...]:
