@@ -9,6 +9,7 @@ import ast
 import json
 import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections import Counter, defaultdict
@@ -160,8 +161,8 @@ def find_port_methods() -> list[str]:
 class Trace:
     """The functions of the package that a piece of work runs, counted; lambdas and comprehensions are functions too."""
 
-    def __init__(self) -> None:
-        self.calls: Counter[str] = Counter()
+    def __init__(self, calls: Mapping[str, int] | None = None) -> None:
+        self.calls = Counter(calls)
         self._folder = str(ROOT / "src/scrimshaw") + os.sep
 
     def __enter__(self) -> Trace:
@@ -187,13 +188,20 @@ class Trace:
 
 
 def trace_main_paths() -> dict[str, Trace]:
-    """Every main path, run a second time after one like it, over a small project without vectors."""
-    with TemporaryDirectory(prefix="scrimshaw-shape-") as folder, mock.patch.dict(os.environ, _environment(folder)):
-        return _run_main_paths(Path(folder) / "project")
+    """Every main path, run a second time after one like it, over a small project without vectors.
+
+    Run in a process of its own: what others computed before and cached would be missing from the trace.
+    """
+    output = subprocess.check_output([sys.executable, "-m", "tests.shape", _TRACES], cwd=ROOT, text=True)
+    return {name: Trace(calls) for name, calls in json.loads(output).items()}
 
 
-def _environment(folder: str) -> dict[str, str]:
-    return {"SCRIMSHAW_HOME": f"{folder}/home", "SCRIMSHAW_EMBEDDING_PROVIDER": "none"}
+def _print_traces() -> None:
+    with TemporaryDirectory(prefix="scrimshaw-shape-") as folder:
+        environment = {"SCRIMSHAW_HOME": f"{folder}/home", "SCRIMSHAW_EMBEDDING_PROVIDER": "none"}
+        with mock.patch.dict(os.environ, environment):
+            traces = _run_main_paths(Path(folder) / "project")
+    sys.stdout.write(json.dumps({name: trace.calls for name, trace in traces.items()}))
 
 
 def _run_main_paths(project: Path) -> dict[str, Trace]:
@@ -300,6 +308,9 @@ def main() -> None:
         **{f"{name}_functions": partial(_list_calls, name) for name in _PATHS},
     }
     write = sys.stdout.write
+    if _TRACES in sys.argv:
+        _print_traces()
+        return
     if len(sys.argv) > 1:
         found: Any = listings[sys.argv[1]]()
         write("\n".join(map(str, found.items() if isinstance(found, dict) else found)) + "\n")
@@ -311,6 +322,7 @@ def main() -> None:
         write(f"{name:22}{value:>8}  of {bound:>6}  {MEASURES[name]}  {verdict}\n")
 
 
+_TRACES = "traces"
 _PATHS = ("get", "save", "update", "search", "hook", "start")
 
 
