@@ -24,8 +24,7 @@ WRITTEN_HERE = {
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs"},
     "sqlite/journal.py": {"where", "name", "find", "claim"},
     "sqlite/sessions.py": {"where", "which", "values", "table"},
-    "sqlite/maintenance.py": {"table"},
-    "sqlite/tables.py": {"condition", "setting", "names", "table", "where", "self"},
+    "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")
 _CONSTANT = re.compile(r"_?[A-Z][A-Z_]*|[A-Z][A-Za-z]+")

@@ -200,11 +200,10 @@ def test_a_large_journal_is_not_read_whole_at_open(journal: Path, used: Cli) -> 
     data[-4096:] = b"\xa5" * 4096
     database.close()
     journal.write_bytes(data)
-    database = databases.open_journal(journal, busy_timeout_ms=1000)
-    databases.check_pages(database, most_bytes=4096)
+    storage = databases.Storage(journal.parent, busy_timeout_ms=1000)
+    storage.demand_sound(most_bytes=4096)
     with pytest.raises(DamagedDatabase):
-        databases.check_pages(database)
-    database.close()
+        storage.demand_sound()
 
 
 def test_it_is_said_what_is_asked(used: Cli, journal: Path) -> None:

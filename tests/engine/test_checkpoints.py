@@ -485,8 +485,8 @@ elif moment == "between the renames":
     real = transaction._go
     transaction._go = lambda move: (done.extend([1, 1]), real(move))
 elif moment == "before the commit":
-    from scrimshaw.storage.sqlite import tables
-    tables.take_over = die
+    from scrimshaw.storage.sqlite import maintenance
+    maintenance.take_over = die
 else:
     transaction._finish = die
 restore(engine, path_of(engine, "one"), clear_existing=True)

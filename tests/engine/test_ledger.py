@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -387,7 +387,7 @@ def test_texts_of_an_older_journal_are_taken_over(tmp_path: Path) -> None:
     with old.write() as write:
         write.execute("INSERT INTO contents VALUES ('h', 'a', ?, 1.0)", (b"text of a",))
     old.close()
-    with Storage(tmp_path, busy_timeout_ms=1000) as storage:
+    with closing(Storage(tmp_path, busy_timeout_ms=1000)) as storage:
         assert (storage.journal.prior_text("a", "h"), storage.maintenance.check("journal")) == ("text of a", [])
 
 

@@ -22,7 +22,7 @@ from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import archive
 from scrimshaw.storage.archive import ArchivedFile, Manifest, open_archive, write_archive
 from scrimshaw.storage.sqlite.database import Database, newest_migration
-from scrimshaw.storage.sqlite.tables import dump, stage, take_over
+from scrimshaw.storage.sqlite.maintenance import dump, stage, take_over
 
 SCHEMA = newest_migration("journal")
 HEAD = Manifest(format=archive.FORMAT, schema=SCHEMA, name="one", created=1.5, metadata={"why": "x"}, parts={})

@@ -25,7 +25,7 @@ from scrimshaw.errors import NewerDatabase
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import Database, newest_migration
-from scrimshaw.storage.sqlite.tables import rewind
+from scrimshaw.storage.sqlite.maintenance import rewind
 
 JOURNAL, INDEX = "journal.db", "index.db"
 OLDER = range(1, newest_migration("journal"))

@@ -5,8 +5,8 @@ A journal that is lost differs from that of a new project by what stands beside 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Iterable
+from contextlib import closing, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -42,8 +42,7 @@ _NO_JSON = (
     "SELECT EXISTS (SELECT 1 FROM jobs WHERE NOT json_valid(payload))"
     " OR EXISTS (SELECT 1 FROM learnings WHERE NOT json_valid(gaps))"
 )
-# Milliseconds. A note that could not be written is written after the next scan; other programs may take their time.
-_NOTE_PATIENCE, _FOREIGN_PATIENCE = 100, 3000
+_FOREIGN_PATIENCE_MS = 3000
 _HINT = "Run `scrimshaw restore --newest`."
 
 
@@ -103,18 +102,24 @@ class Storage:
         path, is_replaced = self._folder / JOURNAL, self._replace_lost_journal
         return open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
 
-    def demand_sound(self) -> None:
-        """Open all databases and look at the journal's pages; raises DamagedDatabase, NewerDatabase, StorageFailure."""
+    def demand_sound(self, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
+        """Open all databases and look at every page of a journal that is not larger.
+
+        Raises DamagedDatabase, NewerDatabase, StorageFailure; then all are closed.
+        """
         try:
             _, journal = self.index_database, self.journal_database
-            check_pages(journal)
+            is_small = journal.size_bytes() <= most_bytes
+            if is_small and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
+                what = " ".join(fault.split())
+                raise DamagedDatabase(f"{journal.path} is damaged: {what}.", _HINT, path=str(journal.path))
         except ScrimshawError:
             self.close()
             raise
 
     def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
         """(rows by table that only a damaged journal holds, tables that could not be read to their end)."""
-        from scrimshaw.storage.sqlite.tables import count_lost_rows  # noqa: PLC0415 - only after a loss
+        from scrimshaw.storage.sqlite.maintenance import count_lost_rows  # noqa: PLC0415 - only after a loss
 
         return count_lost_rows(damaged, self.journal_database)
 
@@ -123,12 +128,6 @@ class Storage:
         for name in ("index_database", "journal_database"):
             if name in self.__dict__:
                 getattr(self, name).close()
-
-    def __enter__(self) -> Storage:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
 
 def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
@@ -150,20 +149,13 @@ def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False
     return database
 
 
-def check_pages(journal: Database, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
-    """Look at every page of a journal that is not too large for it; raises DamagedDatabase."""
-    if journal.size_bytes() <= most_bytes and (fault := str(journal.value("PRAGMA quick_check(1)"))) != "ok":
-        what = " ".join(fault.split())
-        raise DamagedDatabase(f"{journal.path} is damaged: {what}.", _HINT, path=str(journal.path))
-
-
 def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
     """Whether a journal is not what was written: lost, with rows nobody can read, or a ledger whose chain breaks.
 
     Raises NewerDatabase for a sound one of a later version, StorageFailure.
     """
     from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
-    from scrimshaw.storage.sqlite.tables import dump  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.sqlite.maintenance import dump  # noqa: PLC0415 - hooks have no use for it
 
     try:
         journal = open_journal(path, busy_timeout_ms=busy_timeout_ms)
@@ -171,7 +163,7 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
         return True
     except NewerDatabase:
         # Damage can change the number of the schema too.
-        with suppress(apsw.Error), _open_beside(path) as connection:
+        with suppress(apsw.Error), closing(open_file(path, writable=True)) as connection:
             if connection.execute("PRAGMA integrity_check(1)").get == "ok":
                 raise
         return True
@@ -200,7 +192,7 @@ def find_broken_entry(rows: Iterable[Row]) -> int:
 def note_ledger_end(folder: Path) -> None:
     """Note in the index how far the ledger beside it goes; without effect while either cannot be used."""
     journal = folder / JOURNAL
-    with suppress(apsw.Error), _open_beside(folder / INDEX) as index:
+    with suppress(apsw.Error), closing(open_file(folder / INDEX, writable=True)) as index:
         if not _has_bytes(journal):
             return
         index.execute("ATTACH ? AS journal", (f"{journal.absolute().as_uri()}?mode=rw",))
@@ -211,7 +203,7 @@ def note_ledger_end(folder: Path) -> None:
 
 def read_ledger_end(folder: Path) -> int | None:
     """The newest number of the ledger that the index noted, 0 for sessions alone; None without a note."""
-    with suppress(apsw.Error, TypeError, ValueError), _open_beside(folder / INDEX) as index:
+    with suppress(apsw.Error, TypeError, ValueError), closing(open_file(folder / INDEX, writable=True)) as index:
         noted = index.execute(_NOTED).get
         return None if noted is None else int(noted)
     return None
@@ -220,8 +212,7 @@ def read_ledger_end(folder: Path) -> int | None:
 def read_foreign_rows(path: Path, sql: str, *arguments: str, hint: str) -> list[tuple[Any, ...]]:
     """The rows of a query on another program's SQLite database; raises UnreadableFile with `hint`."""
     try:
-        with closing(open_file(path)) as connection:
-            connection.set_busy_timeout(_FOREIGN_PATIENCE)
+        with closing(open_file(path, busy_timeout_ms=_FOREIGN_PATIENCE_MS)) as connection:
             return connection.execute(sql, arguments).fetchall()
     except apsw.Error as error:
         raise UnreadableFile(f"{path} cannot be read: {error}.", hint) from error
@@ -243,14 +234,6 @@ def _had_journal(folder: Path) -> bool:
             if any(archive.manifest.rows.values()):
                 return True
     return False
-
-
-@contextmanager
-def _open_beside(path: Path) -> Iterator[apsw.Connection]:
-    """A database that others may be using, for a moment."""
-    with closing(open_file(path, writable=True)) as connection:
-        connection.set_busy_timeout(_NOTE_PATIENCE)
-        yield connection
 
 
 def _loss_error(path: Path, what: str) -> DamagedDatabase:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
-from scrimshaw.storage.sqlite import tables
+from scrimshaw.storage.sqlite import maintenance
 
 # Behind a link no more is searched: somebody may have linked a whole disk.
 MOST_LINKED, MOST_BYTES = 2_000, 64 * 1024 * 1024
@@ -194,12 +194,12 @@ def remake_archive(
     info, new = path.stat(), temporary_of(path)
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest
-        with closing(tables.stage(Path(scratch) / "rows.db", head.schema, archive.rows())) as rows:
+        with closing(maintenance.stage(Path(scratch) / "rows.db", head.schema, archive.rows())) as rows:
             with rows.write() as write:
-                tables.erase(write, wipe)
+                maintenance.erase(write, wipe)
             notes = {_clean(key, wipe): _clean(text, wipe) for key, text in head.metadata.items()}
             head = replace(head, schema=schema, name=_clean(head.name, wipe), metadata=notes)
-            write_archive(new, head, _files_without(archive, wipe, names, redact), tables.dump(rows))
+            write_archive(new, head, _files_without(archive, wipe, names, redact), maintenance.dump(rows))
     with storage_errors("write", path):
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
         new.replace(path)
@@ -232,4 +232,4 @@ def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
             with suppress(ValueError):  # not base64, or not ASCII
                 if wipe.traces.count(base64.b64decode(value, validate=True)):
                     return True
-    return tables.is_owned(table, row, wipe)
+    return maintenance.is_owned(table, row, wipe)

@@ -152,7 +152,7 @@ class GitPlace(Struct, frozen=True, kw_only=True):
     A ref whose name holds it, and a file of git's own, have a path alone.
     """
 
-    object: str
+    object: str = ""
     kind: str
     commit: str = ""
     path: str = ""
@@ -194,20 +194,17 @@ def search_git(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
 
 
 def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
+    top, files = top.resolve(), list[GitPlace]()
     objects, found = _search_objects(top, traces)
-    inside = [
-        path.resolve().relative_to(top.resolve()) for path in paths if path.resolve().is_relative_to(top.resolve())
-    ]
-    log = ("log", "--all", "-1", "--format=%H", "--")
-    newest = {name.as_posix(): ask_git(top, *log, f":(top,literal){name.as_posix()}").strip() for name in inside}
-    refs = [
-        name for name in ask_git(top, "for-each-ref", "--format=%(refname)").splitlines() if traces.count(name.encode())
-    ]
+    for path in (path.resolve() for path in paths if path.resolve().is_relative_to(top)):
+        name = path.relative_to(top).as_posix()
+        if commit := ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}").strip():
+            files.append(GitPlace(kind="file", commit=commit, path=name))
+    refs = ask_git(top, "for-each-ref", "--format=%(refname)").splitlines()
     own, unsearched = _search_own_files(top, traces)
-    files = [GitPlace(object="", kind="file", commit=commit, path=name) for name, commit in newest.items() if commit]
     places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]] + files
-    places += [GitPlace(object="", kind="ref", path=name) for name in refs]
-    places += [GitPlace(object="", kind="file of git", path=name) for name in own]
+    places += [GitPlace(kind="ref", path=name) for name in refs if traces.count(name.encode())]
+    places += [GitPlace(kind="file of git", path=name) for name in own]
     gone = " ".join(f"--path {shlex.quote(place.path)}" for place in files)
     commands = (
         *((f"git filter-repo --force --invert-paths {gone}",) if files else ()),

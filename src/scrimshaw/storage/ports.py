@@ -306,7 +306,7 @@ class Journal(Protocol):
         """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the entries' numbers."""
 
     def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
-        """The newest ledger rows, newest first: of a memory, a session, the `mark` of a decision_meta, or all."""
+        """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, or all; limit -1 means all."""
 
     def last_hashes(self) -> dict[str, str]:
         """The newest hash of every file, "" if removed, by memory id or by the `file` of the entry's decision_meta."""

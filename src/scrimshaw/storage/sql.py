@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -68,9 +67,12 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         (only is not None, f"m.id IN ({marks(only or ())})", only or ()),
         (filters.exclude, f"m.id NOT IN ({marks(filters.exclude)})", filters.exclude),
     ]
-    given = [(condition, values) for applies, condition, values in restrictions if applies]
-    where = " AND ".join(condition for condition, _ in given) or "1"
-    return where, [value for _, values in given for value in values]
+    parts, arguments = list[str](), list[Any]()
+    for applies, condition, values in restrictions:
+        if applies:
+            parts.append(condition)
+            arguments.extend(values)
+    return " AND ".join(parts) or "1", arguments
 
 
 def marks(values: Collection[Any]) -> str:
@@ -107,10 +109,9 @@ def latest(date: str) -> str:
     begin = earliest(date)
     if len(date) > _DAY_LENGTH:
         return begin
-    if not _YEAR_OR_MONTH.fullmatch(date):
-        day = begin[:_DAY_LENGTH]
-    elif len(date) == len("2026"):
-        day = f"{date}-12-31"
-    else:
-        day = f"{date}-{monthrange(int(date[:4]), int(date[5:]))[1]}"
+    day = begin[:_DAY_LENGTH]
+    if _YEAR_OR_MONTH.fullmatch(date):
+        if date[4:] not in ("", "-12"):
+            return (datetime(int(date[:4]), int(date[5:]) + 1, 1) - timedelta.resolution).isoformat()
+        day = f"{date[:4]}-12-31"
     return f"{day}T23:59:59.999999"

@@ -12,6 +12,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -29,7 +30,7 @@ from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import newest_migration
-from scrimshaw.storage.sqlite.tables import SCHEMA, rewind
+from scrimshaw.storage.sqlite.maintenance import SCHEMA, rewind
 from scrimshaw_lab.proving import faults
 from scrimshaw_lab.proving.plan import (
     ROUNDS_PER_PROJECT,
@@ -477,6 +478,6 @@ def _failure(played: Played, project: Project, kept: Path) -> Failure:
 def _durable_settings(project: Project) -> str:
     """How the durable database writes; a power loss can take what is less than full."""
     settings = project.settings
-    with Storage(settings.folder, busy_timeout_ms=settings.index.busy_timeout_ms) as storage:
+    with closing(Storage(settings.folder, busy_timeout_ms=settings.index.busy_timeout_ms)) as storage:
         found = [storage.journal_database.value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous")]
     return f"journal_mode={found[0]} synchronous={_LEVELS[found[1]]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -48,7 +49,7 @@ def handle_payload(arguments: list[str], payload: bytes) -> str:
         return ""
     settings = load_settings(project)
     event = structs.replace(redact_names(event), cwd=str(project))
-    with Storage(settings.folder, busy_timeout_ms=BUSY_MS) as storage:
+    with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:

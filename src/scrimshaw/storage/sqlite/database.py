@@ -74,8 +74,8 @@ class Database:
                 raise
             raise refusal from error
 
-    def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """All rows of a query."""
+    def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query, as tuples."""
         with self.lend() as connection:
             return connection.execute(sql, tuple(arguments)).fetchall()
 
@@ -159,13 +159,17 @@ class Database:
             return open_file(self.path, immutable=True)
 
 
-def open_file(path: Path, *, writable: bool = False, immutable: bool = False) -> apsw.Connection:
+def open_file(
+    path: Path, *, writable: bool = False, immutable: bool = False, busy_timeout_ms: int = 100
+) -> apsw.Connection:
     """A database file as it is, without migrations; it is not made where there is none.
 
     From an `immutable` one, which nobody may be writing, nothing is made beside it either. Raises apsw.Error.
     """
     flags = (apsw.SQLITE_OPEN_READWRITE if writable else apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_URI
-    return apsw.Connection(f"{path.absolute().as_uri()}{'?immutable=1' if immutable else ''}", flags=flags)
+    connection = apsw.Connection(f"{path.absolute().as_uri()}{'?immutable=1' if immutable else ''}", flags=flags)
+    connection.set_busy_timeout(busy_timeout_ms)
+    return connection
 
 
 def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:

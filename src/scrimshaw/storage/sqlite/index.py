@@ -280,7 +280,7 @@ class SqliteIndex:
             f"SELECT p.phrase, m.id FROM phrases p JOIN memories m ON m.row = p.memory WHERE p.head IN ({marks(heads)})"
             f" AND (? OR NOT p.is_title) ORDER BY p.phrase, m.id"
         )
-        return self._database.read(sql, [*heads, titles], lambda row: (row[0], row[1]))
+        return self._database.rows(sql, [*heads, titles])
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         sql = (

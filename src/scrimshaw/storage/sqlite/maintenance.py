@@ -1,24 +1,47 @@
-"""The Maintenance port in SQLite: whether the databases are sound, what they hold, and taking rows out and in."""
+"""The Maintenance port in SQLite: whether the databases are sound, and their rows, taken out, taken in and erased.
+
+Tables and columns are read from the database itself, so that a table of a later migration is never forgotten.
+"""
 
 from __future__ import annotations
 
+import base64
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import apsw
 from msgspec.structs import replace
 
 from scrimshaw.errors import DamagedDatabase, UnusableArchive
-from scrimshaw.models import Entry, Wipe
+from scrimshaw.models import Entry, Traces, Wipe
 from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange
-from scrimshaw.storage.sqlite import tables
-from scrimshaw.storage.sqlite.database import Database, newest_migration
+from scrimshaw.storage.sql import marks
+from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 from scrimshaw.storage.sqlite.index import BELONGING, find_incomplete
-from scrimshaw.storage.sqlite.journal import append_entries
+from scrimshaw.storage.sqlite.journal import append_entries, rewrite_ledger, verify_chain
 
+SCHEMA = "journal"
+# Readers hold the log for milliseconds; whoever reads longer than this is reported.
+PATIENCE_S = 3.0
+_RETRY_S = 0.05
+_BUSY_MS = 10_000
+
+_HINT = "Use another checkpoint."
+_TABLES = (
+    "SELECT name, type, wr FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'"
+    " ORDER BY name"
+)
+_COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
+_TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
+_LEDGER, _CONTENTS, _MIGRATIONS = "ledger", "contents", "migrations"
+# What happened and what it replaced is never cleared: undo and the chain live from it.
+_LASTING = (_LEDGER, _CONTENTS)
+# They name a memory and hold nothing of it: the ledger that it existed, a draft that it is not made again.
+_NAMING = (_LEDGER, "drafts")
+_PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
 )
@@ -43,7 +66,7 @@ class SqliteMaintenance:
         self._index = index
         self._journal = journal
         self.version = f"SQLite {apsw.sqlite_lib_version()}"
-        self.schema = newest_migration(tables.SCHEMA)
+        self.schema = newest_migration(SCHEMA)
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         if database == "index":
@@ -67,11 +90,18 @@ class SqliteMaintenance:
         return self._databases[database].size_bytes()
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
-        return tables.count_rows(self._databases[database], wipe)
+        counts: dict[str, int] = {}
+        with self._databases[database].lend() as connection:
+            for table in list(_read_tables(connection, "table", "shadow")):
+                counts[table.name] = sum(1 for _ in _changes(connection, table, wipe.traces))
+                for condition, values in _conditions(table, wipe):
+                    count = f'SELECT count(*) FROM "{table.name}" WHERE {condition}'
+                    counts[table.name] += connection.execute(count, values).get
+        return {name: count for name, count in counts.items() if count}
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         with self._journal.write() as write:
-            erased = tables.erase(write, wipe)
+            erased = erase(write, wipe)
             facts = {"rows": erased.rows, "chain_before": erased.chain_before, "broken_before": erased.broken_before}
             meta = {**purge.decision_meta, **{name: value for name, value in facts.items() if value}}
             entries = [*files, replace(purge, decision_meta=meta)]
@@ -81,19 +111,19 @@ class SqliteMaintenance:
     def compact(self) -> list[Path]:
         with self._index.write() as write:
             write.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
-        return [*tables.compact(self._index), *tables.compact(self._journal)]
+        return [path for database in self._databases.values() for path in _compact(database)]
 
     def dump_rows(self) -> Iterator[tuple[str, Row]]:
-        return tables.dump(self._journal)
+        return dump(self._journal)
 
     @contextmanager
     def stage_rows(self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
-        with closing(tables.stage(path, schema, rows)) as staged:
+        with closing(stage(path, schema, rows)) as staged:
 
             def commit(entries: Sequence[LedgerEntry], clear: bool) -> dict[str, int]:
                 try:
                     with self._journal.write() as write:
-                        counts = tables.take_over(write, staged, clear=clear)
+                        counts = take_over(write, staged, clear=clear)
                         append_entries(write, entries, time.time())
                 except apsw.ConstraintError as error:
                     message = f"Its rows do not go with those here: {error}."
@@ -130,3 +160,234 @@ class SqliteMaintenance:
 
 def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
     return {name: StatusChange(status=status, was=was, at=at) for name, status, was, at in rows}
+
+
+class _Table(NamedTuple):
+    name: str
+    columns: dict[str, str]  #: with their declared types
+    keys: tuple[str, ...]
+
+    @property
+    def names(self) -> str:
+        """The columns as SQL takes them, whatever they are called."""
+        return ", ".join(f'"{name}"' for name in self.columns)
+
+    @property
+    def rows(self) -> str:
+        """The statement that reads all rows."""
+        return f'SELECT {self.names} FROM "{self.name}"'
+
+
+class ErasedRows(NamedTuple):
+    """Rows changed or removed by table."""
+
+    rows: dict[str, int]
+    chain_before: str = ""  #: the ledger's last hash before it was rewritten, empty if it was not
+    broken_before: int = 0  #: the row at which its chain was broken even then
+
+
+def _read_tables(connection: apsw.Connection, *kinds: str) -> Iterator[_Table]:
+    for name, kind, without_rowid in connection.execute(_TABLES).fetchall():
+        if kind in (kinds or ("table",)):
+            columns: list[Any] = connection.execute(_COLUMNS, (name,)).fetchall()
+            keys = sorted((place, column) for column, _, place in columns if place)
+            named = tuple(column for _, column in keys) if without_rowid else ("rowid",)
+            yield _Table(str(name), {column: declared for column, declared, _ in columns}, named)
+
+
+def _durable_tables(connection: apsw.Connection) -> list[_Table]:
+    return [table for table in _read_tables(connection) if table.name != _MIGRATIONS]
+
+
+# Dumped and taken over
+
+
+def dump(database: Database) -> Iterator[tuple[str, Row]]:
+    """(table, row) of everything, table after table, as it was at one moment."""
+    with database.lend() as connection:
+        connection.execute("BEGIN")
+        try:
+            for table in _durable_tables(connection):
+                for row in connection.execute(table.rows):
+                    yield table.name, dict(zip(table.columns, row, strict=True))
+        finally:
+            connection.execute("ROLLBACK")
+
+
+def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
+    """A database at `path` with these rows, checked against the schema they were written for and brought up to date.
+
+    BLOBs come as base64. Raises UnusableArchive for an unknown table or column, a wrong type, and what keys forbid.
+    """
+    with closing(Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS, through=schema)) as database:
+        try:
+            with database.write() as write:
+                _load(write, rows)
+        except apsw.ConstraintError as error:
+            raise UnusableArchive(f"Its rows contradict the schema: {error}.", _HINT) from error
+    return Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS)
+
+
+def rewind(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
+    """A database at `path` as the version of an older schema left it, with those rows that it has a place for."""
+    database = Database(path, SCHEMA, durable=True, busy_timeout_ms=_BUSY_MS, through=schema)
+    with database.write() as write:
+        known = {table.name: table.columns for table in _durable_tables(write)}
+        _load(write, ((table, {name: row[name] for name in known[table]}) for table, row in rows if table in known))
+    database.close()
+
+
+def _load(write: apsw.Connection, rows: Iterable[tuple[str, Row]]) -> None:
+    write.execute("PRAGMA defer_foreign_keys = ON")
+    known = {table.name: table for table in _durable_tables(write)}
+    for name, row in rows:
+        table = known.get(name)
+        if table is None or set(row) != set(table.columns):
+            raise UnusableArchive(f"Its table {name!r} has not the columns of this schema.", _HINT)
+        values = [_check_type(f"{name}.{column}", declared, row[column]) for column, declared in table.columns.items()]
+        write.execute(f'INSERT INTO "{table.name}" ({table.names}) VALUES ({marks(values)})', values)
+
+
+def _check_type(place: str, declared: str, value: Any) -> Any:
+    """The value as the database takes it; raises UnusableArchive for one of another type."""
+    if declared == "BLOB" and isinstance(value, str):
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError as error:
+            raise UnusableArchive(f"{place} holds broken base64.", _HINT) from error
+    if value is not None and (isinstance(value, bool) or not isinstance(value, _TYPES[declared])):
+        raise UnusableArchive(f"{place} holds {type(value).__name__}, not {declared}.", _HINT)
+    return value
+
+
+def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[str, int]:
+    """Insert the staged rows that are missing, after clearing the tables if asked; rows inserted per table.
+
+    The ledger is taken only where there is none; the contents of purged memories stay away.
+    """
+    write.execute("PRAGMA defer_foreign_keys = ON")
+    has_ledger = write.execute("SELECT 1 FROM ledger").get is not None
+    purged = {row[0] for row in write.execute(_PURGED)}
+    counts: dict[str, int] = {}
+    for table in _durable_tables(write):
+        if clear and table.name not in _LASTING:
+            write.execute(f'DELETE FROM "{table.name}"')
+        if table.name == _LEDGER and has_ledger:
+            continue
+        rows = staged.rows(table.rows)
+        if table.name == _CONTENTS:
+            place = list(table.columns).index("memory_id")
+            rows = [row for row in rows if row[place] not in purged]
+        before = write.total_changes()
+        insert = f'INSERT OR IGNORE INTO "{table.name}" ({table.names}) VALUES ({marks(table.columns)})'
+        write.executemany(insert, rows)
+        counts[table.name] = write.total_changes() - before
+    return counts
+
+
+def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], list[str]]:
+    """(rows by table that a damaged journal holds and a sound one lacks, tables that could not be read to their end).
+
+    A row that was changed since counts as one. The damaged file stays as it is.
+    """
+    counts: dict[str, int] = {}
+    unread: list[str] = []
+    log = damaged.with_name(f"{damaged.name}-wal")
+    has_log = log.exists() and log.stat().st_size > 0
+    with sound.lend() as connection:
+        for table in _durable_tables(connection):
+            hashes: set[int] = set()
+            try:
+                with closing(open_file(damaged, immutable=not has_log)) as readable:
+                    hashes.update(map(hash, readable.execute(table.rows)))
+            except (apsw.Error, UnicodeDecodeError, OverflowError):
+                unread.append(table.name)
+            if lost := hashes.difference(map(hash, connection.execute(table.rows))):
+                counts[table.name] = len(lost)
+    return counts, unread
+
+
+# Erased
+
+
+def erase(write: apsw.Connection, wipe: Wipe) -> ErasedRows:
+    """Remove rows that belong to the memory and put the marker in the place of every trace, in one transaction."""
+    write.execute("PRAGMA defer_foreign_keys = ON")
+    counts: dict[str, int] = {}
+    before, broken = "", 0
+    tables = list(_read_tables(write))
+    for table in tables:
+        counts[table.name] = 0
+        for condition, values in _conditions(table, wipe):
+            write.execute(f'DELETE FROM "{table.name}" WHERE {condition}', values)
+            counts[table.name] += write.changes()
+    for table in tables:
+        if table.name != _LEDGER:
+            counts[table.name] += _replace_traces(write, table, wipe.traces)
+        elif any(_changes(write, table, wipe.traces)):
+            before = str(write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get)
+            broken = verify_chain(write)[1]
+            with rewrite_ledger(write):
+                counts[table.name] += _replace_traces(write, table, wipe.traces)
+    return ErasedRows({name: count for name, count in counts.items() if count}, before, broken)
+
+
+def _compact(database: Database) -> list[Path]:
+    """Write the file again without free pages and empty its log; the files that another process keeps as they were."""
+    patience = time.monotonic() + PATIENCE_S
+    with database.lend() as connection:
+        while time.monotonic() <= patience:
+            with suppress(apsw.BusyError):
+                connection.execute("VACUUM")
+                # A reader of an older state prevents that everything is in the file itself and the log is empty.
+                if not connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()[0][0]:
+                    return []
+            time.sleep(_RETRY_S)
+    return [path for path in (database.path, database.log) if path.stat().st_size]
+
+
+def is_owned(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
+    """Whether a row, as a checkpoint has it, is about a memory that goes."""
+    return any(row.get(column) in values for column, values in _owners(table, wipe).items())
+
+
+def _changes(
+    connection: apsw.Connection, table: _Table, traces: Traces
+) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
+    """(key, new values) of the rows that hold a trace."""
+    names = ", ".join(f'"{name}"' for name in (*table.keys, *table.columns))
+    for row in connection.execute(f'SELECT {names} FROM "{table.name}"'):
+        values = zip(table.columns, row[len(table.keys) :], strict=True)
+        new = {name: clean for name, value in values if (clean := _clean(value, traces)) != value}
+        if new:
+            yield row[: len(table.keys)], new
+
+
+def _clean(value: Any, traces: Traces) -> Any:
+    if isinstance(value, str):
+        return traces.erase(value.encode()).decode(errors="replace")
+    return traces.erase(value) if isinstance(value, bytes) else value
+
+
+def _replace_traces(write: apsw.Connection, table: _Table, traces: Traces) -> int:
+    """The number of rows changed; rows of which two become the same are one."""
+    changes = list(_changes(write, table, traces))
+    where = " AND ".join(f'"{key}" = ?' for key in table.keys)
+    for key, new in changes:
+        setting = ", ".join(f'"{name}" = ?' for name in new)
+        write.execute(f'UPDATE OR REPLACE "{table.name}" SET {setting} WHERE {where}', (*new.values(), *key))
+    return len(changes)
+
+
+def _conditions(table: _Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
+    """The conditions under which rows of a table are about the memories that go."""
+    for column, values in _owners(table.name, wipe).items():
+        if column in table.columns and values:
+            yield f'"{column}" IN ({marks(values)})', values
+
+
+def _owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
+    """The columns that name the memory a row is about, with the names that go."""
+    if table in _NAMING:
+        return {}
+    return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}
