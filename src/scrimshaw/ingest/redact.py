@@ -26,7 +26,7 @@ from scrimshaw.ingest.secret_values import (
 from scrimshaw.models import Redacted, Span
 
 VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
-MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped (001 section 8)
+MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 
 _DIGIT_GROUPS = r"\d{3}\)?[-. ]\d{2,3}[-. ]\d{4}"
 _LONG_WORD = r"[^\s\"'<>(),;`]{13,}"
