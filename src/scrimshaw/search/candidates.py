@@ -92,9 +92,9 @@ class CandidateFinder:
         if Channel.TRIGGER in channels:
             with degradations.tolerate(IndexPart.TRIGGERS):
                 state.phrases = self.match_phrases(query, titles=True)
-            # how much of the query they cover
-            scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
-            found[Channel.TRIGGER] = self._select_matches(scores, state.filters)[: self._depth] if scores else []
+            if state.phrases:  # each scores what it covers of the query
+                scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
+                found[Channel.TRIGGER] = self._select_matches(scores, state.filters)[: self._depth]
         state.lists = {channel: matches for channel, matches in found.items() if matches}
         by_chunk = (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ()))
         state.chunks = {match.id: match.chunk for match in by_chunk if match.chunk >= 0}

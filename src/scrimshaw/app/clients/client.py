@@ -83,6 +83,11 @@ class OwnFile(Struct, frozen=True, kw_only=True):
 SetupFiles = tuple[SharedFile | OwnFile, ...]
 
 
+def name_events(**names: str) -> Mapping[str, EventKind]:
+    """What each of a client's names of events means, from its names by kind."""
+    return {name: EventKind(kind) for kind, given in names.items() for name in given.split()}
+
+
 class Client:
     """A client, with the ways of Claude Code where it does not say otherwise: several clients copied them."""
 
@@ -91,17 +96,14 @@ class Client:
     program: str  #: its command and what it keeps in the home; either says that it is installed
     folder: str
     #: The client's names of the events that are used.
-    events: Mapping[str, EventKind] = {
-        "SessionStart": EventKind.START,
-        "UserPromptSubmit": EventKind.PROMPT,
-        "PostToolUse": EventKind.TOOL,
-        "PostToolUseFailure": EventKind.TOOL,
-        "Stop": EventKind.STOP,
-        "SubagentStop": EventKind.STOP,
-        "PreCompact": EventKind.COMPACT,
-        "PostCompact": EventKind.COMPACT,
-        "SessionEnd": EventKind.END,
-    }
+    events = name_events(
+        start="SessionStart",
+        prompt="UserPromptSubmit",
+        tool="PostToolUse PostToolUseFailure",
+        stop="Stop SubagentStop",
+        compact="PreCompact PostCompact",
+        end="SessionEnd",
+    )
     #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""

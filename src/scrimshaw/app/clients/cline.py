@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, SharedFile, name_events
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.payload import Json, first_text, result_text, section, sections, text
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -22,15 +22,14 @@ class Cline(Client):
     """Cline. A payload has one section named after its event; it hands no text to its model at a start or prompt."""
 
     name, title, program, folder = "cline", "Cline", "cline", ".cline"
-    events: Mapping[str, EventKind] = {
-        "taskStart": EventKind.START,
-        "taskResume": EventKind.START,
-        "userPromptSubmit": EventKind.PROMPT,
-        "postToolUse": EventKind.TOOL,
-        "preCompact": EventKind.COMPACT,
-        "taskComplete": EventKind.STOP,
-        "taskCancel": EventKind.END,
-    }
+    events = name_events(
+        start="taskStart taskResume",
+        prompt="userPromptSubmit",
+        tool="postToolUse",
+        compact="preCompact",
+        stop="taskComplete",
+        end="taskCancel",
+    )
     reply_kinds = ()
     keeps_transcripts = False
     scopes = (Scope.USER,)

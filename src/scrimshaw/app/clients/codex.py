@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -54,15 +54,14 @@ class Codex(Client):
 
     name, title, program, folder = "codex", "Codex", "codex", ".codex"
     # PostCompact is left out: it has no summary, and a start with occasion compact follows it.
-    events: Mapping[str, EventKind] = {
-        "SessionStart": EventKind.START,
-        "UserPromptSubmit": EventKind.PROMPT,
-        "PostToolUse": EventKind.TOOL,
-        "Stop": EventKind.STOP,
-        "SubagentStop": EventKind.STOP,
-        "PreCompact": EventKind.COMPACT,
-        "SessionEnd": EventKind.END,
-    }
+    events = name_events(
+        start="SessionStart",
+        prompt="UserPromptSubmit",
+        tool="PostToolUse",
+        stop="Stop SubagentStop",
+        compact="PreCompact",
+        end="SessionEnd",
+    )
     hides_outcome = True
     answer_mark = '"assistant"'
     guidance_file = "AGENTS.md"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -34,16 +34,14 @@ class Copilot(Client):
     """GitHub Copilot CLI."""
 
     name, title, program, folder = "copilot", "Copilot CLI", "copilot", ".copilot"
-    events: Mapping[str, EventKind] = {
-        "sessionStart": EventKind.START,
-        "userPromptSubmitted": EventKind.PROMPT,
-        "postToolUse": EventKind.TOOL,
-        "postToolUseFailure": EventKind.TOOL,
-        "agentStop": EventKind.STOP,
-        "subagentStop": EventKind.STOP,
-        "preCompact": EventKind.COMPACT,
-        "sessionEnd": EventKind.END,
-    }
+    events = name_events(
+        start="sessionStart",
+        prompt="userPromptSubmitted",
+        tool="postToolUse postToolUseFailure",
+        stop="agentStop subagentStop",
+        compact="preCompact",
+        end="sessionEnd",
+    )
     reply_key = "additionalContext"
     answer_mark = '"assistant.message"'
     scopes = (Scope.USER,)

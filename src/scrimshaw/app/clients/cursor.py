@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile, name_events
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import EventKind
@@ -16,17 +16,14 @@ class Cursor(Client):
 
     name, title, program, folder = "cursor", "Cursor", "cursor", ".cursor"
     # Shell, MCP and edit events of their own are left out: postToolUse reports each of those calls already.
-    events: Mapping[str, EventKind] = {
-        "sessionStart": EventKind.START,
-        "beforeSubmitPrompt": EventKind.PROMPT,
-        "postToolUse": EventKind.TOOL,
-        "postToolUseFailure": EventKind.TOOL,
-        "afterAgentResponse": EventKind.STOP,
-        "stop": EventKind.STOP,
-        "subagentStop": EventKind.STOP,
-        "preCompact": EventKind.COMPACT,
-        "sessionEnd": EventKind.END,
-    }
+    events = name_events(
+        start="sessionStart",
+        prompt="beforeSubmitPrompt",
+        tool="postToolUse postToolUseFailure",
+        stop="afterAgentResponse stop subagentStop",
+        compact="preCompact",
+        end="sessionEnd",
+    )
     reply_kinds = (EventKind.START,)
     reply_key = "additional_context"
     keeps_transcripts = False

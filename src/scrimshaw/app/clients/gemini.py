@@ -18,6 +18,7 @@ from scrimshaw.app.clients.client import (
     SetupFiles,
     SharedFile,
     is_within,
+    name_events,
     read_report,
 )
 from scrimshaw.ingest import payload as js
@@ -39,14 +40,14 @@ class Gemini(Client):
     """Gemini CLI."""
 
     name, title, program, folder = "gemini", "Gemini CLI", "gemini", ".gemini"
-    events: Mapping[str, EventKind] = {
-        "SessionStart": EventKind.START,
-        "BeforeAgent": EventKind.PROMPT,
-        "AfterTool": EventKind.TOOL,
-        "AfterAgent": EventKind.STOP,
-        "PreCompress": EventKind.COMPACT,
-        "SessionEnd": EventKind.END,
-    }
+    events = name_events(
+        start="SessionStart",
+        prompt="BeforeAgent",
+        tool="AfterTool",
+        stop="AfterAgent",
+        compact="PreCompress",
+        end="SessionEnd",
+    )
     answer_mark = '"gemini"'
     guidance_file = "GEMINI.md"
     advice = "Gemini CLI reads a project's settings only in a folder that you trust."

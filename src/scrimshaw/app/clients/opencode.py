@@ -11,7 +11,16 @@ from pathlib import Path
 import msgspec
 from msgspec import structs
 
-from scrimshaw.app.clients.client import Client, OwnFile, Programs, Scope, SetupFiles, SharedFile, is_within
+from scrimshaw.app.clients.client import (
+    Client,
+    OwnFile,
+    Programs,
+    Scope,
+    SetupFiles,
+    SharedFile,
+    is_within,
+    name_events,
+)
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -41,17 +50,14 @@ class OpenCode(Client):
     """OpenCode; a sub-agent's session counts to the one that started it, its parent."""
 
     name, title, program, folder = "opencode", "OpenCode", "opencode", ".config/opencode"
-    events: Mapping[str, EventKind] = {
-        "session.created": EventKind.START,
-        "session.resumed": EventKind.START,
-        "session.compacted": EventKind.START,
-        "chat.message": EventKind.PROMPT,
-        "tool.execute.after": EventKind.TOOL,
-        "tool.error": EventKind.TOOL,
-        "session.idle": EventKind.STOP,
-        "experimental.session.compacting": EventKind.COMPACT,
-        "session.deleted": EventKind.END,
-    }
+    events = name_events(
+        start="session.created session.resumed session.compacted",
+        prompt="chat.message",
+        tool="tool.execute.after tool.error",
+        stop="session.idle",
+        compact="experimental.session.compacting",
+        end="session.deleted",
+    )
     reply_key = "context"
 
     def event_name(self, payload: js.Json, hint: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, get_type_hints
 
 import msgspec
@@ -95,8 +96,8 @@ def input_schema(call: type[msgspec.Struct]) -> Schema:
     Nothing but the named parameters is allowed. An optional parameter is described by what it takes when given:
     `null` is accepted but not advertised, since some model APIs refuse unions in parameters.
     """
-    root, definitions = _components(call)
-    return {"properties": {}, **_as_input(root, definitions), "additionalProperties": False}
+    roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([call]))
+    return {"properties": {}, **_write_out(roots[0], definitions), "additionalProperties": False}
 
 
 def output_schema(reply: type[msgspec.Struct]) -> Schema:
@@ -104,8 +105,8 @@ def output_schema(reply: type[msgspec.Struct]) -> Schema:
 
     It tells what to expect and is no contract: limits, enums and which fields are always there are left out.
     """
-    root, definitions = _components(reply)
-    return _as_output(root, definitions)
+    roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([reply]))
+    return _write_out(roots[0], definitions, is_output=True)
 
 
 def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
@@ -140,69 +141,49 @@ def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> Invali
     return InvalidRequest(message, hint, parameter=path)
 
 
-def _components(struct: type[msgspec.Struct]) -> tuple[Schema, Schema]:
-    """The schema as plain JSON values, and the definitions its references name."""
-    roots, definitions = msgspec.json.schema_components([struct])
-    return msgspec.to_builtins(roots[0]), msgspec.to_builtins(definitions)
-
-
-def _as_input(node: Schema, definitions: Schema) -> Schema:
-    node, _ = _without_null(_resolve(node, definitions), definitions)
-    stated = {word: value for word, value in node.items() if value not in _SILENT}
-    if not stated.get("default") or isinstance(stated["default"], dict):
-        stated.pop("default", None)
-    return _map_children(_with_enum_type(stated), lambda child: _as_input(child, definitions))
-
-
-def _as_output(node: Schema, definitions: Schema, *, nested: bool = False) -> Schema:
-    node, nullable = _without_null(_resolve(node, definitions), definitions)
-    node = _with_enum_type(node)
-    described = {word: node[word] for word in _OUTPUT_WORDS if node.get(word) not in _SILENT}
-    if "properties" in described and nested:
-        described = {"type": "object"}
-    described = _map_children(described, lambda child: _as_output(child, definitions, nested=True))
-    if not nullable:
-        return described
-    if "anyOf" in described:
-        return {**described, "anyOf": [*described["anyOf"], {"type": "null"}]}
-    return {**described, "type": [described["type"], "null"]} if "type" in described else described
-
-
-def _resolve(node: Schema, definitions: Schema) -> Schema:
-    """What the node refers to, under the node's own words; class names and class docstrings are not for clients."""
-    target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
-    merged = {word: value for word, value in target.items() if word != "description"} | node
-    return {word: value for word, value in merged.items() if word not in ("title", "$ref")}
-
-
-def _without_null(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """The node without its `null` branch, and whether it had one; a union left with one branch is that branch."""
-    branches = node.get("anyOf", [])
-    rest = [branch for branch in branches if branch != {"type": "null"}]
-    if len(rest) == len(branches):
-        return node, False
-    if len(rest) > 1:
-        return {**node, "anyOf": rest}, True
-    own = {word: value for word, value in node.items() if word != "anyOf"}
-    return _resolve(rest[0], definitions) | own, True
-
-
-def _with_enum_type(node: Schema) -> Schema:
-    """Say that names are strings: some model APIs want the type beside the enum."""
-    if "enum" in node and all(isinstance(value, str) for value in node["enum"]):
-        return {"type": "string", **node}
+def _write_out(node: Schema, definitions: Schema, *, is_output: bool = False, nested: bool = False) -> Schema:
+    """The node with what it refers to, and without the words that say nothing to a reader."""
+    node, nullable = _resolve(node, definitions)
+    words = _OUTPUT_WORDS if is_output else tuple(node)
+    node = {word: node[word] for word in words if node.get(word) not in _SILENT}
+    if isinstance(node.get("default"), dict) or not node.get("default"):
+        node.pop("default", None)
+    if is_output and nested and "properties" in node:
+        node = {"type": "object"}
+    write_out = partial(_write_out, definitions=definitions, is_output=is_output, nested=True)
+    for word in node.keys() & {"properties", "items", "additionalProperties", "anyOf", "prefixItems"}:
+        node[word] = _map_schemas(write_out, node[word], is_named=word == "properties")
+    if is_output and nullable and "anyOf" in node:
+        node["anyOf"].append({"type": "null"})
+    elif is_output and nullable and "type" in node:
+        node["type"] = [node["type"], "null"]
     return node
 
 
-def _map_children(node: Schema, convert: Callable[[Schema], Schema]) -> Schema:
-    """The node with `convert` applied to every schema inside it."""
-    changed = dict(node)
-    if "properties" in node:
-        changed["properties"] = {name: convert(child) for name, child in node["properties"].items()}
-    for word in ("items", "additionalProperties"):
-        if isinstance(node.get(word), dict):
-            changed[word] = convert(node[word])
-    for word in ("anyOf", "prefixItems"):
-        if word in node:
-            changed[word] = [convert(branch) for branch in node[word]]
-    return changed
+def _map_schemas(convert: Callable[[Schema], Schema], value: Any, *, is_named: bool) -> Any:
+    """What stands under a word of a schema: one schema, several in a list or by name, or a plain value."""
+    if is_named:
+        return {name: convert(child) for name, child in value.items()}
+    if isinstance(value, list):
+        return [convert(child) for child in value]
+    return convert(value) if isinstance(value, dict) else value
+
+
+def _resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
+    """What the node refers to, under the node's own words and without a `null` branch, and whether it had one.
+
+    Class names and class docstrings are not for clients. Some model APIs want the type of an enum beside it.
+    """
+    target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
+    merged = {word: value for word, value in target.items() if word != "description"} | node
+    found = {word: value for word, value in merged.items() if word not in ("title", "$ref")}
+    branches = found.get("anyOf", [])
+    rest = [branch for branch in branches if branch != {"type": "null"}]
+    if len(rest) == 1:  # a union left with one branch is that branch
+        del found["anyOf"]
+        found = _resolve(rest[0], definitions)[0] | found
+    elif rest:
+        found["anyOf"] = rest
+    if "enum" in found and all(isinstance(value, str) for value in found["enum"]):
+        found = {"type": "string", **found}
+    return found, len(rest) < len(branches)

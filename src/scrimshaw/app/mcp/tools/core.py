@@ -12,15 +12,7 @@ from msgspec import Meta
 from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines
-from scrimshaw.app.mcp.replies import (
-    SearchReply,
-    copy_fields,
-    public_memory,
-    public_title,
-    search_reply,
-    visible_phrases,
-    warnings,
-)
+from scrimshaw.app.mcp import replies
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, importers, read, sessions, write
@@ -80,7 +72,7 @@ class ContextReply(Reply, frozen=True, omit_defaults=True):
     mode: str
     requested_mode: str
     token_budget: int
-    result: SearchReply
+    result: replies.SearchReply
     tokens: int = 0
     pressure_level: str = "unknown"
     pressure: Mapping[str, Any] = {}
@@ -158,10 +150,10 @@ def memory_context(
     pressure = msgspec.to_builtins(found.pressure)
     about = found.session
     reply = _fit_to_budget(
-        copy_fields(
+        replies.copy_fields(
             ContextReply,
             found,
-            result=search_reply(found.result, trace=include_trace),
+            result=replies.search_reply(found.result, trace=include_trace),
             pressure_level=found.pressure.level.upper(),
             pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
             session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
@@ -174,7 +166,7 @@ def memory_context(
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
-def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
+def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
     offset, continues = 0, bool(call.cursor)
     if continues:  # it holds the call that it continues, and from where
@@ -188,7 +180,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
     session = find_session(engine, call.session_id)
-    request = copy_fields(
+    request = replies.copy_fields(
         SearchRequest,
         call,
         query=call.query or " ".join(call.concepts),
@@ -207,7 +199,7 @@ def memory_search(engine: Engine, call: SearchCall) -> SearchReply:
     if following is not None and is_remembered and call.enable_dedup:
         following -= len(sessions.content_hashes(result.hits))  # these are left out of the next page already
     page = b"" if following is None else base64.urlsafe_b64encode(msgspec.json.encode([following, call]))
-    return search_reply(result, trace=call.include_trace, cursor=page.decode())
+    return replies.search_reply(result, trace=call.include_trace, cursor=page.decode())
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
@@ -218,10 +210,10 @@ def memory_get(
     found = read.get(engine, id, anchor)
     trust = found.memory.provenance.trust
     return GetReply(
-        memory=public_memory(found.memory),
+        memory=replies.public_memory(found.memory),
         content=fence_if_suspicious(found.body, trust),
         content_hash=found.content_hash,
-        flags=warnings(found.body, trust),
+        flags=replies.warnings(found.body, trust),
         redacted=found.redacted,
         notices=(notice,) if (notice := describe_claim(found.memory)) else (),
         degraded=found.degradations,
@@ -331,7 +323,7 @@ def session_id_of(engine: Engine, session_id: str) -> str:
 def filters_of(call: Any) -> Filters:
     """The filters in a call that searches, lists or counts."""
     tiers, types = (call.tier,) if call.tier else (), (call.context_type,) if call.context_type else ()
-    return copy_fields(
+    return replies.copy_fields(
         Filters, call, tiers=tiers, types=types, topics=(call.topic,) if call.topic else (), folder=call.spec_folder
     )
 
@@ -365,14 +357,8 @@ def _shorten(reply: ContextReply) -> ContextReply | None:
     """The reply with one hit less or, where it has none left to lose, one line of state less or no trace."""
     result, hits = reply.result, reply.result.hits
     if hits and not hits[-1].get("always_on"):
-        shorter = replace(
-            result,
-            hits=hits[:-1],
-            count=result.count - 1,
-            tokens=result.tokens - hits[-1]["tokens"],
-            omitted=result.omitted + 1,
-        )
-        return replace(reply, result=shorter)
+        fewer = {"hits": hits[:-1], "count": result.count - 1, "omitted": result.omitted + 1}
+        return replace(reply, result=replace(result, **fewer, tokens=result.tokens - hits[-1]["tokens"]))
     if reply.state:
         return replace(reply, state=reply.state[:-1], state_omitted=reply.state_omitted + 1)
     return replace(reply, result=replace(result, trace=())) if result.trace else None
@@ -382,22 +368,22 @@ def _public_match(match: read.TriggerMatch) -> dict[str, Any]:
     memory, trust = match.memory, match.memory.provenance.trust
     return {
         "id": memory.id,
-        "title": public_title(memory),
-        "matched_phrases": visible_phrases(match.phrases, trust),
+        "title": replies.public_title(memory),
+        "matched_phrases": replies.visible_phrases(match.phrases, trust),
         "tier": memory.tier,
         "content": fence_if_suspicious(match.body, trust),
         "attention": round(match.attention, 3),
         "state": match.state,
         "trust": trust,
-        "flags": warnings("\n".join((memory.title, *match.phrases, match.body)), trust),
+        "flags": replies.warnings("\n".join((memory.title, *match.phrases, match.body)), trust),
     }
 
 
 def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
     # The title of a memory that is gone meanwhile is not known to be harmless, so its id stands for it.
     memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
-    titles = {name: public_title(memory) for name, memory in memories.items()}
-    return copy_fields(
+    titles = {name: replies.public_title(memory) for name, memory in memories.items()}
+    return replies.copy_fields(
         SaveReply,
         saved,
         spans=[*map(msgspec.structs.astuple, saved.spans)],
