@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.ingest.chatter import Cleaned, default_phrases, find_chatter, remove_chatter
-from scrimshaw.ingest.prose import split_blocks, split_lines, split_sentences
+from scrimshaw.ingest.chatter import (
+    Cleaned,
+    default_phrases,
+    find_chatter,
+    remove_chatter,
+    split_blocks,
+    split_lines,
+    split_sentences,
+)
 
 FACT = "The reset bug is in SQLite 3.45."
 

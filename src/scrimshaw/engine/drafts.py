@@ -254,11 +254,7 @@ def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
 
 
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
-    """Remove rejected drafts and retire temporary memories whose time is over: (drafts, memory ids).
-
-    A temporary memory that a person wrote stays, and one whose file differs from what the index read; undo brings back
-    what was retired.
-    """
+    """Remove rejected drafts and retire temporary memories whose time is over, no person's: (drafts, memory ids)."""
     now = engine.clock()
     drafts = [each.name for each in list_rejected(engine) if each.expires <= now]
     discard_drafts(engine, drafts)
@@ -302,10 +298,7 @@ class ConsolidationOutcome(Struct, frozen=True, kw_only=True):
 
 
 def propose(engine: Engine, *, topic: str = "", days: float | None = None) -> list[Consolidation]:
-    """One proposal for each topic that several session memories of the last days share, each memory in one only.
-
-    Largest topic first; none for a group that one memory is derived from already.
-    """
+    """A proposal for each topic that several recent session memories share, largest first; each memory is in one."""
     since = engine.clock() - (days or engine.settings.drafts.consolidate_days) * _DAY_S
     filters = Filters(types=(MemoryType.SESSION,), since=format_time(since), topics=(topic,) if topic else ())
     found = engine.index.select(filters, sort="created", limit=-1, offset=0)

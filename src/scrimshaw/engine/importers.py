@@ -97,11 +97,7 @@ _Found = Iterator[tuple[str, OtherMemory] | ImportResult]
 
 
 def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "") -> Saved:
-    """Index a file of a source, or save a copy of any other Markdown file as a memory, in a session.
-
-    Raises NotFound for a missing file, InvalidRequest for one that is not Markdown, UnreadableFile for one that cannot
-    be a memory, and what `save` raises.
-    """
+    """Index a source's file, or save a copy of another; raises NotFound, InvalidRequest, UnreadableFile."""
     path = _check_path(engine, path)
     if any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
         scan(engine)
@@ -109,10 +105,7 @@ def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool 
 
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
-    """Queue the import of files and folders; the id of the job, or of the one that waits for the same paths already.
-
-    Raises InvalidRequest for none, too many or empty paths, and for one with a secret in it: the queue is written down.
-    """
+    """Queue the import of files and folders; the id of the job. Raises InvalidRequest, also for a secret in a path."""
     if not 1 <= len(paths) <= MOST_PATHS:
         raise InvalidRequest(f"An import takes 1 to {MOST_PATHS} paths.", "Name fewer, or a folder.", parameter="paths")
     if not all(path.strip() for path in paths):
@@ -132,10 +125,7 @@ def ingest_status(engine: Engine, job_id: int) -> Job:
 
 
 def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
-    """The work of an import job: every file is tried; returns what became of those that are no new memory, by line.
-
-    A job that is run again goes on where it was; files that a crash left uncounted are met as duplicates.
-    """
+    """Import every file, from where the job was left; answers what became of those that are no new memory, by line."""
     files = [file for path in job.payload["paths"] for file in _markdown_files(engine.settings.project / str(path))]
     start = job.done if job.total == len(files) else 0
     scan(engine)
@@ -373,11 +363,7 @@ def _read_text(file: Path) -> str:
 
 
 def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:
-    """Record a session's transcript as if hooks had seen it, close the session and make its draft.
-
-    What is recorded is known by its id; a session that was read to its end ends with an event that names the content
-    it was read from.
-    """
+    """Record a transcript as if hooks had seen it, close the session and make its draft; what is known is left out."""
     leave = partial(_leave, stored.client, stored.place)
     known = engine.sessions.events(stored.session)
     # An import alone leaves one start, its own.

@@ -78,10 +78,7 @@ def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> Le
 
 
 def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Sequence[tuple[str, str]] = ()) -> None:
-    """Change files and record them in one commit with the jobs; the vault's lock is held.
-
-    A change by hand that is not recorded gets a row of its own first. When this raises, every file is as it was.
-    """
+    """Change files and record them and the jobs in one commit; when it raises, every file is as it was."""
     if not changes:
         return
     _record_unseen(engine, changes)

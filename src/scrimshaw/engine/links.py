@@ -64,10 +64,7 @@ def link(
     actor: str = "agent",
     session: str = "",
 ) -> Linked:
-    """State a relation between two memories; one that is stated already gets the new strength (0..1) and evidence.
-
-    Raises NotFound, InvalidRequest, and ReadOnly where a document that is never written states the relation itself.
-    """
+    """State a relation, or its new strength (0..1) and evidence; raises NotFound, InvalidRequest, ReadOnly."""
     if source == target:
         raise InvalidRequest(f"{source!r} cannot be linked to itself.", "Name another target.", parameter="target_id")
     if not 0 <= strength <= 1:

@@ -34,10 +34,7 @@ _HOUR_S = 3600.0
 
 
 def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
-    """The session a call belongs to: the one named, else that of an ancestor process, else none.
-
-    A named session that is new is opened, its name redacted; silent ones are interrupted on the way.
-    """
+    """The session that is named, opened where it is new, else that of an ancestor process, else none."""
     if session_id:
         now = engine.clock()
         silent_since = now - engine.settings.session.stale_hours * _HOUR_S

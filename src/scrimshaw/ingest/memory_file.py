@@ -86,10 +86,7 @@ class MemoryFile:
 
 
 def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFile:
-    """A file of any shape; broken front matter is reported in `problem`, which names `name` and the line.
-
-    Raises UnreadableFile, naming `name` and the line, for bytes that are no UTF-8 text.
-    """
+    """A file of any shape, broken front matter in its `problem`; raises UnreadableFile for what is no UTF-8 text."""
     text = raw if isinstance(raw, str) else decode_text(raw, name)
     bom = BOM if text.startswith(BOM) else ""
     start = _OPENING.match(text, len(bom))

@@ -59,11 +59,7 @@ class OtherMemory(Struct, frozen=True, kw_only=True):
 
 
 def parse_note(source: str, path: str) -> OtherMemory:
-    """A note of basic-memory, with observations `- [category] text #tag` and relations `- relates_to [[Other]]`.
-
-    `path`, below the notes' folder and without its suffix, names one without a permalink. Raises UnreadableFile for
-    broken front matter.
-    """
+    """A note of basic-memory; `path` names one without a permalink. Raises UnreadableFile for broken front matter."""
     file = parse_memory_file(source, path)
     file.raise_problem()
     values, body = file.values, file.body.strip()
@@ -84,11 +80,7 @@ def parse_note(source: str, path: str) -> OtherMemory:
 
 
 def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
-    """The graph of the reference MCP memory server: JSON lines of entities with observations, and relations.
-
-    One memory per entity that has observations, and how many lines could not be read. An entity that appears twice is
-    one, with the observations of both. Relations are links in the text, and ours where they mean one.
-    """
+    """The entities of the reference MCP memory server that have observations, and how many lines could not be read."""
     whole = decode_json(source) if '"entities"' in source else None
     if isinstance(whole, Mapping):
         rows: list[Json] = [{**each, "type": "entity"} for each in sections(whole.get("entities"))]
@@ -126,10 +118,7 @@ def parse_graph(source: str) -> tuple[tuple[OtherMemory, ...], int]:
 
 
 def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
-    """Guidance for agents, such as `AGENTS.md`: each section of level 2 with substance, and what comes before them.
-
-    A file without sections is one. `stem` is its name without suffix. Raises UnreadableFile for broken front matter.
-    """
+    """The sections of guidance for agents, such as `AGENTS.md`, and what comes before them; raises UnreadableFile."""
     file = parse_memory_file(source, stem)
     file.raise_problem()
     body = _COMMENT.sub("", file.body)

@@ -17,10 +17,9 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.chatter import default_phrases, find_chatter
+from scrimshaw.ingest.chatter import Line, default_phrases, find_chatter, split_lines
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile
-from scrimshaw.ingest.prose import Line, split_lines
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it

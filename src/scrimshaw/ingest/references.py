@@ -51,10 +51,7 @@ class Reference(Struct, frozen=True, kw_only=True):
 
 
 def find_references(text: str) -> tuple[Reference, ...]:
-    """Every reference of a file: code spans, Markdown links, wikilinks, and the fields that name files or folders.
-
-    Fenced code holds none, except fields. URLs, globs, home paths, commands and placeholders are none.
-    """
+    """Every reference of a file, in fenced code only fields; URLs, globs, home paths, commands, placeholders: none."""
     found: list[Reference] = []
     # Line by line, since what a reference means depends on the fence around it, and offsets must be exact.
     offset, fence, in_list = 0, "", False
