@@ -302,14 +302,8 @@ def _read_decisions(engine: Engine) -> _Found:
             yield ImportResult(source=DECISIONS, place=place, status="unchanged", memories=(same[0],))
             continue
         note = f"> Deleted from the project on {deleted.at[:10]}, in commit {commit}: `{deleted.path}`."
-        record = OtherMemory(
-            id=name,
-            title=first_heading(body) or name,
-            content=f"{note}\n\n{body.strip()}",
-            type=MemoryType.DECISION,
-            created=parse_time(deleted.at),
-        )
-        yield place, record
+        title, text, at = first_heading(body) or name, f"{note}\n\n{body.strip()}", parse_time(deleted.at)
+        yield place, OtherMemory(id=name, title=title, content=text, type=MemoryType.DECISION, created=at)
 
 
 def find_deleted_decisions(project: Path) -> list[Deleted] | Degradation:

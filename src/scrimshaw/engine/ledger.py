@@ -134,12 +134,8 @@ def _find_unrecorded(engine: Engine) -> list[tuple[str, str | None]]:
     if not engine.sources[0].writable:
         return []
     recorded = engine.journal.last_hashes()
-    indexed = {
-        state.memory_id: state.content_hash
-        for source in engine.sources
-        if source.writable
-        for state in engine.index.manifest(source.name).values()
-    }
+    manifests = (engine.index.manifest(source.name) for source in engine.sources if source.writable)
+    indexed = {state.memory_id: state.content_hash for manifest in manifests for state in manifest.values()}
     with suppress(OSError):
         indexed[LINKS_FILE] = hash_of(_read(engine, LINKS_FILE))
     found = []

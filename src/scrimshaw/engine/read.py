@@ -131,13 +131,8 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         file.raise_problem()
         redacted = redact(file.body)
         body, classes = redacted.text, redacted.classes
-    return MemoryText(
-        memory=memory,
-        body=_section(memory, body, anchor) if anchor else body,
-        content_hash=digest,
-        redacted=classes,
-        degradations=degradations.as_tuple(),
-    )
+    body, red = _section(memory, body, anchor) if anchor else body, degradations.as_tuple()
+    return MemoryText(memory=memory, body=body, content_hash=digest, redacted=classes, degradations=red)
 
 
 def _section(memory: Memory, body: str, anchor: str) -> str:
@@ -233,35 +228,22 @@ def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
 
     def change(before: Review | None) -> Review:
         state = _review(engine, memory, Grade.GOOD if useful else Grade.AGAIN, before)
-        confidence = min(1.0, max(0.0, state.confidence + (USEFUL if useful else -NOT_USEFUL)))
-        return replace(
-            state,
-            confidence=round(confidence, 4),
-            useful=state.useful + useful,
-            not_useful=state.not_useful + (not useful),
-        )
+        confidence = round(min(1.0, max(0.0, state.confidence + (USEFUL if useful else -NOT_USEFUL))), 4)
+        counts = {"useful": state.useful + useful, "not_useful": state.not_useful + (not useful)}
+        return replace(state, confidence=confidence, **counts)
 
     state = engine.journal.update_review(memory_id, change)
-    return Validated(
-        id=memory_id,
-        confidence=state.confidence,
-        reviews=state.reviews,
-        promotable=state.confidence >= PROMOTE_CONFIDENCE and state.useful >= PROMOTE_REVIEWS,
-    )
+    promotable = state.confidence >= PROMOTE_CONFIDENCE and state.useful >= PROMOTE_REVIEWS
+    return Validated(id=memory_id, confidence=state.confidence, reviews=state.reviews, promotable=promotable)
 
 
 def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None) -> Review:
     """The state after a review of this grade now."""
     now, settings = engine.clock(), engine.settings.forgetting
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
-    stability = before.stability if before else min(decay.stability_of(half_life), MOST_STABLE_DAYS)
-    difficulty = before.difficulty if before else decay.INITIAL_DIFFICULTY
+    first, difficulty = min(decay.stability_of(half_life), MOST_STABLE_DAYS), decay.INITIAL_DIFFICULTY
+    last = before or Review(memory_id=memory.id, stability=first, difficulty=difficulty, last_review=0.0)
     present = presence(memory, before, now, settings)[0]
-    stability, difficulty = decay.review(stability, difficulty, present, grade)
-    return replace(
-        before or Review(memory_id=memory.id, stability=0.0, difficulty=0.0, last_review=0.0),
-        stability=min(stability, MOST_STABLE_DAYS),
-        difficulty=difficulty,
-        last_review=now,
-        reviews=(before.reviews if before else 0) + 1,
-    )
+    stability, difficulty = decay.review(last.stability, last.difficulty, present, grade)
+    stability = min(stability, MOST_STABLE_DAYS)
+    return replace(last, stability=stability, difficulty=difficulty, last_review=now, reviews=last.reviews + 1)

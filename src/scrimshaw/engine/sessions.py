@@ -74,12 +74,8 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
 
 def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
     """What the moment adds to a search for `query`."""
-    return SessionContext(
-        now=engine.clock(),
-        reviews=engine.journal.reviews,
-        boosts=_boosts(engine, session),
-        recalled=_recall_hits(engine, session, query, limit),
-    )
+    boosts, recalled = _boosts(engine, session), _recall_hits(engine, session, query, limit)
+    return SessionContext(now=engine.clock(), reviews=engine.journal.reviews, boosts=boosts, recalled=recalled)
 
 
 def ids_shown(engine: Engine, session: Session) -> tuple[str, ...]:

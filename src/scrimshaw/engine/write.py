@@ -53,6 +53,8 @@ from scrimshaw.models import (
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS
 
+Edit = Callable[[MemoryFile], MemoryFile]
+
 # So many memories are deleted together that one by one is no way to bring them back.
 MANY = 10
 
@@ -260,14 +262,7 @@ def update(
     return rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
 
 
-def rewrite(
-    engine: Engine,
-    memory_id: str,
-    change: Callable[[MemoryFile], MemoryFile],
-    entry: Entry,
-    *,
-    expected_hash: str | None = None,
-) -> Saved:
+def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
     """Replace a memory's file by what `change` makes of it, under the lock; only what changed is redacted."""
     memory = _demand_writable(engine, memory_id)
     check_id(memory_id)

@@ -38,18 +38,13 @@ _TITLE_PATH = re.compile(r"[ \t]*\[[^\]\n]*/[^\]\n]*\][ \t]*$")
 _MARKUP = re.compile(r"[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}")
 
 _MANY_TOOL_CALLS = 5  # from here on a session must be findable by trigger phrases
-_FEWEST_TRIGGERS = 2
+_FEWEST_TRIGGERS, _FEWEST_BLANKS, _FEWEST_TEMPORARY = 2, 3, 3
 _FEWEST_WORDS = 5  # different words that a session's file says of its own
 _FEWEST_WORDS_FRAMED = 30  # the same of one in a template's frame; the labelled ones worth keeping say 46 and more
 _FEWEST_FOREIGN = 5  # mentions of another piece of work
-_FEWEST_BLANKS = 3
-_FEWEST_TEMPORARY = 3
-_DECISION_WORDS = 3
+_DECISION_WORDS, _FILLING_SPACES, _SECTION_LEVEL = 3, 5, 2
 _COPIED = 50  # characters that do not agree by chance
-_FILLING_SPACES = 5
-_NEAR = 20
-_LONGEST_QUOTE = 60
-_SECTION_LEVEL = 2
+_NEAR, _LONGEST_QUOTE = 20, 60
 
 _MENTION = re.compile(r'`[^`]*`|"[^"]*"')
 _DECISION = re.compile(r"Decision (\d+): *(.*)", re.IGNORECASE)
