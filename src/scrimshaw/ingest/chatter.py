@@ -48,7 +48,7 @@ _TRACE = (
     rf"|[^\n]{{0,200}}\btoolu_\w{{16}}"
 )
 _MARK = r"[ \t]*(?:[-*+]|\d{1,9}[.)])(?:[ \t]+(?:\[[ xX]\][ \t]+)?|\r?$)"
-# What a line opens or is, by the name of the group; text matches none.
+# What a line opens or is, by the name of the group; what reads on as text matches none.
 _SHAPE = re.compile(
     r"(?P<blank>[^\S\n]*(?:\n|\Z))"
     r"|(?P<fence>[ \t]*(?:[-*+]|\d{1,9}[.)])?[ \t]*(?P<ticks>`{3,}|~{3,}))"
@@ -160,11 +160,6 @@ def split_sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]
         yield start, end
 
 
-def reads_as_text(text: str, at: int) -> bool:
-    """Whether what begins at an offset would read on from a paragraph, and not open something else, on its own line."""
-    return not _SHAPE.match(text, at)
-
-
 def _split_cells(text: str, line: Line) -> Iterator[Block]:
     for cell in _CELL.finditer(text, line.start, line.end):
         if content := cell[0].strip():
@@ -215,7 +210,7 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> Cleaned:
             pieces += (text[at : block.start], rest.rstrip())
             at = block.end
         else:  # a block of which nothing is left goes with its lines
-            pieces += (text[at : block.first], "\n" if block.is_trace and reads_as_text(text, block.last) else "")
+            pieces += (text[at : block.first], "\n" if block.is_trace and not _SHAPE.match(text, block.last) else "")
             at = block.last
         removed += starts.values()
     return Cleaned("".join([*pieces, text[at:]]), tuple(removed))
@@ -232,7 +227,7 @@ def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatt
         place, next_rest = len(pieces), block.end
         for start, end in reversed([*split_sentences(text, block.start, block.end)]):
             kind = "tool trace" if _TRACE_START.match(text, start) else _judge_sentence(text[start:end], openings)
-            if kind and (next_rest == block.end or reads_as_text(text, next_rest)):
+            if kind and (next_rest == block.end or not _SHAPE.match(text, next_rest)):
                 pieces.insert(place, Chatter(kind, start, end, block))
             else:
                 next_rest = start  # without what stands before it, this may open a list or a heading

@@ -164,20 +164,17 @@ def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
     match value:
         case Verbatim():
             return value
-        case str():
-            is_plain = value.isprintable() and value.lower() not in _WORDS and plain.fullmatch(value)
-            return str(value) if is_plain or _MOMENT.fullmatch(value) else _quote(value)
+        case str() if _MOMENT.fullmatch(value):
+            return str(value)
+        case str() if value.isprintable() and value.lower() not in _WORDS and plain.fullmatch(value):
+            return str(value)
         case Mapping():
             return "{" + ", ".join(f"{format_value(k)}: {format_value(v)}" for k, v in value.items()) + "}"
         case list() | tuple():
             return "[" + ", ".join(map(format_value, value)) + "]"
         case None | bool() | int() | float():
             return json.dumps(value)
-    return _quote(str(value))
-
-
-def _quote(text: str) -> str:
-    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(text, ensure_ascii=False))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", json.dumps(str(value), ensure_ascii=False))
 
 
 # Meaning

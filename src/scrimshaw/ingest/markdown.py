@@ -75,7 +75,8 @@ def parse_headings(body: str, page: MarkdownPage | None = None) -> tuple[Heading
         starts = starts or [0, *(match.end() for match in _LINE_END.finditer(body))]
         text = inline.content
         if _MARKUP.search(text):
-            text = "".join(_visible_text(part) for part in _parse_inline(page, text))
+            parts = (part for part in _parse_inline(page, text) if part.type != "html_inline")
+            text = "".join(" " if part.type in ("softbreak", "hardbreak") else part.content for part in parts)
         text = " ".join(text.split())
         anchor = plain = make_anchor(text)
         while anchor in counts:
@@ -101,10 +102,6 @@ def make_anchor(text: str) -> str:
     """GitHub's anchor for a heading: lower case, letters, marks, digits, `_` and `-`, spaces as `-`."""
     allowed = (char for char in text.lower() if char in " -_" or unicodedata.category(char)[0] in "LMN")
     return "".join(allowed).replace(" ", "-") or "section"
-
-
-def _visible_text(token: Token) -> str:
-    return " " if token.type in ("softbreak", "hardbreak") else "" if token.type == "html_inline" else token.content
 
 
 # References to other memories

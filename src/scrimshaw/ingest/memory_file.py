@@ -162,7 +162,7 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     values = {key: value for key, value in base.values.items() if key not in named or named[key] is not None}
     values |= {key: front.convert_value(value) for key, value in named.items() if value is not None}
     edited = MemoryFile(opening, yaml, closing, file.body if body is None else body, values, base=base, changes=named)
-    return _reparse(base, edited) if _is_entangled(base, edited) else edited
+    return _check_edit(base, edited)
 
 
 def add_relation(
@@ -188,16 +188,23 @@ def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead:
     return edit_memory_file(file, {"relations": {**relations, **({relation.value: others} if others else {})} or None})
 
 
-def _is_entangled(base: MemoryFile, edited: MemoryFile) -> bool:
-    """Whether an edit may have reached beyond its keys, so that the result must be parsed to be sure."""
+def _check_edit(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
+    """The edited file, parsed to be sure where the edit may have reached beyond its keys; raises UnreadableFile."""
     pairs = base.root.value if edited.changes and base.root is not None else []
-    return bool(edited.changes) and (
+    if not edited.changes or not (
         not _KEYS.issuperset(edited.changes)
         or len(edited.yaml) > front.LONGEST
         or len(pairs) != len(base.values)
-        or _ENTANGLED.search(base.yaml) is not None
+        or _ENTANGLED.search(base.yaml)
         or any(name.value in edited.changes and _is_long_flow(value) for name, value in pairs)
-    )
+    ):
+        return edited
+    after = parse_memory_file(edited.text)
+    changed = set(after.values) ^ set(base.values)
+    if after.problem is None and changed <= set(edited.changes) and after.body == edited.body:
+        return after
+    named = ", ".join(map(repr, edited.changes))
+    raise UnreadableFile(f"The key {named} cannot be changed without changing others.", "Edit the file by hand.")
 
 
 def _is_long_flow(node: Node) -> bool:
@@ -205,18 +212,6 @@ def _is_long_flow(node: Node) -> bool:
     if isinstance(node, CollectionNode) and not node.flow_style:
         return any(map(_is_long_flow, chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value))
     return bool(node.end_mark.line > node.start_mark.line)
-
-
-def _reparse(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
-    after = parse_memory_file(edited.text)
-    if (
-        after.problem is None
-        and set(after.values) ^ set(base.values) <= set(edited.changes)
-        and after.body == edited.body
-    ):
-        return after
-    named = ", ".join(map(repr, edited.changes))
-    raise UnreadableFile(f"The key {named} cannot be changed without changing others.", "Edit the file by hand.")
 
 
 class _KeyPlace(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from msgspec import Struct
@@ -122,8 +122,12 @@ def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
     file = parse_memory_file(source, stem)
     file.raise_problem()
     body = _COMMENT.sub("", file.body)
-    memories = []
-    for heading, part in _split_sections(body, parse_headings(body)):
+    headings, memories = parse_headings(body), []
+    top = next((each for each in headings if each.level == 1), Heading(level=1, text="", anchor="", start=0))
+    # What comes before the first section stands under the first heading of level 1.
+    starts = {each.start: each for each in headings if each.level == 2 or (each.level == 1 and each.start > top.start)}
+    for start, end in pairwise(sorted({0, len(body), *starts})):
+        heading, part = top if start == 0 else starts[start], body[start:end].strip()
         words = "\n".join(line for line in part.splitlines() if not line.startswith("#"))
         if len(_WORD_CHARACTERS.findall(words)) >= LEAST_SUBSTANCE:
             memory = OtherMemory(
@@ -149,14 +153,3 @@ def map_relations(stated: Iterable[tuple[str, str, str]]) -> tuple[Edge, ...]:
         if relation and name:
             found[relation, name] = Edge(source="", target=name, relation=relation, evidence=evidence.strip())
     return tuple(found.values())
-
-
-def _split_sections(body: str, found: Iterable[Heading]) -> Iterator[tuple[Heading, str]]:
-    """Each section with its heading: that before the first of level 2 under the first of level 1."""
-    by_start = {heading.start: heading for heading in found}
-    tops = [heading for heading in by_start.values() if heading.level == 1]
-    top = tops[0] if tops else Heading(level=1, text="", anchor="", start=0)
-    starts = {0, len(body), *(start for start, heading in by_start.items() if heading.level == 2)}
-    starts |= {heading.start for heading in tops if heading.start > top.start}
-    for start, end in pairwise(sorted(starts)):
-        yield (top if start == 0 else by_start[start]), body[start:end].strip()

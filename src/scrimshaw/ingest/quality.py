@@ -262,10 +262,6 @@ def _count_blanks(values: Mapping[str, object]) -> int:
     return count
 
 
-def _find_broken_yaml(file: FileContents) -> _Defect | None:
-    return f"{_MALFORMED}{file.broken}", True
-
-
 def _find_malformed_folder(file: FileContents) -> _Defect | None:
     """A piece of work that is no folder, or another one than the text says."""
     folder = file.folder.strip("/")
@@ -415,7 +411,7 @@ def _shorten(text: str) -> str:
 # In the order in which their reasons are given, with the attribute of a file that one needs to be looked at.
 _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = (
     ("has_placeholders", _find_placeholders, ""),
-    ("malformed_field", _find_broken_yaml, "broken"),
+    ("malformed_field", lambda file: (_MALFORMED + file.broken, True), "broken"),
     ("malformed_field", _find_malformed_folder, "folder"),
     ("malformed_field", _find_malformed_blocker, "is_session"),
     ("has_fallback_decision", _find_fallback_decision, ""),
