@@ -101,11 +101,7 @@ def make_answers(event: Event, texts: Sequence[str]) -> list[Observation]:
     """What the agent said, each text once however often a transcript is read."""
     return [
         Observation(
-            session=event.session,
-            kind=EventKind.ANSWER,
-            text=_clip(text),
-            client=event.client,
-            call_id=hash_text(text),
+            session=event.session, kind=EventKind.ANSWER, text=_clip(text), client=event.client, call_id=hash_text(text)
         )
         for text in texts
     ]

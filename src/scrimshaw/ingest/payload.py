@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -27,8 +28,7 @@ def text(value: object) -> str:
 def first_text(fields: Json, *keys: str) -> str:
     """The first non-empty text under one of `keys`."""
     for key in keys:
-        found = fields.get(key)
-        if found and isinstance(found, str):
+        if (found := fields.get(key)) and isinstance(found, str):
             return found
     return ""
 
@@ -43,8 +43,7 @@ def section(fields: Json, *path: str) -> Json:
 
 def sections(value: object) -> Iterator[Json]:
     """The objects in a list."""
-    if isinstance(value, list):
-        yield from (item for item in value if isinstance(item, Mapping))
+    yield from (item for item in value if isinstance(item, Mapping)) if isinstance(value, list) else ()
 
 
 def join_texts(parts: object) -> str:
@@ -54,21 +53,17 @@ def join_texts(parts: object) -> str:
 
 def number(value: object) -> float | None:
     """`value` if it is a finite number; true and false are not."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
     try:
-        found = float(value)
+        is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:
         return None
-    return found if math.isfinite(found) else None
+    return float(value) if is_number else None  # type: ignore[arg-type]
 
 
 def share(part: object, whole: object) -> float | None:
     """`part` of `whole` as 0..1; None unless both are positive numbers."""
-    used, size = number(part), number(whole)
-    if not used or not size or used < 0 or size < 0:
-        return None
-    return min(1.0, used / size)
+    used, size = number(part) or 0.0, number(whole) or 0.0
+    return min(1.0, used / size) if used > 0 and size > 0 else None
 
 
 def total(fields: Json, *keys: str) -> float:
@@ -80,31 +75,21 @@ def result_text(value: object, depth: int = _DEEPEST) -> str:
     """The text in a tool's result: itself, its parts joined by line breaks, or what stands under a known key."""
     if isinstance(value, str):
         return value
-    if not depth:
-        return ""
-    if isinstance(value, list):
+    if isinstance(value, list) and depth:
         return "\n".join(filter(None, (result_text(item, depth - 1) for item in value)))
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not depth:
         return ""
     if "stdout" in value or "stderr" in value:
         return "\n".join(filter(None, (text(value.get("stdout")), text(value.get("stderr")))))
-    found = (result_text(value[key], depth - 1) for key in _TEXT_KEYS if key in value)
-    return next((part for part in found if part), "")
+    return next(filter(None, (result_text(value[key], depth - 1) for key in _TEXT_KEYS if key in value)), "")
 
 
 def decode_json(raw: str) -> Any:
     """The value of a JSON text; None where it is none. Half a character, which a cut leaves, reads as a mark."""
-    value = _decode(raw)
-    if value is None and re.search(_HALF_CHARACTER, raw):
-        return _decode(re.sub(_HALF_CHARACTER, r"\\ufffd", raw))
-    return value
-
-
-def _decode(raw: str) -> Any:
-    try:
-        return msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
-        return None
+    for is_mended in (False, True):
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
+            return msgspec.json.decode(re.sub(_HALF_CHARACTER, r"\\ufffd", raw) if is_mended else raw)
+    return None
 
 
 def select_rows(lines: Iterable[str], *marks: str) -> Iterator[Json]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby
 
 from scrimshaw.search.tokens import STOP_WORDS
 from scrimshaw.session.statements import LANGUAGES, WORDS
@@ -37,31 +38,35 @@ def trigger_phrases(texts: Sequence[Weighted], names: Iterable[str], whole: str)
     `texts` are pieces of the session with their weight, `names` the stems of changed files and other identifiers,
     `whole` all that was said: a phrase that comes back counts more.
     """
-    scores: dict[str, float] = {}
+    scores: dict[str, float] = defaultdict(float)
     for text, weight in texts:
         for phrase in dict.fromkeys(_candidate_phrases(text)):
-            scores[phrase] = scores.get(phrase, 0.0) + weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
-    for name in names:
-        if _is_name(name):
-            scores[name] = scores.get(name, 0.0) + 2.0
+            scores[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
+    for name in filter(_is_name, names):
+        scores[name] += 2.0
     best = sorted(scores, key=lambda phrase: (-scores[phrase], phrase.lower()))[:_WEIGHED]
     lower = whole.lower()
     weights = {phrase: scores[phrase] * (1 + math.log(max(1, lower.count(phrase.lower())))) for phrase in best}
     ranked = sorted(best, key=lambda phrase: (-weights[phrase], phrase.lower()))
-    return tuple(_without_overlap([*ranked, *(_common_words(whole) if len(ranked) < _FEW else ())]))[:MOST_PHRASES]
+    found: dict[str, set[str]] = {}  # a phrase of which more than half occurs in a better one is left out
+    for phrase in [*ranked, *(_common_words(whole) if len(ranked) < _FEW else ())]:
+        words = {word.rstrip("s") for word in re.findall(r"\w+", phrase.lower())}
+        if not any(len(words & other) * 2 >= min(len(words), len(other)) for other in found.values()):
+            found.setdefault(phrase, words)
+    return tuple(found)[:MOST_PHRASES]
 
 
 def topics(texts: Sequence[Weighted], paths: Sequence[str], whole: str) -> tuple[str, ...]:
     """Up to four words: the language of most changed files, then the nouns that come up most."""
-    counts: dict[str, float] = {}
+    counts: dict[str, float] = defaultdict(float)
     for text, weight in texts:
-        for word in (word for run in _subject_runs(text) for word in run):
+        for word in chain.from_iterable(_subject_runs(text)):
             if len(word) > 3 and word.isalpha() and not _IDENTIFIER.match(word) and not _is_soft(word):
-                counts[word.lower()] = counts.get(word.lower(), 0.0) + weight
+                counts[word.lower()] += weight
     for path in paths:
         for word in re.findall(r"[a-z]{4,}", path.lower()):
             if word not in WORDS["folders"] and not _is_empty(word) and not _is_soft(word):
-                counts[word] = counts.get(word, 0.0) + 1.0
+                counts[word] += 1.0
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     solid = [word for word in ranked if counts[word] >= _SOLID] or ranked[:1]
     singular = {word.rstrip("s"): word for word in reversed(solid)}
@@ -92,7 +97,7 @@ def find_issue_numbers(text: str) -> list[str]:
 
 def _common_words(whole: str) -> list[str]:
     """The words that come up most, for a session that names little."""
-    words = Counter(word.lower() for run in _subject_runs(whole) for word in run if len(word) > _SHORTEST_WORD)
+    words = Counter(word.lower() for word in chain.from_iterable(_subject_runs(whole)) if len(word) > _SHORTEST_WORD)
     return sorted(words, key=lambda word: (_is_soft(word), -words[word], word))[:_FEW]
 
 
@@ -110,21 +115,13 @@ def _candidate_phrases(text: str) -> Iterator[str]:
 
 
 def _subject_runs(text: str) -> Iterator[list[str]]:
-    run: list[str] = []
-    for token in [*_TOKEN.findall(_LINK.sub(" . ", text)), "."]:
-        word = token.strip("`").rstrip("()")
-        if _names_subject(word):
-            run.append(word)
-            continue
-        if run:
-            yield run
-        run = []
+    words = [token.strip("`").rstrip("()") for token in _TOKEN.findall(_LINK.sub(" . ", text))]
+    yield from (list(run) for names_subject, run in groupby(words, _names_subject) if names_subject)
 
 
 def _names_subject(word: str) -> bool:
-    if not word or " " in word or "/" in word or _NO_NAME.search(word) or _VERBAL.search(word):
-        return False
-    return _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and not _is_empty(word)
+    fits = _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and " " not in word and "/" not in word
+    return fits and not (_NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word))
 
 
 def _is_empty(word: str) -> bool:
@@ -139,13 +136,3 @@ def _is_soft(word: str) -> bool:
 def _is_name(word: str) -> bool:
     is_long = len(word) >= 5 or _IDENTIFIER.match(word)
     return bool(is_long) and _names_subject(word) and not _is_soft(word) and not _SCRATCH.match(word)
-
-
-def _without_overlap(ranked: Sequence[str]) -> Iterator[str]:
-    """Phrases of which at most half of the words occur in a better one."""
-    known: list[set[str]] = []
-    for phrase in ranked:
-        words = {word.rstrip("s") for word in re.findall(r"\w+", phrase.lower())}
-        if not any(len(words & other) * 2 >= min(len(words), len(other)) for other in known):
-            known.append(words)
-            yield phrase

@@ -79,11 +79,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
 
         rules = usable_rules(settings.rules)
     observation = make_observation(
-        event,
-        rules,
-        process=client_process(),
-        extraction=features.extraction,
-        drop_ratio=settings.redaction.drop_ratio,
+        event, rules, process=client_process(), extraction=features.extraction, drop_ratio=settings.redaction.drop_ratio
     )
     is_new = observe(observation)
     if is_new and (classes := find_redactions(observation)):
