@@ -100,6 +100,18 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     """Counts of the memories that satisfy the filters; `exclude` are globs on ids to leave out."""
     every = engine.index.select(filters)
     memories = [memory for memory in every if not any(fnmatchcase(memory.id, glob) for glob in exclude)]
+    by_folder = defaultdict[str, list[Memory]](list)
+    for memory in memories:
+        by_folder[memory.id.partition("/")[0] if "/" in memory.id else ""].append(memory)
+    folders = (
+        Folder(
+            name=name,
+            count=len(members),
+            updated=max(memory.updated for memory in members),
+            importance=round(sum(TIER_WEIGHTS[memory.tier] for memory in members) / len(members), 3),
+        )
+        for name, members in sorted(by_folder.items())
+    )
     dates = sorted(memory.updated for memory in memories if memory.updated)
     degradations, skips, vectors = Degradations(), list[Skip](), (0, 0)
     with degradations.tolerate(IndexPart.FILES):
@@ -110,7 +122,7 @@ def stats(engine: Engine, filters: Filters, *, exclude: Sequence[str] = ()) -> S
     return Stats(
         total=len(memories),
         **{name: {str(key): count for key, count in sorted(counts.items())} for name, counts in fields.items()},
-        folders=_folders(memories),
+        folders=tuple(folders),
         oldest=dates[0] if dates else "",
         newest=dates[-1] if dates else "",
         skipped=tuple(skips),
@@ -149,21 +161,6 @@ def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
     """Folders with the most memories, the newest or the most important first; `by` is count, recency or importance."""
     field = {"count": "count", "recency": "updated", "importance": "importance"}[by]
     return sorted(sorted(folders, key=attrgetter("name")), key=attrgetter(field), reverse=True)
-
-
-def _folders(memories: Sequence[Memory]) -> tuple[Folder, ...]:
-    grouped = defaultdict[str, list[Memory]](list)
-    for memory in memories:
-        grouped[memory.id.partition("/")[0] if "/" in memory.id else ""].append(memory)
-    return tuple(
-        Folder(
-            name=name,
-            count=len(members),
-            updated=max(memory.updated for memory in members),
-            importance=round(sum(TIER_WEIGHTS[memory.tier] for memory in members) / len(members), 3),
-        )
-        for name, members in sorted(grouped.items())
-    )
 
 
 def export_markdown(engine: Engine, folder: Path) -> int:

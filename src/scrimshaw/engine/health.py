@@ -27,7 +27,6 @@ from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Capability, Degradation, Filters, JobState, Status
 from scrimshaw.search.candidates import vectors_pending
-from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import work_tree
@@ -43,7 +42,6 @@ LOOKED_THROUGH = 50
 PROBE_TEXT = "a sentence to test the model with"
 
 _EVERY = Filters(include_deprecated=True)
-_BLOCK = b"\0" * 4096
 _REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore --newest"}
 _log = logging.getLogger(__name__)
 
@@ -82,15 +80,6 @@ class Check(Struct, frozen=True, kw_only=True):
     run: Run  #: may raise ScrimshawError
     #: What health then says: some parts a memory does without, without others it cannot be trusted.
     when_off: Literal["healthy", "degraded", "broken"] = "degraded"
-
-    def degradation(self, result: Result, advice: str = "") -> Degradation:
-        """What it means for answers that the part is not on."""
-        return result.degradation or Degradation(
-            failure_mode=f"{self.name}_{result.status}: {result.detail}",
-            fallback_mode=self.instead,
-            confidence_impact=self.lost,
-            retry_recommendation=advice or self.advice,
-        )
 
     def verdict(self, result: Result) -> Severity:
         """What a result of this check means."""
@@ -131,7 +120,7 @@ def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check
     checks = {check.name: check for check in (*CHECKS, *more)}
     results = {name: _run(check, engine) for name, check in checks.items()}
     verdicts = {name: check.verdict(results[name]) for name, check in checks.items()}
-    lost = {name: checks[name].degradation(each) for name, each in results.items() if each.status != Status.ON}
+    lost = {name: each.degradation for name, each in results.items() if each.degradation}
     own = engine.degradations.of()
     matters = (*(each for name, each in lost.items() if checks[name].when_off != "healthy"), *own)
     problems = [f"{name}: {results[name].detail}" for name in results if verdicts[name] == Severity.PROBLEM]
@@ -170,18 +159,27 @@ def off(detail: str) -> Result:
 
 
 def _run(check: Check, engine: Engine) -> Result:
+    """What the check found; where the part is not on, also what that means for answers."""
+    advice = check.advice
     try:
         found = check.run(engine)
-        return Result(Status.ON, found) if isinstance(found, str) else found
+        result = Result(Status.ON, found) if isinstance(found, str) else found
+    except VaultBusy as error:
+        result = Result(Status.DEGRADED, error.message)
     except ScrimshawError as error:
-        detail, advice = error.message, error.hint
+        result, advice = Result(Status.OFF, error.message, getattr(error, "degradation", None)), error.hint or advice
     except Exception as error:  # noqa: BLE001 - a bug in one check must not hide what all others find
-        # Its text may quote anything.
-        frames = "".join(traceback.format_tb(error.__traceback__))
-        _log.error("The check %s failed with %s\n%s", check.name, type(error).__name__, frames)
-        detail = f"a bug in Scrimshaw stopped the probe: {type(error).__name__}; the log on standard error says where"
+        frames, kind = "".join(traceback.format_tb(error.__traceback__)), type(error).__name__
+        _log.error("The check %s failed with %s\n%s", check.name, kind, frames)  # its text may quote anything
+        result = off(f"a bug in Scrimshaw stopped the probe: {kind}; the log on standard error says where")
         advice = "Report the bug with what the log says."
-    return Result(Status.OFF, detail, check.degradation(off(detail), advice))
+    if result.degradation or result.status == Status.ON:
+        return result
+    mode = f"{check.name}_{result.status}: {result.detail}"
+    lost = Degradation(
+        failure_mode=mode, fallback_mode=check.instead, confidence_impact=check.lost, retry_recommendation=advice
+    )
+    return result._replace(degradation=lost)
 
 
 def _add_change(name: str, result: Result, last: StatusChange | None) -> Capability:
@@ -215,10 +213,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     if isinstance(embedder, Degradation):
         is_choice = engine.settings.embedding.provider == "none"
         return Result(Status.OFF, embedder.failure_mode, embedder, expected=is_choice)
-    try:
-        vector = embedder.embed([PROBE_TEXT])[0]
-    except EmbedderUnavailable as error:
-        return Result(Status.OFF, error.message, error.degradation)
+    vector = embedder.embed([PROBE_TEXT])[0]  # which says itself what it means that it cannot
     done, total = vectors_ready(engine)
     nearest = engine.index.match_vector(embedder.model, vector, _EVERY, 1)
     if done and not nearest:
@@ -314,18 +309,15 @@ def write_test_file(folder: Path) -> str:
     """Write 4 KB in a folder, or in the one it would be made in, and remove it; raises StorageFailure."""
     place = next(each for each in (folder, *folder.parents) if each.exists() or each.is_symlink())
     with storage_errors("write in", place), TemporaryFile(dir=place) as file:
-        file.write(_BLOCK)
+        file.write(b"\0" * 4096)
         file.flush()
         os.fsync(file.fileno())
     return f"{folder} takes a file" if place == folder else f"{folder} is made when it is needed; {place} takes a file"
 
 
 def _check_lock(engine: Engine) -> Result | str:
-    try:
-        with lock(engine.folder / LOCK_FILE, LOCK_PATIENCE_S):
-            return "taken and given back"
-    except VaultBusy as error:
-        return Result(Status.DEGRADED, error.message)
+    with lock(engine.folder / LOCK_FILE, LOCK_PATIENCE_S):
+        return "taken and given back"
 
 
 def _check_git(engine: Engine) -> Result | str:

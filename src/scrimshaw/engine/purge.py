@@ -288,9 +288,10 @@ def _has_global(target: PurgeTarget, options: PurgeOptions) -> bool:
 
 def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
     """Every byte of the folders, every row of the databases, and the repositories of git within."""
-    places, unreadable, foreign, repositories = list[Trace](), list[Trace](), list[Trace](), set[Path]()
+    places, unreadable, foreign = list[Trace](), list[Trace](), list[Trace]()
     files = size = 0
     for engine, target in scope:
+        repositories = set[Path]()
         wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target.wipe}
         for database, wipe in wipes.items():
             counts = engine.maintenance.count_traces(database, wipe)
@@ -327,13 +328,12 @@ def _search_foreign(
     engine: Engine, target: PurgeTarget, file: SearchedFile, repositories: set[Path]
 ) -> Iterator[Trace]:
     """What is git's or behind a link, as far as it holds it or nobody can tell; each repository is searched once."""
-    behind = erasing.search_behind(file.path, _roots(engine), target.traces) if file.kind is Kind.LINK else ()
-    for path, count, closed in behind:
-        why = f"not Scrimshaw's, {target.mask(file.path)} leads there"
-        yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
-    folder = Path(str(file.path).partition(f"{os.sep}.git")[0])
     if file.kind is Kind.LINK:
+        for path, count, closed in erasing.search_behind(file.path, _roots(engine), target.traces):
+            why = f"not Scrimshaw's, {target.mask(file.path)} leads there"
+            yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
         return
+    folder = Path(str(file.path).partition(f"{os.sep}.git")[0])
     if file.traces:
         yield target.trace(file.path, file.traces, _GIT)
     git = GitTraces() if folder in repositories else search_git(folder, target.traces)
