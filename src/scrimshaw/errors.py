@@ -15,6 +15,10 @@ class ScrimshawError(Exception):
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
 
+    def __init_subclass__(cls, *, code: str = "", exit_code: int = 0) -> None:
+        """Take what a kind of error states; the rest is its base's."""
+        cls.code, cls.exit_code = code or cls.code, exit_code or cls.exit_code
+
     def __init__(self, message: str, hint: str = "", **details: Any) -> None:
         super().__init__(message)
         self.message = message
@@ -34,82 +38,53 @@ def describe_os_error(error: Exception) -> str:
     return str(error)
 
 
-class ConfigError(ScrimshawError):
+class ConfigError(ScrimshawError, code="config", exit_code=2):
     """A setting cannot be used; names file, key, value and allowed range."""
 
-    code = "config"
-    exit_code = 2
 
-
-class InvalidRequest(ScrimshawError):
+class InvalidRequest(ScrimshawError, code="invalid"):
     """An argument cannot be used; `details["parameter"]` names it."""
 
-    code = "invalid"
 
-
-class InvalidMemoryId(InvalidRequest):
+class InvalidMemoryId(InvalidRequest, code="invalid_id"):
     """A name that cannot be a memory id: absolute, climbing, empty or unsafe segments."""
 
-    code = "invalid_id"
 
-
-class UnusableArchive(InvalidRequest):
+class UnusableArchive(InvalidRequest, code="archive"):
     """A checkpoint or backup that is damaged, unsafe or of a newer make; nothing of it was used."""
 
-    code = "archive"
 
-
-class NotFound(ScrimshawError):
+class NotFound(ScrimshawError, code="not_found"):
     """No memory, job or file of that name."""
 
-    code = "not_found"
 
-
-class Conflict(ScrimshawError):
+class Conflict(ScrimshawError, code="conflict"):
     """The file changed since it was read; `details["current_hash"]` is what it is now."""
 
-    code = "conflict"
 
-
-class AlreadyExists(Conflict):
+class AlreadyExists(Conflict, code="exists"):
     """A new memory would replace an existing one."""
 
-    code = "exists"
 
-
-class ReadOnly(ScrimshawError):
+class ReadOnly(ScrimshawError, code="read_only"):
     """The memory lives in a source that Scrimshaw never writes."""
 
-    code = "read_only"
 
-
-class UnreadableFile(ScrimshawError):
+class UnreadableFile(ScrimshawError, code="unreadable"):
     """A file that cannot be a memory: binary, too large, not UTF-8, broken front matter."""
 
-    code = "unreadable"
 
-
-class VaultBusy(ScrimshawError):
+class VaultBusy(ScrimshawError, code="busy", exit_code=3):
     """Another writer held the vault's lock for the whole waiting time."""
 
-    code = "busy"
-    exit_code = 3
 
-
-class StorageFailure(ScrimshawError):
+class StorageFailure(ScrimshawError, code="storage", exit_code=3):
     """The disk or the database refused; nothing was acknowledged."""
 
-    code = "storage"
-    exit_code = 3
 
-
-class DamagedDatabase(StorageFailure):
+class DamagedDatabase(StorageFailure, code="damaged"):
     """A database file is damaged or of a make this version does not know; `details["path"]` names it."""
 
-    code = "damaged"
 
-
-class NewerDatabase(StorageFailure):
+class NewerDatabase(StorageFailure, code="newer"):
     """A later version made or changed this database; it was left alone. `details["path"]` names it."""
-
-    code = "newer"

@@ -68,14 +68,11 @@ class Embedder(Protocol):
         """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable and nothing else."""
 
 
-class EmbedderUnavailable(ScrimshawError):
+class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code=3):
     """No vectors from this embedder now; `degradation` is what the answer should report.
 
     `mode` is stable: embedder_off, _missing, _corrupt, _failed, _misconfigured, _unreachable, _refused or _bad_answer.
     """
-
-    code = "embedder_unavailable"
-    exit_code = 3
 
     def __init__(self, mode: str, message: str, hint: str) -> None:
         super().__init__(message, hint, mode=mode)

@@ -19,7 +19,7 @@ from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.events import Event, find_redactions, make_observation
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import EventKind, Injected, Memory, Observation, Session, Trust
+from scrimshaw.models import EventKind, Injected, Observation, Session, Trust
 from scrimshaw.search.tokens import count_tokens
 
 _log = logging.getLogger(__name__)
@@ -61,19 +61,27 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
 
 def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call: FinishedCall) -> Observation | None:
     """What the rules keep of a call; its event says what was asked, not what was answered."""
-    memory = _find_memory(engine, call)
+    memory = None  # the one that the call read or wrote
+    if call.tool in _ACTS and call.reply.get("status") not in _NOTHING_WRITTEN:
+        name = str(call.reply.get("memory", call.reply).get("id", ""))
+        memory = engine.index.get([name]).get(name)
     tool = _ACTS[call.tool] if memory else call.tool
     # Most answers are long and no rule is about them: redacting them would be for nothing.
     relevant = [rule for rule in rules if compile_pattern(rule.tool).search(tool)]
     if not relevant or not engine.settings.features.extraction:
         return None
+    arguments = dict(call.arguments)
+    if memory:
+        path, project = Path(memory.path), engine.settings.project.resolve()
+        is_inside = path.is_relative_to(project)
+        arguments["file_path"] = path.relative_to(project).as_posix() if is_inside else memory.path
     event = Event(
         client="",
         kind=EventKind.TOOL,
         session=session.id,
         tool=tool,
         tool_name=call.tool,
-        arguments={**call.arguments, **({"file_path": _relative_path(engine, memory)} if memory else {})},
+        arguments=arguments,
         output=str(call.reply.get("content") or call.text),
         failed=bool(call.error),
         call_id=call.call_id,
@@ -87,17 +95,3 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
     trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in call.text else item.source.trust
     item = replace(item, memory_id=memory.id if memory else "", source=replace(item.source, trust=trust))
     return replace(seen, tool=call.tool, text=redact(seen.text.text.partition("\n")[0]), item=item)
-
-
-def _find_memory(engine: Engine, call: FinishedCall) -> Memory | None:
-    """The memory that a call read or wrote."""
-    if call.tool not in _ACTS or call.reply.get("status") in _NOTHING_WRITTEN:
-        return None
-    name = str(call.reply.get("memory", call.reply).get("id", ""))
-    return engine.index.get([name]).get(name)
-
-
-def _relative_path(engine: Engine, memory: Memory) -> str:
-    """The memory's file, relative to the project where it lies inside."""
-    path, project = Path(memory.path), engine.settings.project.resolve()
-    return path.relative_to(project).as_posix() if path.is_relative_to(project) else memory.path

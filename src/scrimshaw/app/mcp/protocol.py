@@ -82,10 +82,8 @@ class FinishedCall(msgspec.Struct, frozen=True, kw_only=True):
     error: str = ""
 
 
-class InternalError(ScrimshawError):
+class InternalError(ScrimshawError, code="internal"):
     """A bug: something was raised that is no ScrimshawError. Its text is withheld, since it may quote anything."""
-
-    code = "internal"
 
 
 AfterTool = Callable[[FinishedCall], None]
@@ -188,7 +186,8 @@ def build_server(
 
     One connection at a time: each one starts the after-tool callbacks and stops them at its end.
     """
-    handlers = _Handlers(Dispatcher(tools, engine, ready), resources, prompts, after_tool)
+    named, workers = {spec.name: spec for spec in prompts}, anyio.CapacityLimiter(WORKER_THREADS)
+    handlers = _Handlers(Dispatcher(tools, engine, ready), resources, named, after_tool, workers)
     templates = wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
     return Server(
         "scrimshaw",
@@ -231,28 +230,21 @@ def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
     return handle
 
 
-class _Handlers:
+class _Handlers(msgspec.Struct, frozen=True):
     """The SDK's request handlers; each one is translation around a single call."""
 
-    def __init__(
-        self,
-        dispatcher: Dispatcher,
-        resources: ResourceReader,
-        prompts: Sequence[ToolSpec],
-        after_tool: Sequence[AfterTool],
-    ) -> None:
-        self._dispatcher = dispatcher
-        self._resources = resources
-        self._after_tool = after_tool
-        self._prompts = {spec.name: spec for spec in prompts}
-        self._workers = anyio.CapacityLimiter(WORKER_THREADS)
+    dispatcher: Dispatcher
+    resources: ResourceReader
+    prompts: Mapping[str, ToolSpec]
+    after_tool: Sequence[AfterTool]
+    workers: anyio.CapacityLimiter
 
     @asynccontextmanager
     async def run_callbacks(self, _: Server[Any]) -> AsyncIterator[None]:
         """The server's life: the callbacks are ready before the first request and done after the last."""
-        pipeline = self._dispatcher.after_tool
+        pipeline = self.dispatcher.after_tool
         pipeline.start()
-        for callback in self._after_tool:
+        for callback in self.after_tool:
             pipeline.register(callback)
         try:
             yield
@@ -260,14 +252,14 @@ class _Handlers:
             pipeline.stop()
 
     async def call_tool(self, _: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        work = partial(self._dispatcher.dispatch, params.name, params.arguments or {})
-        call = await anyio.to_thread.run_sync(work, limiter=self._workers)
+        work = partial(self.dispatcher.dispatch, params.name, params.arguments or {})
+        call = await anyio.to_thread.run_sync(work, limiter=self.workers)
         content = wire.TextContent(text=call.text)
         return wire.CallToolResult(content=[content], structured_content=call.reply, is_error=bool(call.error))
 
     async def list_resources(self, _: _Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
-        entries, following = await self._in_worker(partial(self._resources.page, cursor), "resources/list")
+        entries, following = await self._in_worker(partial(self.resources.page, cursor), "resources/list")
         resources = [
             wire.Resource(
                 uri=MEMORY_SCHEME + quote(memory_id),
@@ -284,7 +276,7 @@ class _Handlers:
             if not params.uri.startswith(MEMORY_SCHEME):
                 hint = f"Use {MEMORY_SCHEME} and a memory id."
                 raise InvalidRequest(f"`{params.uri}` is no memory.", hint, parameter="uri")
-            return self._resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
+            return self.resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
 
         text = await self._in_worker(read, "resources/read")
         contents = wire.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)
@@ -292,11 +284,11 @@ class _Handlers:
 
     async def get_prompt(self, _: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
         def render() -> wire.GetPromptResult:
-            spec = self._prompts.get(params.name)
+            spec = self.prompts.get(params.name)
             if spec is None:
-                known = ", ".join(self._prompts) or "none"
+                known = ", ".join(self.prompts) or "none"
                 raise NotFound(f"There is no prompt `{params.name}`.", f"Prompts: {known}.", parameter="name")
-            text = spec.run(self._dispatcher.engine, **decode(params.name, spec, params.arguments or {}, strict=False))
+            text = spec.run(self.dispatcher.engine, **decode(params.name, spec, params.arguments or {}, strict=False))
             message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
             return wire.GetPromptResult(description=spec.description, messages=[message])
 
@@ -306,11 +298,11 @@ class _Handlers:
         """Run `work` in a worker thread once the server is ready; its failure becomes the protocol's own error."""
 
         def run() -> _T:
-            self._dispatcher.ready()
+            self.dispatcher.ready()
             return _contain_bugs(work, doing)
 
         try:
-            return await anyio.to_thread.run_sync(run, limiter=self._workers)
+            return await anyio.to_thread.run_sync(run, limiter=self.workers)
         except ScrimshawError as error:
             code = wire.INVALID_PARAMS if isinstance(error, InvalidRequest | NotFound) else wire.INTERNAL_ERROR
             raise MCPError(code, str(error), {"error": error_body(error)}) from None

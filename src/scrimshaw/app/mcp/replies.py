@@ -15,8 +15,8 @@ from msgspec import Struct, to_builtins
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import Degradation, Memory, Neighbor, Skip, Trust
-from scrimshaw.search.results import Hit, SearchResult, StageTrace
+from scrimshaw.models import Degradation, Memory, Neighbor, Trust
+from scrimshaw.search.results import Hit, SearchResult
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "human"}
@@ -43,6 +43,7 @@ def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
 
 def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "") -> SearchReply:
     """A search result; `trace` brings stages and the reasons behind every score."""
+    stages = result.trace if trace else ()
     return copy_fields(
         SearchReply,
         result,
@@ -50,13 +51,21 @@ def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "")
         count=len(result.hits),
         next_cursor=cursor,
         degraded=result.degradations,
-        trace=[_stage(each) for each in result.trace] if trace else (),
+        trace=tuple(
+            {"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
+            for each in stages
+        ),
     )
 
 
 def public_hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
     """A hit with its excerpt; `why` holds ranks, factors and boosts, of a session's entry the call it came from."""
-    memory, trust = hit.memory, hit.memory.provenance.trust
+    memory, trust, reasons = hit.memory, hit.memory.provenance.trust, hit.explanation
+    why: dict[str, Any] = {}
+    if explain:
+        why = {name: getattr(reasons, name) for name in ("ranks", "raw", "fused", "factors", "boosts")}
+        why["phrases"] = visible_phrases(reasons.phrases, trust)
+        why["source"] = public_words(reasons.source) if reasons.source else {}
     unusual = {
         "tier": memory.tier,
         "type": memory.type,
@@ -66,7 +75,7 @@ def public_hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
         "flags": warnings(f"{memory.title}\n{hit.text}", trust),
         "updated": memory.updated,
         "always_on": hit.always_on,
-        "why": _reasons(hit) if explain else {},
+        "why": {name: value for name, value in why.items() if value},
     }
     return {
         "id": remove_marks(memory.id),
@@ -127,20 +136,3 @@ def public_words(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
     """A value's fields, its texts made harmless."""
     fields: dict[str, Any] = to_builtins(value)
     return {name: remove_marks(each) if isinstance(each, str) else each for name, each in fields.items()}
-
-
-def public_skips(skips: Iterable[Skip]) -> list[dict[str, Any]]:
-    """Skipped files with their reasons."""
-    return [public_words(skip) for skip in skips]
-
-
-def _stage(stage: StageTrace) -> dict[str, Any]:
-    return {"stage": stage.stage, "entered": stage.entered, "left": stage.left, "ms": stage.ms, **stage.notes}
-
-
-def _reasons(hit: Hit) -> dict[str, Any]:
-    why = hit.explanation
-    parts = {name: getattr(why, name) for name in ("ranks", "raw", "fused", "factors", "boosts")}
-    parts["phrases"] = visible_phrases(why.phrases, hit.memory.provenance.trust)
-    parts["source"] = public_words(why.source) if why.source else {}
-    return {name: value for name, value in parts.items() if value}

@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
-from scrimshaw.app.mcp.replies import copy_fields, public_edge, public_memory, public_skips, public_words
+from scrimshaw.app.mcp.replies import copy_fields, public_edge, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
 from scrimshaw.engine import Engine, counts, learning, links, read
@@ -148,7 +148,9 @@ def memory_health(
     with suppress(StorageFailure):  # `problems` says so
         skips = skipped_files(engine)
     vectors = dict(zip(("done", "total"), found.vectors, strict=True))
-    return copy_fields(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=public_skips(skips))
+    return copy_fields(
+        HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=[*map(public_words, skips)]
+    )
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
@@ -169,7 +171,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
         folders=[public_words(folder) for folder in folders[: call.limit]],
         vectors=dict(zip(("done", "total"), found.vectors, strict=True)),
         bytes={"index": found.index_bytes, "journal": found.journal_bytes},
-        skipped=public_skips(found.skipped),
+        skipped=[*map(public_words, found.skipped)],
         degraded=found.degradations,
     )
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from scrimshaw.app.mcp.replies import copy_fields, public_skips
+from scrimshaw.app.mcp.replies import copy_fields, public_words
 from scrimshaw.app.mcp.schema import Reply, tool
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.models import Job, JobState
@@ -88,7 +88,7 @@ def memory_index_scan(
 ) -> ScanReply:
     """Catch up with files that changed on disk."""
     report = index.scan(engine, force=force)
-    return copy_fields(ScanReply, report, skipped=public_skips(report.skipped))
+    return copy_fields(ScanReply, report, skipped=[*map(public_words, report.skipped)])
 
 
 @tool(toolset="maintenance", layer="L7")
