@@ -6,11 +6,7 @@ from typing import Any, ClassVar
 
 
 class ScrimshawError(Exception):
-    """Base of all errors a caller may handle.
-
-    `code` is stable and machine-readable, `message` says what happened and where,
-    `hint` says what to do, `details` carries values a program may need.
-    """
+    """Base of all errors a caller may handle: a stable `code`, what happened, what to do, values for programs."""
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1

@@ -69,10 +69,7 @@ class Embedder(Protocol):
 
 
 class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code=3):
-    """No vectors from this embedder now; `degradation` is what the answer should report.
-
-    `mode` is stable: embedder_off, _missing, _corrupt, _failed, _misconfigured, _unreachable, _refused or _bad_answer.
-    """
+    """No vectors from this embedder now; `degradation` is what the answer should report, its `mode` is stable."""
 
     def __init__(self, mode: str, message: str, hint: str) -> None:
         super().__init__(message, hint, mode=mode)
@@ -85,10 +82,7 @@ class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code
 
 
 def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
-    """The embedder of `settings`, or why there is none.
-
-    Cheap: it imports no numpy and no onnxruntime, reads no model and opens no connection. The first `embed` does.
-    """
+    """The embedder of `settings`, or why there is none. The first `embed` imports, loads and connects, not this."""
     try:
         match settings.provider:
             case "minilm":
@@ -108,12 +102,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
 
 
 class MiniLMEmbedder:
-    """Embeds on this machine. Vectors have 384 numbers; nothing leaves the process.
-
-    The model is loaded, and its SHA-256 checked, by the first `embed` (about 0.5 s). `batch` bounds the texts per
-    inference and `max_tokens` the tokens read of a text. Threads take turns per inference, not per call, so that a
-    query does not wait for a whole document.
-    """
+    """Embeds on this machine; the first `embed` loads the model (0.5 s). Threads take turns per inference."""
 
     model = MODEL
     dimension = DIMENSION

@@ -34,10 +34,7 @@ def score_factors(
     retrievability: float = 1.0,
     length_penalty: bool = True,
 ) -> dict[str, float]:
-    """The factors of a memory that are below 1, by name.
-
-    `confidence` is the share of validations that found it useful (0.5 unvalidated), `retrievability` is 0..1.
-    """
+    """The factors below 1 by name; `confidence` is the share of validations that found it useful, 0.5 without any."""
     length = 1.0
     if length_penalty and memory.length < SHORT:
         length = SHORT_FACTOR

@@ -112,10 +112,7 @@ class HitPage(NamedTuple):
 
 
 def fit_budget(hits: Sequence[Hit], budget: int | None) -> HitPage:
-    """The first hits that fit the budget in tokens; the first is cut to it, None fits all.
-
-    A hit whose name and title alone exceed the budget is skipped: no page of that budget can hold it.
-    """
+    """The first hits that fit; the first is cut to the budget, one whose title exceeds it is skipped. None fits all."""
     page: list[Hit] = []
     used = consumed = 0
     for consumed, hit in enumerate(hits, start=1):

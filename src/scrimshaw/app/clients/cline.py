@@ -51,7 +51,23 @@ class Cline(Client):
             occasion=_OCCASIONS.get(wire, ""),
             agent=text(payload.get("agent_id")) if payload.get("parent_agent_id") else "",
         )
-        return _add_call(event, payload, fields) if kind is EventKind.TOOL else event
+        if kind is not EventKind.TOOL:
+            return event
+        result = section(payload, "tool_result")
+        arguments, output = section(result, "input") or section(fields, "parameters"), result.get("output")
+        name = text(fields.get("toolName")) or text(result.get("name"))
+        if name == "use_mcp_tool":
+            name = f"{text(arguments.get('server_name'))}__{text(arguments.get('tool_name'))}"
+        verdicts = [fields.get("success"), *(part.get("success") for part in sections(output))]
+        return structs.replace(
+            event,
+            tool="Mcp" if "__" in name else canonical_tool(name),
+            tool_name=name,
+            arguments=_join_commands(arguments),
+            output=result_text(output) or text(fields.get("result")),
+            failed=True if False in verdicts else False if True in verdicts else None,
+            call_id=text(result.get("id")),
+        )
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         servers = root / ".cline/data/settings/cline_mcp_settings.json"
@@ -67,24 +83,6 @@ class Cline(Client):
             for event in (name[:1].upper() + name[1:] for name in self.events)
         ]
         return (SharedFile(path=servers, servers="mcpServers", entry=entry), *hooks)
-
-
-def _add_call(event: Event, payload: Json, fields: Json) -> Event:
-    result = section(payload, "tool_result")
-    arguments, output = section(result, "input") or section(fields, "parameters"), result.get("output")
-    name = text(fields.get("toolName")) or text(result.get("name"))
-    if name == "use_mcp_tool":
-        name = f"{text(arguments.get('server_name'))}__{text(arguments.get('tool_name'))}"
-    verdicts = [fields.get("success"), *(part.get("success") for part in sections(output))]
-    return structs.replace(
-        event,
-        tool="Mcp" if "__" in name else canonical_tool(name),
-        tool_name=name,
-        arguments=_join_commands(arguments),
-        output=result_text(output) or text(fields.get("result")),
-        failed=True if False in verdicts else False if True in verdicts else None,
-        call_id=text(result.get("id")),
-    )
 
 
 def _join_commands(arguments: Json) -> Json:

@@ -183,10 +183,7 @@ class _RolloutReader(TranscriptBuilder):
 
 
 def guess_failure(output: str) -> bool | None:
-    """True when the first or last line of a command's output reads like a failure, or the last one counts some.
-
-    None otherwise: a quiet failure cannot be told from success, so only a printed exit code of 0 reads as success.
-    """
+    """True where the first or last line of an output tells of a failure; silence proves nothing, so else None."""
     lines = output.strip().splitlines() or [""]
     if code := re.match(_EXIT_CODE, lines[0]):
         return int(code[1]) != 0

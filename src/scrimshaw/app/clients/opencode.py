@@ -79,7 +79,18 @@ class OpenCode(Client):
             context_used=js.share(used, payload.get("limit")),
         )
         if kind is EventKind.TOOL:
-            return _add_call(event, sent, output)
+            name, metadata = js.text(sent.get("tool")), js.section(output, "metadata")
+            displayed = js.text(js.section(metadata, "display").get("text"))
+            is_error = bool(output.get("error")) or output.get("isError") is True
+            return structs.replace(
+                event,
+                tool="Mcp" if isinstance(output.get("content"), list) else canonical_tool(name),
+                tool_name=name,
+                arguments=js.section(sent, "args"),
+                output=displayed or js.text(output.get("output")) or js.result_text(output),
+                failed=is_error or bool(js.number(metadata.get("exit"))),
+                call_id=js.text(sent.get("callID")),
+            )
         if kind is not EventKind.PROMPT:
             return event
         typed = (js.text(part.get("text")) for part in js.sections(output.get("parts")) if not part.get("synthetic"))
@@ -133,20 +144,6 @@ class OpenCode(Client):
             SharedFile(path=root / config / "opencode.json", servers="mcp", entry=entry, base=base),
             OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark=_PLUGIN_MARK),
         )
-
-
-def _add_call(event: Event, sent: js.Json, output: js.Json) -> Event:
-    name, metadata = js.text(sent.get("tool")), js.section(output, "metadata")
-    displayed = js.text(js.section(metadata, "display").get("text"))
-    return structs.replace(
-        event,
-        tool="Mcp" if isinstance(output.get("content"), list) else canonical_tool(name),
-        tool_name=name,
-        arguments=js.section(sent, "args"),
-        output=displayed or js.text(output.get("output")) or js.result_text(output),
-        failed=bool(output.get("error")) or output.get("isError") is True or bool(js.number(metadata.get("exit"))),
-        call_id=js.text(sent.get("callID")),
-    )
 
 
 def _read_message(message: js.Json, builder: TranscriptBuilder, agent: str) -> None:

@@ -1,8 +1,4 @@
-"""Records the finished calls of the server's own tools in their session; the hooks of clients pass over them.
-
-Runs after the answer has gone out. A call that the extraction rules keep becomes an event and an item of its session,
-any other is counted; what was sent is counted too.
-"""
+"""Records the finished calls of the server's own tools, which the hooks of clients pass over, and counts them."""
 
 from __future__ import annotations
 

@@ -182,10 +182,7 @@ def build_server(
     after_tool: Sequence[AfterTool] = (),
     ready: Ready = bool,
 ) -> Server[Any]:
-    """The SDK server that serves these tools; `engine` is handed to every tool and prompt as it is.
-
-    One connection at a time: each one starts the after-tool callbacks and stops them at its end.
-    """
+    """The SDK server that serves these tools; each connection starts the after-tool callbacks and stops them."""
     named, workers = {spec.name: spec for spec in prompts}, anyio.CapacityLimiter(WORKER_THREADS)
     handlers = _Handlers(Dispatcher(tools, engine, ready), resources, named, after_tool, workers)
     templates = wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
@@ -206,11 +203,8 @@ def build_server(
 
 
 def serve_stdio(server: Server[Any]) -> None:
-    """Serve one client on standard input and output until it hangs up; running calls are finished first.
-
-    Must be called in the main thread. An interrupt ends the process at once, as a termination does.
-    While it runs, the SDK points file descriptor 1 at standard error, so that a stray print cannot break the wire.
-    """
+    """Serve one client on standard input and output, in the main thread, until it hangs up and its calls are done."""
+    # The SDK points file descriptor 1 at standard error meanwhile, so that a stray print cannot break the wire.
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else the stop would wait for a last line on standard input
     gc.freeze()  # what is imported by now lives forever; walking it again costs up to 60 ms in the midst of a call
     anyio.run(_serve, server)

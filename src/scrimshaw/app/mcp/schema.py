@@ -39,11 +39,7 @@ class Reply(msgspec.Struct, frozen=True):
 
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool, or one prompt: `run(engine, ...)` takes what `call` describes, and returns a `reply`.
-
-    `toolset` is the group a user switches on or off, `layer` the tool's place in the order from L1 to L7; `read_only`,
-    `destructive` and `idempotent` are the hints of the same names in MCP.
-    """
+    """One tool, or one prompt: `run(engine, ...)` takes what `call` describes, and returns a `reply`."""
 
     name: str
     description: str
@@ -51,19 +47,15 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     takes_struct: bool
     reply: type
     run: Run
-    toolset: str = ""
-    layer: str = ""
-    read_only: bool = False
+    toolset: str = ""  #: the group that a user switches on or off
+    layer: str = ""  #: its place in the order from L1 to L7
+    read_only: bool = False  #: like the next two, the hint of that name in MCP
     destructive: bool = False
     idempotent: bool = False
 
 
 def tool(*, toolset: str = "", layer: str = "", **hints: bool) -> Callable[[Run], ToolSpec]:
-    """Make a `ToolSpec` of a function `(engine, ...) -> reply` with a docstring, which is what the agent reads.
-
-    Its parameters are the tool's, or the fields of a `Call` where it takes one as `call`. A prompt is a tool of no
-    toolset that returns text. The types named in the signature must be importable at run time.
-    """
+    """Make a `ToolSpec` of `(engine, parameters...) -> reply`, or of one that takes them as a `Call` named `call`."""
 
     def build(run: Run) -> ToolSpec:
         types = get_type_hints(run, include_extras=True)
@@ -91,29 +83,19 @@ def tool(*, toolset: str = "", layer: str = "", **hints: bool) -> Callable[[Run]
 
 
 def input_schema(call: type[msgspec.Struct]) -> Schema:
-    """JSON Schema of a tool's parameters.
-
-    Nothing but the named parameters is allowed. An optional parameter is described by what it takes when given:
-    `null` is accepted but not advertised, since some model APIs refuse unions in parameters.
-    """
+    """JSON Schema of a tool's parameters, without the `null` that optional ones take: some model APIs refuse unions."""
     roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([call]))
     return {"properties": {}, **_write_out(roots[0], definitions), "additionalProperties": False}
 
 
 def output_schema(reply: type[msgspec.Struct]) -> Schema:
-    """JSON Schema of a tool's reply: field names and types; a nested object is described as `object` only.
-
-    It tells what to expect and is no contract: limits, enums and which fields are always there are left out.
-    """
+    """JSON Schema of a tool's reply, as far as it says what to expect: names and types, what is nested as `object`."""
     roots, definitions = msgspec.to_builtins(msgspec.json.schema_components([reply]))
     return _write_out(roots[0], definitions, is_output=True)
 
 
 def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: bool = True) -> dict[str, Any]:
-    """What tool or prompt `name` is called with for these arguments; not strict reads numbers out of strings.
-
-    Raises InvalidRequest that names the parameter and says what it takes, or for text that no file can hold.
-    """
+    """What a tool or prompt is called with; not strict reads numbers out of strings. Raises InvalidRequest."""
     try:
         msgspec.json.encode(arguments)
         call = msgspec.convert(arguments, spec.call, strict=strict)
@@ -170,10 +152,8 @@ def _map_schemas(convert: Callable[[Schema], Schema], value: Any, *, is_named: b
 
 
 def _resolve(node: Schema, definitions: Schema) -> tuple[Schema, bool]:
-    """What the node refers to, under the node's own words and without a `null` branch, and whether it had one.
-
-    Class names and class docstrings are not for clients. Some model APIs want the type of an enum beside it.
-    """
+    """What the node refers to, under its own words and without a `null` branch, and whether it had one."""
+    # Class names and docstrings are not for clients; some model APIs want the type of an enum beside it.
     target = definitions.get(node.get("$ref", "").removeprefix("#/$defs/"), {})
     merged = {word: value for word, value in target.items() if word != "description"} | node
     found = {word: value for word, value in merged.items() if word not in ("title", "$ref")}
