@@ -13,7 +13,7 @@ from tests.app.test_cli_process import on_a_terminal
 from tests.app.test_importing_sessions import SECRET, put_session
 
 from scrimshaw.app.cli import start
-from scrimshaw.app.importing import ImportPlan, source_names
+from scrimshaw.app.importing import source_names
 from scrimshaw.engine.importers import ImportResult
 
 STYLE = "# Shop\n\n## Style\n\n- Always use tabs in Makefiles and spaces everywhere else; lines end at 120 letters.\n"
@@ -138,7 +138,7 @@ def test_ctrl_c_tells_what_was_done_and_how_to_go_on(cli: Cli, monkeypatch: pyte
         raise KeyboardInterrupt
 
     cli("init")
-    monkeypatch.setattr(start, "plan_import", lambda engine, request: ImportPlan(total=2, work=cut_short()))
+    monkeypatch.setattr(start, "plan_import", lambda engine, request: (2, cut_short()))
     done = cli("import", "all")
     assert done.code == 1
     assert "1 taken; 5 events" in done.out

@@ -112,7 +112,7 @@ def stored_sessions(project: Path, home: Path) -> list[StoredSession]:
 
 
 def take(engine: Engine, home: Path, source: str = "transcripts", **more: Any) -> list[ImportResult]:
-    return list(plan_import(engine, ImportRequest(source=source, home=home, **more)).work)
+    return list(plan_import(engine, ImportRequest(source=source, home=home, **more))[1])
 
 
 def statuses(taken: list[ImportResult]) -> list[str]:
@@ -279,7 +279,7 @@ def test_an_import_is_done_piece_by_piece(engine: Engine, home: Path) -> None:
     """Whoever stops asking stops the work."""
     for number in range(3):
         put_session(home, engine.settings.project, f"s-{number}", START + number * DAY)
-    work = plan_import(engine, ImportRequest(source="transcripts", home=home)).work
+    work = plan_import(engine, ImportRequest(source="transcripts", home=home))[1]
     assert len(list(islice(work, 1))) == 1
     assert [each.id for each in engine.sessions.latest(limit=9)] == ["s-0"]
 

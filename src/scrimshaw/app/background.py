@@ -84,20 +84,18 @@ class Worker:
         job = next((job for job in claims if job), None)
         if job is None:
             return False
-        if job.attempts > MOST_ATTEMPTS:
-            self._engine.journal.finish(job, JobState.FAILED, f"its worker died {job.attempts - 1} times")
-        else:
-            self._run(job)
+        state, trouble, wait_s = JobState.FAILED, f"its worker died {job.attempts - 1} times", None
+        if job.attempts <= MOST_ATTEMPTS:
+            state, trouble, wait_s = self._run(job)
+        self._engine.journal.finish(job, state, trouble, retry_in_s=wait_s)
         return True
 
-    def _run(self, job: Job) -> None:
-        """Run a job; one that fails is queued again, later each time, and after the last attempt kept as failed."""
-        state, wait_s = JobState.DONE, None
+    def _run(self, job: Job) -> tuple[JobState, str, float | None]:
+        """Run a job: what becomes of it, why, and when it is due again; one that fails is, later each time."""
         try:
             with self._keep_lease(job) as keep_going:
                 trouble = HANDLERS[job.kind](self._engine, job, keep_going)
-            if self._stop.is_set():
-                state, trouble = JobState.QUEUED, STOPPED
+            return (JobState.QUEUED, STOPPED, None) if self._stop.is_set() else (JobState.DONE, trouble, None)
         except (KeyboardInterrupt, SystemExit):
             self._engine.journal.finish(job, JobState.QUEUED, STOPPED)
             raise
@@ -105,10 +103,9 @@ class Worker:
             text = str(error) if isinstance(error, ScrimshawError) else f"{type(error).__name__}: {error}"
             trouble = redact(text).text  # it may quote anything, and is written down
             _log.warning("Job %s (%s), attempt %s: %s", job.id, job.kind, job.attempts, trouble)
-            is_last = job.attempts >= MOST_ATTEMPTS
-            state = JobState.FAILED if is_last else JobState.QUEUED
-            wait_s = None if is_last else FIRST_RETRY_S * 2 ** (job.attempts - 1)
-        self._engine.journal.finish(job, state, trouble, retry_in_s=wait_s)
+            if job.attempts >= MOST_ATTEMPTS:
+                return JobState.FAILED, trouble, None
+            return JobState.QUEUED, trouble, FIRST_RETRY_S * 2 ** (job.attempts - 1)
 
     @contextmanager
     def _keep_lease(self, job: Job) -> Iterator[index.KeepGoing]:

@@ -26,12 +26,9 @@ def process_checks(project: Path) -> tuple[Check, ...]:
             found.setdefault(connection.client, []).append(connection)
     except ConfigError:  # the check of the hook says so
         return PROCESS
-    clients = (
-        replace(
-            CLIENT, name=f"client:{name}", advice=f"Run `scrimshaw setup {name}`.", run=partial(_check_client, scopes)
-        )
-        for name, scopes in found.items()
-    )
+    runs = {name: partial(_check_client, scopes) for name, scopes in found.items()}
+    advice = "Run `scrimshaw setup {}`."
+    clients = (replace(CLIENT, name=f"client:{n}", advice=advice.format(n), run=run) for n, run in runs.items())
     return (*PROCESS, *clients)
 
 

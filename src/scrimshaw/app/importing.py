@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +20,14 @@ from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.rule_checks import usable_rules
-from scrimshaw.ingest.transcripts import StoredSession
 from scrimshaw.models import Degradation
 from scrimshaw.storage.scan import SERENA_MEMORIES
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
 _HEAD_BYTES = 64 * 1024
+# Sorts sessions, oldest first.
+_AGE = attrgetter("began", "place")
 
 
 class ImportRequest(Struct, frozen=True, kw_only=True):
@@ -39,11 +41,8 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     dry_run: bool = False
 
 
-class ImportPlan(Struct, frozen=True, kw_only=True):
-    """The work of an import, done as it is iterated; `total` is how many results are expected at least."""
-
-    total: int
-    work: Iterator[ImportResult]
+#: How many results are expected at least, and the work of an import, done as it is iterated.
+ImportPlan = tuple[int, Iterator[ImportResult]]
 
 
 class FoundSource(Struct, frozen=True, kw_only=True):
@@ -62,7 +61,7 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
     found: list[FoundSource] = []
     for name, client in _transcript_clients().items():
         with suppress(UnreadableFile):
-            if sessions := _oldest_first(client.find_sessions(project, home)):
+            if sessions := sorted(client.find_sessions(project, home), key=_AGE):
                 size = sum(stored.size for stored in sessions)
                 found.append(FoundSource(kind=name, place=sessions[0].folder, count=len(sessions), size=size))
     serena = project / SERENA_MEMORIES
@@ -99,30 +98,29 @@ def plan_import(engine: Engine, request: ImportRequest) -> ImportPlan:
         message = "A path needs a client, since each writes its own format."
         raise InvalidRequest(message, f"Name one of {', '.join(clients)} instead of {TRANSCRIPTS}.", parameter="path")
     plans = [plan_import(engine, replace(request, source=name)) for name in parts]
-    return ImportPlan(total=sum(plan.total for plan in plans), work=chain.from_iterable(plan.work for plan in plans))
+    return sum(total for total, _ in plans), chain.from_iterable(work for _, work in plans)
 
 
 def _plan_sessions(engine: Engine, request: ImportRequest, client: Client) -> ImportPlan:
     try:
         if request.path:
-            found = _oldest_first(client.sessions_at(_demand_existing(request.path)))
+            found = sorted(client.sessions_at(_demand_existing(request.path)), key=_AGE)
         else:
-            found = _oldest_first(client.find_sessions(engine.settings.project, request.home))
+            found = sorted(client.find_sessions(engine.settings.project, request.home), key=_AGE)
     except UnreadableFile as error:
         place = str(request.path or request.home)
         left = ImportResult(source=client.name, place=place, status="left", reasons=(error.message,))
-        return ImportPlan(total=1, work=iter([left]))
+        return 1, iter([left])
     if request.dry_run:
-        listed = (ImportResult(source=client.name, place=stored.place, status="found") for stored in found)
-        return ImportPlan(total=len(found), work=listed)
+        return len(found), (ImportResult(source=client.name, place=each.place, status="found") for each in found)
     rules = usable_rules(engine.settings.rules)
-    return ImportPlan(total=len(found), work=(importers.import_session(engine, stored, rules) for stored in found))
+    return len(found), (importers.import_session(engine, stored, rules) for stored in found)
 
 
 def _plan_places(engine: Engine, request: ImportRequest) -> ImportPlan:
     name, project, is_dry = request.source, engine.settings.project, request.dry_run
     if name == DECISIONS:
-        return ImportPlan(total=0, work=importers.import_memories(engine, name, project, dry_run=is_dry))
+        return 0, importers.import_memories(engine, name, project, dry_run=is_dry)
     places = [request.path] if request.path else _FINDERS[name](project, request.home)
     if not places and name == GUIDANCE:
         raise NotFound(f"There is no {', '.join(_guidance_names())} in this project.", "Name a file.")
@@ -130,7 +128,7 @@ def _plan_places(engine: Engine, request: ImportRequest) -> ImportPlan:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
     places = [_demand_existing(place) for place in places or [request.home / NOTES]]
     work = chain.from_iterable(importers.import_memories(engine, name, each, dry_run=is_dry) for each in places)
-    return ImportPlan(total=sum(_count_files(name, place).count for place in places), work=work)
+    return sum(_count_files(name, place).count for place in places), work
 
 
 def _plan_files(engine: Engine, request: ImportRequest) -> ImportPlan:
@@ -142,7 +140,7 @@ def _plan_files(engine: Engine, request: ImportRequest) -> ImportPlan:
         message = f"{request.source!r} is no source and no file."
         raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
     files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
-    return ImportPlan(total=len(files), work=importers.import_files(engine, files, dry_run=request.dry_run))
+    return len(files), importers.import_files(engine, files, dry_run=request.dry_run)
 
 
 def _transcript_clients() -> dict[str, Client]:
@@ -151,10 +149,6 @@ def _transcript_clients() -> dict[str, Client]:
 
 def _guidance_names() -> list[str]:
     return [client.guidance_file for client in all_clients().values() if client.guidance_file]
-
-
-def _oldest_first(found: Sequence[StoredSession]) -> list[StoredSession]:
-    return sorted(found, key=lambda stored: (stored.began, stored.place))
 
 
 def _demand_existing(path: Path) -> Path:

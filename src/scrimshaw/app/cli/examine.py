@@ -63,7 +63,11 @@ def lint(
         raise typer.BadParameter("Paths are followed in the project's memories; give no PATH.")
     if propose or fix_paths:
         with open_memory(project) as engine:
-            answer = _propose(engine) if propose else _repair(engine, fix_paths or [], dry_run, yes)
+            try:
+                renames = engine_lint.propose_renames(engine) if propose else []
+            except StorageFailure as error:
+                raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
+            answer = renames if propose else _follow_renames(engine, fix_paths or [], dry_run, yes)
         show(answer, as_json, _render_renames if propose else _render_repairs)
         return
     settings = settings_of(project) if paths else settings_of_memory(project)
@@ -81,20 +85,13 @@ def lint(
         raise typer.Exit(1)
 
 
-def _repair(engine: Engine, renames: list[str], dry_run: bool, yes: bool) -> dict[str, Any]:
+def _follow_renames(engine: Engine, renames: list[str], dry_run: bool, yes: bool) -> dict[str, Any]:
     wanted = [engine_lint.parse_rename(text) for text in renames]
     repairs = engine_lint.plan_repairs(engine, wanted)
     if repairs and not dry_run:
         confirm(f"Rewrite {sum(len(repair.paths) for repair in repairs)} paths in {len(repairs)} memories?", yes)
         engine_lint.apply_repairs(engine, repairs, wanted, actor="human")
     return {"memories": repairs, "dry_run": dry_run}
-
-
-def _propose(engine: Engine) -> list[Rename]:
-    try:
-        return engine_lint.propose_renames(engine)
-    except StorageFailure as error:
-        raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
 
 
 def _render_renames(renames: list[Rename]) -> Lines:
@@ -135,8 +132,18 @@ def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
     """
     known = Path(__file__).with_name("lint_rules.toml").read_text(encoding="utf-8")
     rules: Mapping[str, Mapping[str, str]] = parse_toml(known)
-    results = [result for one in found for result in _list_results(one)]
-    names = list(dict.fromkeys([*rules, *(str(result["ruleId"]) for result in results)]))
+    results: list[dict[str, Any]] = []
+    for one in found:
+        level = {LintState.REJECTED: "error", LintState.SKIPPED: "note"}.get(one.state, "warning")
+        unnamed = "skipped_file" if one.state == LintState.SKIPPED else "quality_defect"
+        flags = one.flags if len(one.flags) == len(one.reasons) else (unnamed,) * len(one.reasons)
+        faults = list(zip(flags, repeat(level), one.reasons, one.lines, strict=False))
+        faults += (("dead_reference", "warning", f"{each.path} leads nowhere.", each.line) for each in one.stale)
+        for rule, severity, message, number in faults:
+            region = {"region": {"startLine": number}} if number else {}
+            where = [{"physicalLocation": {"artifactLocation": {"uri": quote(one.path)}, **region}}]
+            results.append({"ruleId": rule, "level": severity, "message": {"text": message}, "locations": where})
+    names = list(dict.fromkeys([*rules, *(result["ruleId"] for result in results)]))
     for result in results:
         result["ruleIndex"] = names.index(result["ruleId"])
     described = []
@@ -144,24 +151,10 @@ def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
         texts = rules.get(name, {})
         means = {"text": texts.get("means", f"The quality gate found {name.replace('_', ' ')}.")}
         remedy = {"text": texts.get("remedy", "See the message.")}
-        rule = {"id": name, "name": name.title().replace("_", ""), "shortDescription": means, "fullDescription": means}
-        described.append({**rule, "help": remedy, "defaultConfiguration": {"level": "warning"}})
+        about = {"id": name, "name": name.title().replace("_", ""), "shortDescription": means, "fullDescription": means}
+        described.append({**about, "help": remedy, "defaultConfiguration": {"level": "warning"}})
     driver = {"name": "scrimshaw lint", "version": __version__, "rules": described}
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [{"tool": {"driver": driver}, "results": results}]}
-
-
-def _list_results(one: Linted) -> Iterator[dict[str, Any]]:
-    level = {LintState.REJECTED: "error", LintState.SKIPPED: "note"}.get(one.state, "warning")
-    unnamed = "skipped_file" if one.state == LintState.SKIPPED else "quality_defect"
-    flags = one.flags if len(one.flags) == len(one.reasons) else (unnamed,) * len(one.reasons)
-    faults = list(zip(flags, repeat(level), one.reasons, one.lines, strict=False))
-    faults += (("dead_reference", "warning", f"{each.path} leads nowhere.", each.line) for each in one.stale)
-    for rule, severity, message, number in faults:
-        place: dict[str, Any] = {"artifactLocation": {"uri": quote(one.path)}}
-        if number:
-            place["region"] = {"startLine": number}
-        where = [{"physicalLocation": place}]
-        yield {"ruleId": rule, "level": severity, "message": {"text": message}, "locations": where}
 
 
 # Doctor

@@ -21,7 +21,7 @@ from scrimshaw.ingest.events import Event, find_redactions, make_observation, re
 from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
-from scrimshaw.models import EventKind, Job, JobState, NewItem
+from scrimshaw.models import EventKind, Job, JobState
 
 app = typer.Typer()
 jobs = command_group("jobs", "Work that outlives the process that asked for it.", "list")
@@ -200,21 +200,19 @@ def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> d
     seen = make_observation(event, rules, process=0, extraction=extraction)
     explanation: dict[str, Any] = {"event": event.kind, "reason": "Kept as an event.", "text": seen.text.text}
     explanation |= {"redacted": find_redactions(seen), "item": seen.item}
-    if event.kind == EventKind.TOOL:
-        activity = describe_call(redact_call(event))
-        rule = find_rule(activity, rules)
-        explanation |= {"tool": event.tool_name, "activity": activity.name, "subject": activity.subject}
-        explanation |= {"rule": rule, "reason": _explain_rule(rule, seen.item, extraction)}
-    return explanation
-
-
-def _explain_rule(rule: Rule | None, item: NewItem | None, extraction: bool) -> str:
+    if event.kind != EventKind.TOOL:
+        return explanation
+    activity = describe_call(redact_call(event))
+    rule = find_rule(activity, rules)
     if not extraction:
-        return "Kept as an event; extraction is switched off."
-    if rule is None:
-        return "Kept as an event; no rule matches, so nothing enters working memory."
-    if not rule.attention:
-        return f"Kept as an event; rule {rule.id!r} says to leave such calls alone."
-    if item is None:
-        return f"Kept as an event; rule {rule.id!r} matches, but nothing of the call is left to remember."
-    return f"Rule {rule.id!r} matches: the item enters working memory with attention {item.attention:g}."
+        reason = "Kept as an event; extraction is switched off."
+    elif rule is None:
+        reason = "Kept as an event; no rule matches, so nothing enters working memory."
+    elif not rule.attention:
+        reason = f"Kept as an event; rule {rule.id!r} says to leave such calls alone."
+    elif seen.item is None:
+        reason = f"Kept as an event; rule {rule.id!r} matches, but nothing of the call is left to remember."
+    else:
+        reason = f"Rule {rule.id!r} matches: the item enters working memory with attention {seen.item.attention:g}."
+    known = {"tool": event.tool_name, "activity": activity.name, "subject": activity.subject}
+    return {**explanation, **known, "rule": rule, "reason": reason}

@@ -350,10 +350,20 @@ def restore(
         raise typer.BadParameter("Give a file or --newest, one of them.")
     if newest and (clear_existing or overwrite_edits or dry_run):
         raise typer.BadParameter("--newest brings back what is missing and nothing else.")
-    if not file:
-        return _restore_newest(project, yes)
-    with open_memory(project, fresh=False) as engine:  # the backup fills an empty ledger
-        return _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
+    if file:
+        with open_memory(project, fresh=False) as engine:  # the backup fills an empty ledger
+            return _bring_back(engine, file, clear_existing, overwrite_edits, dry_run, yes)
+    settings = settings_of_memory(project)
+    replace = "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers"
+    fill = "Bring back what is missing from the newest checkpoint? Stop running servers"
+    confirm(f"{replace if is_lost(settings) else fill} first.", yes)
+    if aside := set_aside(settings):
+        damaged = f"The journal was damaged; it is kept as {aside}."
+        note(f"{damaged if aside.exists() else 'The journal was missing.'} The files are left as they are.")
+    with open_engine(settings, replace_lost_journal=aside is not None) as engine:
+        restored, unusable = restore_newest(engine, aside=aside)
+    note(*(error.message for error in unusable))
+    return restored
 
 
 def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_run: bool, yes: bool) -> Restored:
@@ -362,23 +372,6 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
     if clear and not dry_run and (planned.written or planned.removed):
         confirm(f"Write {len(planned.written)} files and remove {len(planned.removed)}?", yes)
     return planned if dry_run else bring()
-
-
-def _restore_newest(project: Path | None, yes: bool) -> Restored:
-    """What is missing from the newest checkpoint; only the journal's rows after a damaged one was moved away."""
-    settings = settings_of_memory(project)
-    replace = "The journal is damaged. Move it away and begin with the newest checkpoint's rows? Stop servers"
-    fill = "Bring back what is missing from the newest checkpoint? Stop running servers"
-    confirm(f"{replace if is_lost(settings) else fill} first.", yes)
-    aside = set_aside(settings)
-    if aside and aside.exists():
-        note(f"The journal was damaged; it is kept as {aside}. The files are left as they are.")
-    elif aside:
-        note("The journal was missing. The files are left as they are.")
-    with open_engine(settings, replace_lost_journal=aside is not None) as engine:
-        restored, unusable = restore_newest(engine, aside=aside)
-    note(*(error.message for error in unusable))
-    return restored
 
 
 @command(

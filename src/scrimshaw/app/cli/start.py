@@ -181,12 +181,12 @@ def export(
 def _run_import(plan: ImportPlan, as_json: bool) -> dict[str, Any]:
     """Do the work of a plan with a progress bar; Ctrl-C ends it with what was done until then."""
     results: list[ImportResult] = []
-    interrupted = False
+    (total, work), interrupted = plan, False
     try:
         with progress("Taking in", as_json) as advance:
-            for result in plan.work:
+            for result in work:
                 results.append(result)
-                advance(len(results), max(plan.total, len(results)))
+                advance(len(results), max(total, len(results)))
     except KeyboardInterrupt:
         interrupted = True
         note("Interrupted. Run the same command again to go on.")
@@ -245,7 +245,9 @@ def setup(
         advice = [each.plugin_advice for each in all_clients().values() if each.plugin_advice]
     else:
         root = settings_of(project).project
-        chosen = _choose_clients(client, scope, remove)
+        if client not in (ALL, *CLIENT_NAMES):
+            raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
+        chosen = clients_setup.choose_clients(client, scope, remove)
         changes = list(_plan_changes(chosen, scope, remove, root))
         advice = [each.advice for each in chosen if each.advice and not remove]
         advice += [_HERE_ONLY] if not remove and any(change.root == root for change in changes) else []
@@ -261,19 +263,6 @@ def setup(
         for change in changes:
             clients_setup.apply_change(change)
     return result
-
-
-def _choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client, ...]:
-    """The clients meant; raises BadParameter for an unknown one, InvalidRequest for a scope that it has not."""
-    if name == ALL:
-        found = tuple(all_clients().values()) if remove else clients_setup.find_clients(Path.home())
-        return tuple(each for each in found if scope is None or scope in each.scopes)
-    client = all_clients().get(name)
-    if client is None:
-        raise typer.BadParameter(f"{name!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
-    if scope and scope not in client.scopes:
-        raise InvalidRequest(f"{client.title} has no {scope} scope.", f"Leave out --scope {scope}.", parameter="scope")
-    return (client,)
 
 
 def _plan_changes(chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path) -> Iterator[SetupChange]:

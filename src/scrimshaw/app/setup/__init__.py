@@ -8,6 +8,7 @@ import shutil
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -15,8 +16,8 @@ from msgspec import Struct
 from scrimshaw import __version__
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
-from scrimshaw.app.setup.editors import Editor, editor_of
-from scrimshaw.errors import ConfigError, Conflict, NotFound, StorageFailure
+from scrimshaw.app.setup.editors import editor_of
+from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, StorageFailure
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 
 BACKUP = ".before-scrimshaw"
@@ -79,12 +80,13 @@ def plan_removals(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator
         editor, before = editor_of(file), read_file(file.path)
         if before is None or (rest := editor.remove(before)) == before:
             continue
-        original = read_file(backup_of(file.path))
-        if original is not None and _is_origin(editor, original, rest):
-            yield SetupChange(root, file.path, before, original, is_original=True)
-        else:
-            after = None if original is None and editor.is_bare(rest) else rest
-            yield SetupChange(root, file.path, before, after)
+        original, is_original = read_file(backup_of(file.path)), False
+        if original is not None:
+            with suppress(ConfigError, Conflict):  # the copy differs from the file by our part alone
+                is_origin = editor.remove(original) == original
+                is_original = is_origin and editor.is_same(editor.remove(editor.add(original)), rest)
+        after = None if original is None and editor.is_bare(rest) else original if is_original else rest
+        yield SetupChange(root, file.path, before, after, is_original=is_original)
 
 
 def apply_change(change: SetupChange) -> None:
@@ -131,12 +133,21 @@ def find_programs() -> Programs:
     raise ConfigError(message, "Install scrimshaw with uv, pipx or pip.")
 
 
-def find_clients(home: Path) -> tuple[Client, ...]:
-    """The clients that are on this machine; raises NotFound where there is none."""
-    found = tuple(client for client in all_clients().values() if _is_installed(client, home))
+def choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client, ...]:
+    """The client of a name, or all that are on this machine; with `remove` all there are.
+
+    Raises NotFound where there is none, InvalidRequest for a scope that a client has not.
+    """
+    clients = all_clients()
+    if client := clients.get(name):
+        if scope and scope not in client.scopes:
+            message = f"{client.title} has no {scope} scope."
+            raise InvalidRequest(message, f"Leave out --scope {scope}.", parameter="scope")
+        return (client,)
+    found = [client for client in clients.values() if remove or _is_installed(client, Path.home())]
     if not found:
-        raise NotFound("No agent client was found.", f"Name one: {', '.join(all_clients())}.")
-    return found
+        raise NotFound("No agent client was found.", f"Name one: {', '.join(clients)}.")
+    return tuple(each for each in found if scope is None or scope in each.scopes)
 
 
 def plugin_files(folder: Path) -> tuple[OwnFile, ...]:
@@ -175,15 +186,6 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
     except (ConfigError, Conflict, StorageFailure) as error:
         fault, fix = error.message, error.hint
     return Connection(client=client.name, scope=scope, fault=fault, fix=fix, is_broken=is_broken)
-
-
-def _is_origin(editor: Editor, original: str, rest: str) -> bool:
-    """Whether the copy differs from the file by our part alone."""
-    try:
-        is_without = editor.remove(original) == original
-        return is_without and editor.is_same(editor.remove(editor.add(original)), rest)
-    except (ConfigError, Conflict):
-        return False
 
 
 def _is_installed(client: Client, home: Path) -> bool:
