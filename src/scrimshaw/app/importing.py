@@ -34,10 +34,8 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
     """What is to be imported."""
 
     source: str
-    #: The user's folder.
-    home: Path
-    #: Overrides where a source is looked for.
-    path: Path | None = None
+    home: Path  #: the user's folder
+    path: Path | None = None  #: overrides where a source is looked for
     dry_run: bool = False
 
 
@@ -52,8 +50,7 @@ class FoundSource(Struct, frozen=True, kw_only=True):
     place: str
     count: int
     size: int
-    #: Whether every scan reads it in place, so that nothing has to be imported.
-    live: bool = False
+    live: bool = False  #: whether every scan reads it in place, so that nothing has to be imported
 
 
 def find_sources(project: Path, home: Path) -> list[FoundSource]:

@@ -73,13 +73,14 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")]
+
+
 @app.callback(epilog=example('scrimshaw init && scrimshaw search "why apsw"'))
 def program(
     project: Project = None,
     as_json: AsJson = False,
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
-    ] = False,
+    version: Version = False,
 ) -> None:
     """Memory for coding agents: Markdown files in your repository, and an index that finds them."""
 

@@ -32,10 +32,8 @@ class SetupChange(Struct, frozen=True):
     before: str | None
     after: str | None
     is_executable: bool = False
-    #: Whether a copy of what it was is made.
-    needs_backup: bool = False
-    #: Whether it becomes what its copy says; the copy goes then.
-    is_original: bool = False
+    needs_backup: bool = False  #: whether a copy of what it was is made
+    is_original: bool = False  #: whether it becomes what its copy says; the copy goes then
 
     @property
     def action(self) -> str:
@@ -56,8 +54,7 @@ class Connection(Struct, frozen=True, kw_only=True):
     scope: Scope | None = None
     fault: str = ""
     fix: str = ""
-    #: Whether it cannot work; else the fault is worth knowing.
-    is_broken: bool = False
+    is_broken: bool = False  #: whether it cannot work; else the fault is worth knowing
 
 
 def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:

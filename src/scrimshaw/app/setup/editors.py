@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import PureWindowsPath
 from typing import Any
 
@@ -29,8 +30,7 @@ class Editor:
     They raise ConfigError for a text that they cannot read.
     """
 
-    #: Whether others write into the file, so that it is worth a copy before it is changed.
-    is_shared = False
+    is_shared = False  #: whether others write into the file, so that it is worth a copy before it is changed
 
     def __init__(self, file: OwnFile) -> None:
         self.file = file
@@ -83,10 +83,10 @@ class JsonEditor(Editor):
             # The other keys of our entry are the user's.
             value[self.shared.servers] = {**servers, SERVER: {**(found or {}), **self.shared.entry}}
         if self.shared.hooks:
-            try:
-                value["hooks"] = _replace_hooks(self._section(value, "hooks"), self.shared.hooks)
-            except TypeError as error:
-                raise ConfigError(f"{self.path}: {error}.", CORRECT_IT) from error
+            hooks = self._section(value, "hooks")
+            if broken := [event for event in self.shared.hooks if not isinstance(hooks.get(event, []), list)]:
+                raise ConfigError(f"{self.path}: `hooks.{broken[0]}` is no list.", CORRECT_IT)
+            value["hooks"] = _replace_hooks(hooks, self.shared.hooks)
         return self._rewrite(text, value)
 
     def remove(self, text: str) -> str:
@@ -165,11 +165,9 @@ class TomlEditor(JsonEditor):
             if name not in value:
                 del document[name]
         result = tomlkit.dumps(document)
-        try:
+        with suppress(ValueError):
             if parse_toml(result) == value:
                 return result
-        except ValueError:
-            pass
         raise ConfigError(f"{self.path} cannot be changed safely.", f"Change [{name}.{SERVER}] in it by hand.")
 
 
@@ -184,21 +182,17 @@ def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
     """The lists of hooks by event with our element for each wanted event and nowhere else.
 
     An element is a handler, or a group with handlers under `hooks`; foreign ones are never touched. Lists that this
-    empties go. Raises TypeError for what is no list.
+    empties go.
     """
     result: Json = {}
     for event in dict.fromkeys((*found, *wanted)):
         elements, ours = found.get(event, []), wanted.get(event)
-        if not isinstance(elements, list):
-            if ours is not None:
-                raise TypeError(f"`hooks.{event}` is no list")
+        if isinstance(elements, list):
+            parts = [(each, _without_our_hooks(each)) for each in elements]
+            if [each for each, rest in parts if rest != [each]] != [ours]:
+                elements = [each for _, rest in parts for each in rest] + ([ours] if ours else [])
+        if elements or not found.get(event):
             result[event] = elements
-            continue
-        parts = [(each, _without_our_hooks(each)) for each in elements]
-        is_there = [each for each, rest in parts if rest != [each]] == [ours]
-        changed = elements if is_there else [each for _, rest in parts for each in rest] + ([ours] if ours else [])
-        if changed or not elements:
-            result[event] = changed
     return result
 
 
