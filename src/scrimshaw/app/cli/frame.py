@@ -97,13 +97,15 @@ def command(
     fresh: bool = True,
     with_rules: bool = False,
     fails: Callable[[Any], bool] = lambda _: False,
+    empty: str = "",
     hidden: bool = False,
 ) -> Callable[[_WorkT], _WorkT]:
     """Make a command of a function that takes its own options and answers what `render` writes for people.
 
     It may name what every command has: `engine`, the open memory, compared with its files when `fresh`; `filters`,
-    made of the options that choose memories; `project` and `as_json`. `render` may name options too. An answer that
-    `fails` ends with exit code 1. Examples are `arguments` behind the command's name, or whole lines of a shell.
+    made of the options that choose memories; `project` and `as_json`. `render` may name options too; `empty` says that
+    the answer is. An answer that `fails` ends with exit code 1. Examples are `arguments` behind the command's name, or
+    whole lines of a shell.
     """
 
     def build(work: _WorkT) -> _WorkT:
@@ -113,15 +115,16 @@ def command(
         def run(**values: Any) -> None:
             project, as_json = values["project"], values["as_json"]
             if "filters" in named:
-                chosen = {key: values[key] for key in _FILTERS if values[key] is not None}
-                chosen = {key: tuple(each) if isinstance(each, list) else each for key, each in chosen.items()}
-                values["filters"] = Filters(**chosen)
+                given = {key: values[key] for key in _FILTERS if values[key] is not None}
+                given = {key: tuple(each) if isinstance(each, list) else each for key, each in given.items()}
+                values["filters"] = Filters(**given)
             with ExitStack() as stack:
                 if "engine" in named:
                     opening = open_memory(project, fresh=fresh and not values.get("no_scan"), with_rules=with_rules)
                     values["engine"] = stack.enter_context(opening)
                 answer = work(**{key: values[key] for key in named})
-            show(answer, as_json, partial(render, **{key: values[key] for key in wanted}))
+            chosen = {key: values[key] for key in wanted}
+            show(answer, as_json, lambda each: render(each, **chosen) if each or not empty else [empty])
             if fails(answer):
                 raise typer.Exit(1)
 

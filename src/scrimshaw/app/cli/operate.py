@@ -43,8 +43,6 @@ def _render_jobs(found: Sequence[Job]) -> Lines:
         yield line((f"{job.id:>5}", "bold"), f"  {job.state:<9}  {job.kind}  {job.key}{progress}{attempts}")
         if job.error:
             yield line((f"       {job.error}", "dim"))
-    if not found:
-        yield "No job."
 
 
 def _render_state(found: Sequence[Job]) -> Lines:
@@ -119,7 +117,7 @@ def _read_files(
     return counts | {"vectors": frame.fill_vectors(engine, as_json, skip=no_vectors)}
 
 
-@command(jobs, "list", "--state failed", render=_render_jobs, fresh=False)
+@command(jobs, "list", "--state failed", render=_render_jobs, fresh=False, empty="No job.")
 def list_jobs(
     engine: Engine, state: Annotated[list[JobState] | None, typer.Option(help="Only these (repeatable).")] = None
 ) -> list[Job]:

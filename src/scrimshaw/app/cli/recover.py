@@ -49,14 +49,12 @@ def _one_line(text: str) -> str:
     return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
-def _render_entries(rows: Sequence[LedgerRow]) -> Lines:
+def _render_rows(rows: Sequence[LedgerRow]) -> Lines:
     for row in rows:
         moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
         by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
         yield line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["memory_id"], "cyan"))
         yield line((f"       {row['reason']} ({by})", "dim"))
-    if not rows:
-        yield "The ledger has no such entry."
 
 
 def _render_verified(verified: Mapping[str, int]) -> Lines:
@@ -92,8 +90,6 @@ def _render_checkpoints(found: Sequence[Checkpoint]) -> Lines:
         made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
         yield line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}")
         yield from (line((_one_line(f"    {key}: {text}"), "dim")) for key, text in each.metadata.items())
-    if not found:
-        yield "There is no checkpoint."
 
 
 def _render_restored(restored: Restored) -> Lines:
@@ -198,7 +194,7 @@ def _render_traces(title: str, traces: Sequence[Trace], style: str = "") -> Line
         yield line((f"  and {len(traces) - _TRACES_SHOWN} more", "dim"))
 
 
-@command(ledger, "show", "--memory storage/wal --limit 5", render=_render_entries)
+@command(ledger, "show", "--memory storage/wal --limit 5", render=_render_rows, empty="The ledger has no such entry.")
 def show_ledger(
     engine: Engine,
     memory: Annotated[str, typer.Option(metavar="ID", help="Only of this memory.")] = "",
@@ -282,7 +278,7 @@ def create_checkpoint(
     return checkpoints.create(engine, name, metadata=metadata, include_global=include_global)
 
 
-@command(checkpoint, "list", "--limit 3", render=_render_checkpoints, fresh=False)
+@command(checkpoint, "list", "--limit 3", render=_render_checkpoints, fresh=False, empty="There is no checkpoint.")
 def list_checkpoints(
     engine: Engine, limit: Annotated[int, typer.Option(min=1, help="Most checkpoints.")] = 40
 ) -> Sequence[Checkpoint]:

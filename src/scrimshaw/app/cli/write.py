@@ -58,8 +58,6 @@ def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
         yield line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim"))
         yield from (f"  {reason}" for reason in each.reasons)
         yield line((f"  {each.path}", "dim"))
-    if not found:
-        yield "No draft was set aside."
 
 
 def _render_outcomes(made: Sequence[DraftOutcome]) -> Lines:
@@ -67,8 +65,6 @@ def _render_outcomes(made: Sequence[DraftOutcome]) -> Lines:
         where = each.memory_id or each.path
         yield line((each.status, "bold"), f"  {each.session}", f"  {where}" if where else "")
         yield from (f"  {reason}" for reason in each.reasons)
-    if not made:
-        yield "No session waits for a draft."
 
 
 def _render_consolidated(found: Sequence[Consolidation | ConsolidationOutcome]) -> Lines:
@@ -177,7 +173,7 @@ def delete(
     return {"ids": ids, "purged": purge, "dry_run": dry_run}
 
 
-@command(drafts, "list", render=_render_drafts, fresh=False)
+@command(drafts, "list", render=_render_drafts, fresh=False, empty="No draft was set aside.")
 def list_drafts(engine: Engine) -> list[RejectedDraft]:
     """Rejected drafts with the reasons, newest first."""
     return drafting.list_rejected(engine)
@@ -189,7 +185,7 @@ def show_draft(engine: Engine, name: DraftName) -> str:
     return drafting.read_rejected(engine, name)
 
 
-@command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False)
+@command(drafts, "make", "", "0e24ab", render=_render_outcomes, fresh=False, empty="No session waits for a draft.")
 def make_drafts(
     engine: Engine,
     session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; else all without a draft.")] = "",
