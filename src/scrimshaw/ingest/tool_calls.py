@@ -264,46 +264,41 @@ def _judge_step(step: _ShellStep, bare: str) -> ShellCommand:
 
 
 def _name_of_read(program: str, operands: list[str]) -> str:
-    if program in _PARTS:
-        return "ReadPart"
-    if program == "sed":
-        span = re.match(_RANGE, operands[0]) if operands else None
-        return "ReadRange" if span and int(span[1]) > 1 else "ReadPart"
-    return "ReadRange" if program in ("open", "goto") and operands[-1:] and operands[-1].isdigit() else "Read"
+    if program in ("open", "goto"):
+        return "ReadRange" if operands[-1:] and operands[-1].isdigit() else "Read"
+    span = re.match(_RANGE, operands[0]) if program == "sed" and operands else None
+    is_part = program == "sed" or program in _PARTS
+    return "ReadRange" if span and int(span[1]) > 1 else "ReadPart" if is_part else "Read"
 
 
 def _narrow_read(strongest: ShellCommand, commands: list[ShellCommand]) -> ShellCommand:
     """`nl file | sed -n 9,20p` reads a range, `cat file | grep x` searches; several edits are one change."""
     if strongest.name == "Edit":
         return strongest._replace(change="\n".join(command.change for command in commands if command.name == "Edit"))
-    for command in commands:
-        if strongest.name == "Read" and command.name in (*_WINDOWS, "Grep") and not command.path:
-            return strongest._replace(name=command.name, pattern=command.pattern)
-    return strongest
+    filters = (each for each in commands if each.name in (*_WINDOWS, "Grep") and not each.path)
+    narrow = next(filters, None) if strongest.name == "Read" else None
+    return strongest._replace(name=narrow.name, pattern=narrow.pattern) if narrow else strongest
 
 
 def _operands(words: tuple[str, ...]) -> list[str]:
-    kept: list[str] = []
-    skip = False
-    for word in words[1:]:
-        if skip:
-            skip = False
-        elif word in ("-n", "-A", "-B", "-C", "-m", "--include") and words[0] not in ("sed", "nl", "cat"):
-            skip = word != "-n" or words[0] in _PARTS
+    found: list[str] = []
+    rest = iter(words[1:])
+    for word in rest:
+        if word in ("-n", "-A", "-B", "-C", "-m", "--include") and words[0] not in ("sed", "nl", "cat"):
+            if word != "-n" or words[0] in _PARTS:
+                next(rest, "")  # its value
         elif not word.startswith("-") and ">" not in word:
-            kept.append(word)
-    return kept[1:] if words[:2] == ("git", "grep") else kept
+            found.append(word)
+    return found[1:] if words[:2] == ("git", "grep") else found
 
 
 def _target(words: tuple[str, ...]) -> str:
     """The file that standard output goes to, by `>`, `>>` or tee; nothing for /dev/null and descriptors."""
     if words[0] == "tee":
         return next(iter(_operands(words)), "")
-    for position, word in enumerate(words):
-        if word.startswith(">"):
-            name = word.lstrip(">") or "".join(words[position + 1 : position + 2])
-            return "" if name.startswith(("&", "/dev/")) else _unquote(name)
-    return ""
+    place = next((place for place, word in enumerate(words) if word.startswith(">")), len(words))
+    name = "".join(words[place : place + 1]).lstrip(">") or "".join(words[place + 1 : place + 2])
+    return "" if name.startswith(("&", "/dev/")) else _unquote(name)
 
 
 def _script_edit(bare: str, line: str, bodies: str, steps: list[_ShellStep]) -> ShellCommand | None:

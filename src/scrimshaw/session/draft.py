@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from operator import attrgetter
 
 from msgspec import Struct
@@ -44,7 +45,9 @@ _FIRST_PROMPTS = 6  # the task is among them; what comes later redirects it
 _FIRST_SENTENCES = 6  # the goal is among them
 _REQUEST = PATTERNS["requests"]
 _IMPERATIVE = re.compile(rf"(?i)\A(?:{'|'.join(sorted(WORDS['verbs']))})\b")
-_COMMIT_SUBJECT = re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)")
+_strip_courtesy, _strip_opening = (partial(_REQUEST[name].sub, "") for name in ("courtesy", "opening"))
+# A commit's subject without its kind: what follows `feat(x): `.
+_commit_subject = partial(re.compile(r"\A(?:\w+(?:\([^)]*\))?!?: )?(.*)").sub, r"\1")
 
 
 class Draft(Struct, frozen=True, kw_only=True):
@@ -141,7 +144,7 @@ def _find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation what its summary names as such."""
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[:_FIRST_PROMPTS]
-    wanted = next((prompt for prompt in first if _wants_something(prompt) and _is_plain(prompt)), None)
+    wanted = next((prompt for prompt in first if _is_task(prompt)), None)
     chosen = wanted or next((prompt for prompt in prompts if _count_all_subjects(prompt)), None)
     if not (chosen := chosen or next(iter(first), None)):
         return None
@@ -176,15 +179,8 @@ def _make_title(
 def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
     """The sentences of the task, after the heading above them where there is one."""
     texts = [each.text for each in sentences if task and each.event == task.event and each.by == USER]
-    if not task or not texts:
-        return []
-    above = task.text[: max(0, task.text.find(texts[0]))].strip(" -:")
+    above = task.text[: max(0, task.text.find(texts[0]))].strip(" -:") if task and texts else ""
     return [above, *texts] if count_subjects(above) >= _SUBJECTS else texts
-
-
-def _commit_subject(message: str) -> str:
-    """A commit's subject without its kind: what follows `feat(x): `."""
-    return _COMMIT_SUBJECT.sub(r"\1", message)
 
 
 def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sentence]]:
@@ -196,27 +192,16 @@ def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sente
     return found
 
 
-def _strip_courtesy(text: str) -> str:
-    return _REQUEST["courtesy"].sub("", text)
-
-
-def _strip_opening(text: str) -> str:
-    return _REQUEST["opening"].sub("", text)
-
-
-def _wants_something(prompt: Sequence[Sentence]) -> bool:
-    whole = " ".join(each.text for each in prompt)
+def _is_task(prompt: Sequence[Sentence]) -> bool:
+    """Whether a prompt wants something and says enough: two subjects, or a wish in a few more words."""
+    text, whole = prompt[0].text, " ".join(each.text for each in prompt)
     asks_only = all(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
     if asks_only or _REQUEST["orientation"].search(whole):
         return False
-    is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or bool(_REQUEST["goal"].search(whole))
+    is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or _REQUEST["goal"].search(whole)
     is_imperative = _IMPERATIVE.match(_strip_courtesy(_strip_opening(whole)))
-    return is_more or bool(is_imperative) or not whole.rstrip().endswith("?")
-
-
-def _is_plain(prompt: Sequence[Sentence]) -> bool:
-    """Whether prompts say enough to be a task: two subjects, or a wish in a few more words."""
-    text = prompt[0].text
+    if not is_more and not is_imperative and whole.rstrip().endswith("?"):
+        return False
     wishes = _IMPERATIVE.match(_strip_courtesy(text)) or _REQUEST["goal"].search(text)
     return _count_all_subjects(prompt) >= _SUBJECTS or (bool(wishes) and len(text.split()) > _SUBJECTS + 1)
 
@@ -285,15 +270,16 @@ def _shorten(text: str, most: int = LONGEST_TITLE) -> str:
 def render_body(draft: Draft) -> str:
     """The Markdown body, a line per statement with its event; where it grows too long the longest sections shrink."""
     files = [each for each in draft.changed if _is_file(each)]
+    changed = [each for each in draft.changed if not _is_file(each)]
     bodies = {
-        "Task": [_line(each) for each in (draft.task,) if each],
-        "Asked later": [_line(each) for each in draft.requests],
-        "Decisions": [_line(each) for each in draft.decisions],
-        "Changed": [*(_line(each) for each in draft.changed if not _is_file(each)), *_folder_lines(files)],
-        "Found": [_line(each) for each in draft.findings],
-        "Problems": [_line(each) for each in draft.problems],
-        "Open": [_line(each) for each in draft.open],
-        "Next": [_line(each) for each in (draft.next_step,) if each],
+        "Task": [*map(_line, filter(None, [draft.task]))],
+        "Asked later": [*map(_line, draft.requests)],
+        "Decisions": [*map(_line, draft.decisions)],
+        "Changed": [*map(_line, changed), *_folder_lines(files)],
+        "Found": [*map(_line, draft.findings)],
+        "Problems": [*map(_line, draft.problems)],
+        "Open": [*map(_line, draft.open)],
+        "Next": [*map(_line, filter(None, [draft.next_step]))],
     }
     while (
         sum(len(line) + 1 for lines in bodies.values() for line in lines) > LONGEST_BODY
@@ -305,10 +291,9 @@ def render_body(draft: Draft) -> str:
 
 
 def _line(statement: Statement) -> str:
-    if statement.note == COMMIT:
-        return f"- commit: {statement.text} (e{statement.event})"
-    note = f" — {statement.note}" if statement.note else ""
-    return f"- {statement.text}{note} (e{statement.event})"
+    is_commit = statement.note == COMMIT
+    note = f" — {statement.note}" if statement.note and not is_commit else ""
+    return f"- {'commit: ' if is_commit else ''}{statement.text}{note} (e{statement.event})"
 
 
 def _is_file(statement: Statement) -> bool:

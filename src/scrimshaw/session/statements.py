@@ -105,10 +105,8 @@ def contains_text(event: RecordedEvent, text: str) -> bool:
 def _speaker(event: RecordedEvent) -> str:
     if event.kind in (EventKind.ANSWER, EventKind.STOP):
         return AGENT
-    if event.kind in (EventKind.PROMPT, EventKind.COMPACT):
-        is_summary = event.kind == EventKind.COMPACT or event.text.startswith(_SUMMARY_OPENING)
-        return SUMMARY if is_summary else USER
-    return ""
+    is_summary = event.kind == EventKind.COMPACT or event.text.startswith(_SUMMARY_OPENING)
+    return "" if event.kind not in (EventKind.PROMPT, EventKind.COMPACT) else SUMMARY if is_summary else USER
 
 
 def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
@@ -117,12 +115,11 @@ def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentenc
         if _CUE["heading"].search(block) and len(block) < 100:
             heading = _trim(block)
             continue
-        for part in split_paragraph(block):
-            words = _trim(part)
+        is_item = bool(_ITEM.match(block))
+        for words in map(_trim, split_paragraph(block)):
             # what a user says counts however long it is
             fits = SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE
             if len(words) >= SHORTEST_PROMPT if by == USER else fits:
-                is_item = bool(_ITEM.match(block))
                 yield Sentence(text=words, event=event, by=by, turn=turn, place=place, heading=heading, is_item=is_item)
                 place += 1
 

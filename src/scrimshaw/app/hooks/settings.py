@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from scrimshaw import config
 from scrimshaw.config import SECTIONS, Settings, SourceSettings
@@ -46,53 +46,45 @@ def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Setting
             stamps[str(file)] = [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
     if not config.is_environment_silent():
         return config.load(project)
+    defaults = Settings(project=project, home=home, serena_home=serena_home)
     if len(stamps) == 1:
-        return Settings(project=project, home=home, serena_home=serena_home)
-    try:
+        return defaults
+    # There may be no copy, or a damaged one.
+    with suppress(OSError, msgspec.MsgspecError, KeyError, TypeError):
         copy = msgspec.msgpack.decode((project / config.PROJECT_FOLDER / COPY).read_bytes())
         if copy["made_of"] == stamps:
-            return _restore_settings(copy, project)
-    except (OSError, msgspec.MsgspecError, KeyError, TypeError):  # no copy, or a damaged one
-        pass
+            return _restore(copy, defaults)
     settings = config.load(project)
     newest = max(max(changed) for _, *changed in stamps.values())
     if time.time_ns() - newest >= least_age_s * 1e9 and not settings.embedding.api_key:
         # What cannot be written is read again by the next hook. TOML has larger numbers than msgpack.
         with suppress(OSError, OverflowError, UnicodeEncodeError):
-            _write_copy(settings, stamps)
+            _write_copy(settings, stamps, defaults)
     return settings
 
 
-def _write_copy(settings: Settings, stamps: Stamps) -> None:
+def _write_copy(settings: Settings, stamps: Stamps, defaults: Settings) -> None:
     """Write a copy, unless it would give other settings or hold a secret; whoever reads meanwhile sees it whole."""
-    sections: dict[str, dict[str, Any]] = {}
-    for name in SECTIONS:
-        section = getattr(settings, name)
-        default = asdict(type(section)())
-        sections[name] = {key: value for key, value in asdict(section).items() if value != default[key]}
+    sections = {
+        name: {key: value for key, value in asdict(getattr(settings, name)).items() if value != default[key]}
+        for name in SECTIONS
+        if (default := asdict(getattr(defaults, name)))
+    }
     copy = {"made_of": stamps, "sections": sections, "sources": settings.sources, "rules": settings.rules}
     data = msgspec.msgpack.encode(copy)
-    restored = _restore_settings(msgspec.msgpack.decode(data), settings.project)
-    if restored != settings or redact(msgspec.json.encode(copy).decode()).spans:
-        return
-    aside = settings.folder / f".scrimshaw-tmp-{os.getpid()}"
-    make_private(aside)
-    aside.write_bytes(data)
-    aside.replace(settings.folder / COPY)
+    is_whole = _restore(msgspec.msgpack.decode(data), defaults) == settings
+    if is_whole and not redact(msgspec.json.encode(copy).decode()).spans:
+        aside = settings.folder / f".scrimshaw-tmp-{os.getpid()}"
+        make_private(aside)
+        aside.write_bytes(data)
+        aside.replace(settings.folder / COPY)
 
 
-def _restore_settings(copy: dict[str, Any], project: Path) -> Settings:
+def _restore(copy: dict[str, Any], defaults: Settings) -> Settings:
     """The settings of a copy, whose values were checked before they were copied."""
-    home, serena_home = config.user_folders()
     sections: dict[str, Any] = {
         name: SECTIONS[name](**{key: tuple(each) if isinstance(each, list) else each for key, each in values.items()})
         for name, values in copy["sections"].items()
     }
-    return Settings(
-        project=project,
-        home=home,
-        serena_home=serena_home,
-        sources=tuple(msgspec.convert(source, SourceSettings) for source in copy["sources"]),
-        rules=tuple(copy["rules"]),
-        **sections,
-    )
+    sources = tuple(msgspec.convert(source, SourceSettings) for source in copy["sources"])
+    return replace(defaults, sources=sources, rules=tuple(copy["rules"]), **sections)
