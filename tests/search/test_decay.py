@@ -1,4 +1,4 @@
-"""Attention fades by events, memories by days; both are computed when read."""
+"""Memories fade by days; how far is computed when read."""
 
 from __future__ import annotations
 
@@ -11,100 +11,16 @@ from hypothesis import strategies as st
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.models import Grade, MemoryType, Retention, Tier
 from scrimshaw.search.decay import (
-    Fading,
-    attention,
-    events_between,
     half_life,
-    is_spent,
-    minutes_between,
     retention,
     retrievability,
     review,
     stability_of,
 )
 
-BY_EVENTS = Fading(rate=0.85, mention_boost=0.05, floor=0.05, spent_below=0.01)
-BY_MINUTES = Fading(rate=0.95, mention_boost=0.05, floor=0.05, spent_below=0.01)
-MODULUS = 2**31
 THRESHOLDS = ForgettingSettings().state_thresholds
 
 SHARES = st.floats(0, 1)
-STEPS = st.integers(0, 500)
-MENTIONS = st.integers(0, 50)
-
-
-# Attention
-
-
-@pytest.mark.parametrize(
-    ("base", "elapsed", "mentions", "expected"),
-    [
-        (0.9, 0, 0, 0.9),
-        (0.9, 1, 0, 0.765),
-        (0.9, 2, 0, 0.65025),
-        (0.9, 5, 0, 0.39933),
-        (0.9, 10, 0, 0.17719),
-        (0.9, 10, 3, 0.32719),
-        (0.5, 15, 0, 0.05),  # raw 0.0437: the floor
-        (0.5, 100, 0, 0.05),
-        (0.0, 0, 0, 0.05),
-        (0.98, 0, 1, 1.0),
-        (0.1, 0, 50, 1.0),
-    ],
-)
-def test_attention_after_events(base: float, elapsed: int, mentions: int, expected: float) -> None:
-    assert attention(base, elapsed, mentions, BY_EVENTS) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize(("minutes", "expected"), [(0, 0.9), (1, 0.855), (10, 0.53886), (60, 0.05), (1440, 0.05)])
-def test_attention_after_minutes(minutes: float, expected: float) -> None:
-    assert attention(0.9, minutes, 0, BY_MINUTES) == pytest.approx(expected, abs=1e-4)
-
-
-def test_the_floor_comes_last() -> None:
-    assert attention(0.0, 0, 0, Fading(rate=0.85, mention_boost=0, floor=0.3, spent_below=0.01)) == 0.3
-
-
-@pytest.mark.parametrize(
-    ("base", "elapsed", "mentions", "spent"),
-    [(0.9, 27, 0, False), (0.9, 28, 0, True), (0.9, 500, 1, False), (0.01, 0, 0, False), (0.0, 0, 0, True)],
-)
-def test_spent_is_told_before_the_floor(base: float, elapsed: int, mentions: int, spent: bool) -> None:
-    assert is_spent(base, elapsed, mentions, BY_EVENTS) is spent
-    assert attention(base, elapsed, mentions, BY_EVENTS) >= 0.05
-
-
-@given(SHARES, STEPS, MENTIONS)
-def test_attention_is_the_closed_formula(base: float, elapsed: int, mentions: int) -> None:
-    raw = base * math.exp(elapsed * math.log(0.85)) + mentions / 20
-    assert attention(base, elapsed, mentions, BY_EVENTS) == pytest.approx(max(0.05, min(1.0, raw)))
-
-
-@given(SHARES, st.lists(STEPS, min_size=1))
-def test_reading_often_changes_nothing(base: float, readings: list[int]) -> None:
-    """The originals wrote the score back at every pass, so that it faded faster the more it was read."""
-    values = {elapsed: attention(base, elapsed, 0, BY_EVENTS) for elapsed in readings}
-    assert all(attention(base, elapsed, 0, BY_EVENTS) == value for elapsed, value in values.items())
-    ordered = [values[elapsed] for elapsed in sorted(values)]
-    assert ordered == sorted(ordered, reverse=True)
-
-
-@pytest.mark.parametrize(
-    ("event", "now_event", "elapsed"),
-    [(5, 5, 0), (5, 8, 3), (MODULUS - 1, 0, 1), (MODULUS - 2, 7, 9), (0, MODULUS - 1, MODULUS - 1)],
-)
-def test_events_are_counted_across_the_wrap(event: int, now_event: int, elapsed: int) -> None:
-    assert events_between(event, now_event, MODULUS) == elapsed
-
-
-@given(st.integers(0, MODULUS - 1), STEPS)
-def test_the_wrap_cannot_be_noticed(event: int, steps: int) -> None:
-    assert events_between(event, (event + steps) % MODULUS, MODULUS) == steps
-
-
-@pytest.mark.parametrize(("at", "now", "minutes"), [(0.0, 90.0, 1.5), (100.0, 100.0, 0.0), (100.0, 40.0, 0.0)])
-def test_minutes_never_run_back(at: float, now: float, minutes: float) -> None:
-    assert minutes_between(at, now) == minutes
 
 
 # Retrievability

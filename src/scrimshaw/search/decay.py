@@ -1,15 +1,9 @@
-"""How attention fades within a session and memories over days. Pure; nothing here is ever written back.
-
-Attention: `base * rate ** elapsed + mention_boost * mentions`, from a stored base and a stored clock.
-Retrievability (FSRS v4): `(1 + FACTOR * days / stability) ** POWER`.
-"""
+"""How memories fade over days, by FSRS v4: `(1 + FACTOR * days / stability) ** POWER`. Nothing here is ever stored."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-
-from msgspec import Struct
 
 from scrimshaw.models import Grade, MemoryType, Retention, Tier
 
@@ -41,40 +35,6 @@ TIER_FACTORS: Mapping[Tier, float] = {
     Tier.TEMPORARY: 0.5,
     Tier.DEPRECATED: 0.25,
 }
-
-
-class Fading(Struct, frozen=True, kw_only=True):
-    """How attention fades."""
-
-    rate: float  #: share that stays per step
-    mention_boost: float  #: what a mention adds
-    floor: float  #: attention is read as at least this
-    spent_below: float  #: what is less than this before the floor leaves working memory
-
-
-def events_between(event: int, now_event: int, modulus: int) -> int:
-    """Steps of a counter that wraps at `modulus`."""
-    return (now_event - event) % modulus
-
-
-def minutes_between(at: float, now: float) -> float:
-    """Minutes between two times in seconds; none when the clock went back."""
-    return max(0.0, now - at) / 60.0
-
-
-def raw_attention(base: float, elapsed: float, mentions: int, fading: Fading) -> float:
-    """Attention before clamp and floor; `elapsed` counts events, or minutes where events do not count."""
-    return float(base * fading.rate**elapsed + fading.mention_boost * mentions)
-
-
-def attention(base: float, elapsed: float, mentions: int, fading: Fading) -> float:
-    """Attention as it is read: within [0, 1], and never below the floor."""
-    return max(fading.floor, min(1.0, max(0.0, raw_attention(base, elapsed, mentions, fading))))
-
-
-def is_spent(base: float, elapsed: float, mentions: int, fading: Fading) -> bool:
-    """Whether so little is left, before the floor, that the item should leave working memory."""
-    return raw_attention(base, elapsed, mentions, fading) < fading.spent_below
 
 
 def half_life(type_: MemoryType, tier: Tier, default: float) -> float:

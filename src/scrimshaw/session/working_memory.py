@@ -10,14 +10,22 @@ from msgspec.structs import asdict
 
 from scrimshaw.config import SessionSettings
 from scrimshaw.models import Item, NewItem
-from scrimshaw.search import decay
-from scrimshaw.search.decay import Fading
 from scrimshaw.storage.ports import Admission
+
+
+def raw_attention(item: Item, counter: int, now: float, settings: SessionSettings, *, event_decay: bool) -> float:
+    """What an item is worth before the bounds, from a stored base and clock; the result is never stored."""
+    if event_decay:
+        rate, steps = settings.decay_rate, float((counter - item.event) % settings.counter_modulus)
+    else:
+        rate, steps = settings.time_decay_rate, max(0.0, now - item.at) / 60
+    return float(item.attention * rate**steps + settings.mention_boost * item.mentions)
 
 
 def score(item: Item, counter: int, now: float, settings: SessionSettings, *, event_decay: bool) -> float:
     """The attention 0..1 of an item, faded by the session's events or, without `event_decay`, by minutes."""
-    return decay.attention(*_decay_terms(item, counter, now, settings, event_decay))
+    raw = raw_attention(item, counter, now, settings, event_decay=event_decay)
+    return max(settings.attention_floor, min(1.0, max(0.0, raw)))
 
 
 def rank_items(
@@ -43,26 +51,10 @@ def admit(
     for item, _ in rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay):
         if item.pinned and item is not arriving:
             pinned.append(item)
-        elif not item.pinned and not decay.is_spent(*_decay_terms(item, counter, now, settings, event_decay)):
-            contenders.append(item)
+        elif not item.pinned:
+            raw = raw_attention(item, counter, now, settings, event_decay=event_decay)
+            contenders += [item] if raw >= settings.delete_threshold else []
     staying = [*pinned, *contenders[: max(0, settings.capacity - len(pinned))]]
     numbers = attrgetter("number")
     leaving = sorted({*map(numbers, held)} - {*map(numbers, staying)})
     return Admission(admitted=arriving in staying, leaving=tuple(leaving))
-
-
-def _decay_terms(
-    item: Item, counter: int, now: float, settings: SessionSettings, event_decay: bool
-) -> tuple[float, float, int, Fading]:
-    """What the formula of decay takes: base, steps, mentions, rates."""
-    if event_decay:
-        steps: float = decay.events_between(item.event, counter, settings.counter_modulus)
-    else:
-        steps = decay.minutes_between(item.at, now)
-    fading = Fading(
-        rate=settings.decay_rate if event_decay else settings.time_decay_rate,
-        mention_boost=settings.mention_boost,
-        floor=settings.attention_floor,
-        spent_below=settings.delete_threshold,
-    )
-    return item.attention, steps, item.mentions, fading
