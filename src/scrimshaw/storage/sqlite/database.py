@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -117,8 +117,12 @@ class Database:
 
     def absent_tables(self) -> list[str]:
         """Tables of the schema that are gone."""
-        there = {row[0] for row in self.rows(_TABLES)}
-        return [name for name in _tables(self._schema) if name not in there]
+        with closing(apsw.Connection(":memory:")) as scratch:
+            for _, _, sql in _migrations(self._schema):
+                scratch.execute(sql)
+            wanted = scratch.execute(_TABLES).fetchall()
+        there = self.rows(_TABLES)
+        return [str(row[0]) for row in wanted if row not in there]
 
     @property
     def log(self) -> Path:
@@ -236,18 +240,6 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
             if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
                 write.execute(sql)
                 write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
-
-
-@cache
-def _tables(schema: str) -> list[str]:
-    """The tables that all migrations of a schema leave."""
-    scratch = apsw.Connection(":memory:")
-    try:
-        for _, _, sql in _migrations(schema):
-            scratch.execute(sql)
-        return [str(row[0]) for row in scratch.execute(_TABLES)]
-    finally:
-        scratch.close()
 
 
 @cache

@@ -80,7 +80,7 @@ DELETE FROM memory_text WHERE rowid IN (
 # Paths of files whose memory is missing in part, and of memories of no known file. 6 ms for 1,000 memories.
 # A memory has at least one chunk; chunks are numbered from 0 and cover the body; each has a row in the full-text table,
 # and so has a memory of several chunks as a whole. `memory_text_docsize` is FTS5's own table of the rows it holds.
-_INCOMPLETE = """
+INCOMPLETE = """
 WITH pieces AS (
     SELECT c.memory, count(*) AS many, max(c.ordinal) + 1 AS numbered, max(c.last) AS reach, count(t.id) AS worded
     FROM chunks c LEFT JOIN memory_text_docsize t ON t.id = c.row * 2 + 1 GROUP BY c.memory)
@@ -183,7 +183,7 @@ class SqliteIndex:
         return {file.path: file for file in files}
 
     def incomplete_files(self) -> list[str]:
-        return find_incomplete(self._database)
+        return self._database.read(INCOMPLETE, (), itemgetter(0))
 
     # Exact reading
 
@@ -364,11 +364,6 @@ class SqliteIndex:
     def vector_counts(self) -> VectorCounts:
         models = self._database.rows("SELECT model, count(*) FROM vectors GROUP BY model ORDER BY model")
         return VectorCounts(int(self._database.value("SELECT count(*) FROM chunks")), dict(models))
-
-
-def find_incomplete(database: Database) -> list[str]:
-    """Paths of files whose memory is missing in part, and of memories of no known file."""
-    return database.read(_INCOMPLETE, (), itemgetter(0))
 
 
 def match_expression(query: Query) -> str:

@@ -20,7 +20,7 @@ from scrimshaw.models import Entry, Traces, Wipe
 from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
-from scrimshaw.storage.sqlite.index import BELONGING, find_incomplete
+from scrimshaw.storage.sqlite.index import BELONGING, INCOMPLETE
 from scrimshaw.storage.sqlite.journal import append_entries, rewrite_ledger, verify_chain
 
 SCHEMA = "journal"
@@ -152,8 +152,8 @@ class SqliteMaintenance:
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 return [f"full text: {error}"]
-        found = find_incomplete(self._index)
-        faults = [f"{len(found)} files are not held whole, the first is {found[0]}"] if found else []
+        found = self._index.rows(INCOMPLETE)
+        faults = [f"{len(found)} files are not held whole, the first is {found[0][0]}"] if found else []
         orphans = self._index.rows(_OWNERLESS)
         return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
 
