@@ -22,7 +22,7 @@ from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Filters, ItemKind, Memory, NewItem, Session
+from scrimshaw.models import EventKind, Filters, ItemKind, Memory, NewItem, Observation, Session
 from scrimshaw.search.results import Boosts, SearchRequest, SessionContext
 from scrimshaw.session import working_memory
 from scrimshaw_lab import targets
@@ -117,7 +117,8 @@ def working_with(engine: Engine, linked: Sequence[str]) -> Session:
         item = NewItem(text=text, kind=ItemKind.FILE, attention=ATTENTION, memory_id=memory)
         sessions.tick(engine, session.id)
         now, modulus = engine.clock(), engine.settings.session.counter_modulus
-        engine.sessions.remember(session.id, item, partial(admit, now=now), now=now, modulus=modulus)
+        seen = Observation(session=session.id, kind=EventKind.STOP, text=redact(""), item=item)
+        engine.sessions.observe(seen, partial(admit, now=now), now=now, modulus=modulus)
     return engine.sessions.get(session.id) or session
 
 

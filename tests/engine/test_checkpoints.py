@@ -20,6 +20,7 @@ import apsw
 import pytest
 from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
+from tests.storage.contract import remember
 
 from scrimshaw.app.background import Background
 from scrimshaw.config import load
@@ -77,7 +78,7 @@ def work(engine: Engine) -> None:
     """A session with working memory, a review of itself, and something shown."""
     session = sessions.bind_session(engine, "s1")
     assert session
-    engine.sessions.remember("s1", item("the harbour is deep"), sessions_admit, now=1.0, modulus=100)
+    remember(engine.sessions, item("the harbour is deep"), sessions_admit, "s1")
     engine.sessions.mark_shown("s1", {"a": "hash"}, now=2.0)
     engine.sessions.record_learning(
         Learning(folder="f", task="t", phase="pre", session="s1", knowledge=1, uncertainty=2, context=3, gaps=("x",))
@@ -113,7 +114,7 @@ def wreck(engine: Engine) -> None:
     write.update(engine, "deep/b", {}, content="Wrong.")
     save(engine, "new/c", "Something else entirely.")
     link(engine, "docs/guide", "new/c", Relation.CAUSED)
-    engine.sessions.remember("s1", item("x"), lambda *_: Admission(admitted=False, leaving=(1,)), now=3.0, modulus=100)
+    remember(engine.sessions, item("x"), lambda *_: Admission(admitted=False, leaving=(1,)), "s1", now=3.0)
     sessions.bind_session(engine, "s2")
 
 

@@ -14,7 +14,7 @@ from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine, sessions
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Item, ItemKind, ItemSource, NewItem
+from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, NewItem, Observation
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session import working_memory
 
@@ -86,7 +86,9 @@ class Agent:
         sessions.tick(engine, self.session)
         now = engine.clock()
         admit = partial(working_memory.admit, now=now, settings=settings, event_decay=features.event_decay)
-        return engine.sessions.remember(self.session, item, admit, now=now, modulus=settings.counter_modulus)
+        seen = Observation(session=self.session, kind=EventKind.STOP, text=redact(""), item=item)
+        assert engine.sessions.observe(seen, admit, now=now, modulus=settings.counter_modulus)
+        return next(each for each in reversed(engine.sessions.items(self.session)) if each.text == item.text.text)
 
     def passes(self, events: int) -> None:
         """Tool calls that are not worth remembering."""

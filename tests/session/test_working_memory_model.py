@@ -86,8 +86,11 @@ class WorkingMemoryMachine(RuleBasedStateMachine):
     )
     def remember(self, attention: float, pinned: bool) -> None:
         admit = partial(working_memory.admit, now=0.0, settings=SETTINGS, event_decay=True)
-        item = NewItem(text=Redacted(text="x"), kind=ItemKind.FILE, attention=attention, pinned=pinned)
-        kept = self.sessions.remember("s", item, admit, now=0.0, modulus=MODULUS)
+        text = Redacted(text=f"x{len(self.model.entries)}")
+        item = NewItem(text=text, kind=ItemKind.FILE, attention=attention, pinned=pinned)
+        seen = Observation(session="s", kind=EventKind.STOP, text=text, item=item)
+        assert self.sessions.observe(seen, admit, now=0.0, modulus=MODULUS)
+        kept = self.sessions.items("s")[-1]
         self.model.remember(attention, pinned)
         assert (kept.number, kept.held) == (len(self.model.entries), self.model.entries[-1].held)
 

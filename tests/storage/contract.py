@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 from tests.storage.memory_engine import MemoryStorage
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import ItemKind, NewItem, Redacted
+from scrimshaw.models import EventKind, Item, ItemKind, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
-from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
+from scrimshaw.storage.ports import Admit, Index, Journal, Maintenance, Sessions
 
 BUSY_MS = 20_000
+MODULUS = 2**31
 LEASE_S = 60.0
 
 
@@ -104,18 +106,26 @@ def tick_many(engine: str, folder: str, session: str, times: int) -> list[int]:
         return [storage.sessions.tick(session, now=float(count), modulus=2**31) for count in range(times)]
 
 
+def remember(sessions: Sessions, item: NewItem, admit: Admit, session: str = "s", now: float = 1.0) -> Item:
+    """Record what an event brought that is not counted; a text that working memory holds would be a mention."""
+    seen = Observation(session=session, kind=EventKind.STOP, text=Redacted(text=""), item=item)
+    sessions.observe(seen, admit, now=now, modulus=MODULUS)
+    return sessions.items(session)[-1]
+
+
 def remember_many(engine: str, folder: str, session: str, attentions: list[float]) -> tuple[list[int], int]:
     """The numbers of the items this process recorded, and the most items it ever saw held."""
     settings = SessionSettings()
     admit = partial(working_memory.admit, now=0.0, settings=settings, event_decay=True)
-    numbers, most = [], 0
+    numbers, most = list[int](), 0
     with open_storage(engine, Path(folder)) as storage:
         sessions = storage.sessions
         for attention in attentions:
-            item = NewItem(text=Redacted(text="x"), kind=ItemKind.RESULT, attention=attention)
+            text = Redacted(text=f"{os.getpid()}-{len(numbers)}")
+            item = NewItem(text=text, kind=ItemKind.RESULT, attention=attention)
             sessions.tick(session, now=0.0, modulus=settings.counter_modulus)
-            kept = sessions.remember(session, item, admit, now=0.0, modulus=settings.counter_modulus)
-            numbers.append(kept.number)
+            remember(sessions, item, admit, session, now=0.0)
+            numbers += [each.number for each in sessions.items(session) if each.text == text.text]
             most = max(most, len(sessions.items(session, held=True)))
     return numbers, most
 

@@ -531,7 +531,7 @@ class MemorySessions:
             self._change(session, counter=counter, last_event=max(known.last_event, now))
             return counter
 
-    def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
+    def _remember(self, session: str, item: NewItem, admit: Admit, now: float, modulus: int) -> None:
         with self._guard:
             newcomer = replace(item, attention=min(1.0, max(0.0, item.attention)))
             counter = self._existing(session).counter % modulus
@@ -543,7 +543,6 @@ class MemorySessions:
             number = 1 + len(self.items(session))
             values = asdict(newcomer) | {"text": item.text.text}
             rows.append(Item(**values, session=session, number=number, event=counter, at=now, held=admission.admitted))
-            return rows[-1]  # type: ignore[no-any-return]
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         with self._guard, undone_on_error(self._tables):
@@ -579,7 +578,7 @@ class MemorySessions:
             if seen.injected:
                 self._add_injected(seen.injected)
             if seen.item and not self._mention_held(seen.session, seen.item):
-                self.remember(seen.session, seen.item, admit, now=now, modulus=modulus)
+                self._remember(seen.session, seen.item, admit, now, modulus)
             return True
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:

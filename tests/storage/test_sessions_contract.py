@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
@@ -15,7 +16,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.storage.contract import open_session, open_storage, remember_many, tick_many
+from tests.storage import contract
+from tests.storage.contract import MODULUS, open_session, open_storage, remember_many, tick_many
 
 from scrimshaw.engine import Engine
 from scrimshaw.errors import NotFound
@@ -34,12 +36,16 @@ from scrimshaw.models import (
 )
 from scrimshaw.storage.ports import Admission, Learning, Sessions
 
-MODULUS = 2**31
 SPAWN = multiprocessing.get_context("spawn")
 
 
-def new_item(text: str = "x", attention: float = 0.5, **fields: object) -> NewItem:
-    return replace(NewItem(text=Redacted(text=text), kind=ItemKind.RESULT, attention=attention), **fields)
+NUMBERS = itertools.count()
+
+
+def new_item(text: str | None = None, attention: float = 0.5, **fields: object) -> NewItem:
+    """An item; of a text of its own where none is given, since the same text again is a mention."""
+    own = Redacted(text=f"x{next(NUMBERS)}" if text is None else text)
+    return replace(NewItem(text=own, kind=ItemKind.RESULT, attention=attention), **fields)
 
 
 def welcome(held: Sequence[Item], newcomer: NewItem, counter: int) -> Admission:
@@ -47,7 +53,7 @@ def welcome(held: Sequence[Item], newcomer: NewItem, counter: int) -> Admission:
 
 
 def remember(sessions: Sessions, session: str = "s", item: NewItem | None = None, now: float = 1.0) -> Item:
-    return sessions.remember(session, item or new_item(), welcome, now=now, modulus=MODULUS)
+    return contract.remember(sessions, item or new_item(), welcome, session, now)
 
 
 def tick(sessions: Sessions, session: str = "s", now: float = 1.0, modulus: int = MODULUS) -> int:
@@ -177,11 +183,11 @@ def test_an_item_comes_back_as_it_was_recorded(sessions: Sessions) -> None:
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(exclude_categories=["Cs"])), attention=st.floats())
 def test_any_text_and_attention_can_be_recorded(sessions: Sessions, text: str, attention: float) -> None:
-    sessions.open("s", now=1.0)
-    kept = remember(sessions, item=new_item(text, attention))
+    session = str(next(NUMBERS))
+    kept = remember(sessions, session, new_item(text, attention))
     assert kept.text == text
     assert 0.0 <= kept.attention <= 1.0
-    assert sessions.items("s")[-1] == kept
+    assert sessions.items(session) == [kept]
 
 
 def test_numbers_count_from_one_in_each_session(sessions: Sessions) -> None:
@@ -194,8 +200,7 @@ def test_numbers_count_from_one_in_each_session(sessions: Sessions) -> None:
 def test_admit_sees_what_is_held_the_newcomer_and_the_counter(sessions: Sessions) -> None:
     sessions.open("s", now=1.0)
     first = remember(sessions)
-    out = sessions.remember("s", new_item(), lambda *_: Admission(admitted=False), now=1.0, modulus=MODULUS)
-    assert not out.held
+    assert not contract.remember(sessions, new_item(), lambda *_: Admission(admitted=False)).held
     assert [tick(sessions, modulus=5) for _ in range(3)] == [1, 2, 3]
     seen: list[tuple[Sequence[Item], NewItem, int]] = []
 
@@ -203,8 +208,9 @@ def test_admit_sees_what_is_held_the_newcomer_and_the_counter(sessions: Sessions
         seen.append((held, newcomer, counter))
         return Admission(admitted=False)
 
-    sessions.remember("s", new_item(attention=1.5), look, now=1.0, modulus=2)
-    assert seen == [([first], new_item(attention=1.0), 1)]
+    item = new_item(attention=1.5)
+    contract.remember(sessions, item, look)
+    assert seen == [([first], replace(item, attention=1.0), 3)]
 
 
 def test_who_leaves_stays_in_the_record(sessions: Sessions) -> None:
@@ -218,8 +224,8 @@ def test_who_leaves_stays_in_the_record(sessions: Sessions) -> None:
     def refuse(held: Sequence[Item], newcomer: NewItem, counter: int) -> Admission:
         return Admission(admitted=False)
 
-    assert sessions.remember("s", new_item(), swap, now=1.0, modulus=MODULUS).held
-    assert not sessions.remember("s", new_item(), refuse, now=1.0, modulus=MODULUS).held
+    assert contract.remember(sessions, new_item(), swap).held
+    assert not contract.remember(sessions, new_item(), refuse).held
     assert [item.number for item in sessions.items("s", held=True)] == [2, 4]
     assert [item.number for item in sessions.items("s", held=False)] == [1, 3, 5]
     assert [item.number for item in sessions.items("s")] == [1, 2, 3, 4, 5]
@@ -232,7 +238,7 @@ def test_a_decision_that_fails_records_nothing(sessions: Sessions) -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        sessions.remember("s", new_item(), fail, now=1.0, modulus=MODULUS)
+        contract.remember(sessions, new_item(), fail)
     assert sessions.items("s") == []
     assert remember(sessions).number == 1
 
@@ -248,7 +254,6 @@ def test_a_mention_changes_nothing_else(sessions: Sessions) -> None:
 
 UNKNOWN: dict[str, Callable[[Sessions], object]] = {
     "tick": tick,
-    "remember": remember,
     "mention": lambda sessions: sessions.mention("s", 1),
     "mark_shown": lambda sessions: sessions.mark_shown("s", {"a": "h"}, now=1.0),
 }
@@ -358,15 +363,15 @@ import itertools, sys
 from pathlib import Path
 from scrimshaw.models import ItemKind, NewItem, Redacted
 from scrimshaw.storage.ports import Admission
-from tests.storage.contract import open_storage
+from tests.storage.contract import open_storage, remember
 
-item = NewItem(text=Redacted(text="carved"), kind=ItemKind.RESULT, attention=0.5)
 with open_storage(sys.argv[1], Path(sys.argv[2])) as storage:
     sessions = storage.sessions
     sessions.open("s", now=1.0)
     while True:
         counter = sessions.tick("s", now=1.0, modulus=2**31)
-        kept = sessions.remember("s", item, lambda *_: Admission(admitted=True), now=1.0, modulus=2**31)
+        item = NewItem(text=Redacted(text=f"carved {counter}"), kind=ItemKind.RESULT, attention=0.5)
+        kept = remember(sessions, item, lambda *_: Admission(admitted=True))
         print(counter, kept.number, flush=True)
 """
 

@@ -19,6 +19,7 @@ MAX_SEGMENT_BYTES = 120  # names of 143 bytes are where eCryptfs ends; leaves ro
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
+_HINT = "Use a relative path such as storage/wal-reset, without .md."
 # Each rule, and what breaks it somewhere in a name.
 _Rules = Sequence[tuple[str, re.Pattern[str]]]
 _CONTAINMENT_RULES: _Rules = (
@@ -62,7 +63,7 @@ def _find_broken_rule(name: str, rules: _Rules) -> str:
     return ""
 
 
-def _refusal(memory_id: str, rule: str, hint: str) -> InvalidMemoryId:
+def _refusal(memory_id: str, rule: str, hint: str = _HINT) -> InvalidMemoryId:
     return InvalidMemoryId(f"{memory_id!r} cannot be a memory id: {rule}.", hint, parameter="id", rule=rule)
 
 
@@ -76,7 +77,7 @@ def check_id(memory_id: str) -> str:
     if not rule and max(map(len, name.encode().split(b"/"))) > MAX_SEGMENT_BYTES:
         rule = f"a segment is longer than {MAX_SEGMENT_BYTES} bytes"
     if rule:
-        raise _refusal(memory_id, rule, "Use a relative path such as storage/wal-reset, without .md.")
+        raise _refusal(memory_id, rule)
     return name
 
 
@@ -93,9 +94,8 @@ def locate(root: Path, memory_id: str) -> Path:
 
     Takes any name that stays inside `root`; InvalidMemoryId otherwise, also when a link leads out.
     """
-    rule = _find_broken_rule(memory_id, _CONTAINMENT_RULES)
-    if rule:
-        raise _refusal(memory_id, rule, "Use a relative path such as storage/wal-reset, without .md.")
+    if rule := _find_broken_rule(memory_id, _CONTAINMENT_RULES):
+        raise _refusal(memory_id, rule)
     path = Path(os.path.realpath(root / f"{memory_id}{SUFFIX}"))
     if not path.is_relative_to(os.path.realpath(root)):
         hint = "Move the file into the vault, or add its folder as a source of its own."

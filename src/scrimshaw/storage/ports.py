@@ -251,14 +251,11 @@ class Sessions(Protocol):
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
 
-    def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
-        """Record an item at the counter; `admit` decides in one transaction what working memory holds."""
-
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         """Open the session, store the event, count calls and prompts, remember its item; False if it is a repetition.
 
-        All or nothing. An item that working memory holds already, or the same file again, is a mention of it. The event
-        `end` leaves the session completed.
+        All or nothing; `admit` decides what working memory holds. An item that it holds already, or the same file
+        again, is a mention of it. The event `end` leaves the session completed.
         """
 
     def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:

@@ -102,11 +102,9 @@ class SqliteMaintenance:
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         with self._journal.write() as write:
             erased = erase(write, wipe)
-            facts = {"rows": erased.rows, "chain_before": erased.chain_before, "broken_before": erased.broken_before}
-            meta = {**purge.decision_meta, **{name: value for name, value in facts.items() if value}}
-            entries = [*files, replace(purge, decision_meta=meta)]
+            entries = [*files, replace(purge, decision_meta={**purge.decision_meta, **erased})]
             append_entries(write, [(entry, None) for entry in entries], time.time())
-        return erased.rows
+        return dict(erased.get("rows", {}))
 
     def compact(self) -> list[Path]:
         with self._index.write() as write:
@@ -176,14 +174,6 @@ class _Table(NamedTuple):
     def rows(self) -> str:
         """The statement that reads all rows."""
         return f'SELECT {self.names} FROM "{self.name}"'
-
-
-class ErasedRows(NamedTuple):
-    """Rows changed or removed by table."""
-
-    rows: dict[str, int]
-    chain_before: str = ""  #: the ledger's last hash before it was rewritten, empty if it was not
-    broken_before: int = 0  #: the row at which its chain was broken even then
 
 
 def _read_tables(connection: apsw.Connection, *kinds: str) -> Iterator[_Table]:
@@ -310,8 +300,12 @@ def count_lost_rows(damaged: Path, sound: Database) -> tuple[dict[str, int], lis
 # Erased
 
 
-def erase(write: apsw.Connection, wipe: Wipe) -> ErasedRows:
-    """Remove rows that belong to the memory and put the marker in the place of every trace, in one transaction."""
+def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
+    """Remove rows that belong to the memory and put the marker in the place of every trace, in one transaction.
+
+    What there is to say of it: `rows` by table, and of a ledger that was rewritten the last hash before, with the row
+    at which its chain was broken even then.
+    """
     write.execute("PRAGMA defer_foreign_keys = ON")
     counts: dict[str, int] = {}
     before, broken = "", 0
@@ -329,7 +323,9 @@ def erase(write: apsw.Connection, wipe: Wipe) -> ErasedRows:
             broken = verify_chain(write)[1]
             with rewrite_ledger(write):
                 counts[table.name] += _replace_traces(write, table, wipe.traces)
-    return ErasedRows({name: count for name, count in counts.items() if count}, before, broken)
+    rows = {name: count for name, count in counts.items() if count}
+    facts = {"rows": rows, "chain_before": before, "broken_before": broken}
+    return {name: value for name, value in facts.items() if value}
 
 
 def _compact(database: Database) -> list[Path]:

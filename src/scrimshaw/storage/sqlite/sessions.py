@@ -74,11 +74,7 @@ class SqliteSessions:
                 _add_injected(write, injected)
             return _tick(write, session, now, modulus)
 
-    # Items
-
-    def remember(self, session: str, item: NewItem, admit: Admit, *, now: float, modulus: int) -> Item:
-        with self._database.write() as write:
-            return _remember(write, session, item, admit, now, modulus)
+    # Events and items
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
@@ -202,7 +198,7 @@ def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int
     return _counter(write, session)
 
 
-def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, modulus: int) -> Item:
+def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, modulus: int) -> None:
     newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
     counter = _counter(write, session) % modulus
     admission = admit(_items(write, session, "AND held"), newcomer, counter)
@@ -214,7 +210,6 @@ def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, 
     columns = asdict(item) | asdict(item.source)
     del columns["source"]
     insert(write, "INSERT INTO items", columns)
-    return item
 
 
 def _add_injected(write: apsw.Connection, row: Injected) -> None:
