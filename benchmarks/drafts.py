@@ -20,10 +20,10 @@ from msgspec import Struct
 from benchmarks.recordings import Recording, console, cut, mini_swe, recorded, swe_agent
 from scrimshaw.app.clients.claude import CLIENT
 from scrimshaw.ingest.chatter import remove_chatter
+from scrimshaw.ingest.events import Transcript
 from scrimshaw.ingest.memory_file import parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import judge
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.transcripts import Transcript
 from scrimshaw.models import EventKind
 from scrimshaw.session.draft import Draft, build_draft, render_body
 from scrimshaw.session.statements import Statement, contains_text

@@ -14,10 +14,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.app.hooks.record import LONGEST_ANSWER, MOST_ANSWERS
-from scrimshaw.ingest.events import Event, add_call_id, make_answers, make_observation
+from scrimshaw.ingest.events import Event, Transcript, add_call_id, make_answers, make_observation
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.ingest.tool_calls import canonical_tool
-from scrimshaw.ingest.transcripts import Transcript
 from scrimshaw.models import EventKind, Item, Observation, RecordedEvent, Session
 
 PAUSE_S = 30 * 60

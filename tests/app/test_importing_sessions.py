@@ -18,8 +18,8 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.app.importing import ImportRequest, find_sources, plan_import
 from scrimshaw.engine import Engine, index, read
 from scrimshaw.engine.importers import ImportResult, read_session
+from scrimshaw.ingest.events import StoredSession
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.transcripts import StoredSession
 from scrimshaw.models import EventKind, Observation, SessionState
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Admission

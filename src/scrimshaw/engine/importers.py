@@ -23,13 +23,12 @@ from scrimshaw.engine.trust import describe_claim
 from scrimshaw.engine.write import NewText, Saved, save, slug, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
 from scrimshaw.ingest.comparison import hash_normalised_text
-from scrimshaw.ingest.events import Event, hash_text, make_answers, make_observation
+from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text, make_answers, make_observation
 from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.front_matter import parse_time
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.other_memories import OtherMemory, first_heading, parse_graph, parse_guidance, parse_note
 from scrimshaw.ingest.redact import redact
-from scrimshaw.ingest.transcripts import StoredSession, Transcript
 from scrimshaw.models import (
     ArtifactClass,
     Degradation,

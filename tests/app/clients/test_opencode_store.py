@@ -12,7 +12,7 @@ import pytest
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.transcripts import StoredSession
+from scrimshaw.ingest.events import StoredSession
 
 SESSIONS = [("ses_2", "ses_1", "/p", 3000), ("ses_1", None, "/p", 1500)]
 MESSAGES = [

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.app.clients import all_clients
-from scrimshaw.ingest.transcripts import Transcript, parse_time
+from scrimshaw.ingest.events import Transcript, parse_time
 from scrimshaw.models import EventKind
 
 Row = dict[str, Any]

@@ -11,8 +11,7 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile, is_within
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
 
 _WINDOW = 200_000  # tokens, as its status line reports for its models

@@ -14,10 +14,9 @@ import msgspec
 from msgspec import Struct, structs
 
 from scrimshaw.errors import UnreadableFile
-from scrimshaw.ingest.events import Event, add_call_id
+from scrimshaw.ingest.events import Event, StoredSession, Transcript, add_call_id
 from scrimshaw.ingest.payload import Json, first_text, section, text
 from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
-from scrimshaw.ingest.transcripts import StoredSession, Transcript
 from scrimshaw.models import EventKind
 
 SERVER, HOOK = "scrimshaw", "scrimshaw-hook"

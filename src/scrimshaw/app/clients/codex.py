@@ -10,9 +10,8 @@ from msgspec import structs
 
 from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile, name_events
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
-from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
 from scrimshaw.toml_text import parse_toml
 

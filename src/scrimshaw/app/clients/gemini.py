@@ -22,8 +22,7 @@ from scrimshaw.app.clients.client import (
     read_report,
 )
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.transcripts import Transcript, TranscriptBuilder, parse_time
+from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
 
 _TIMEOUT_MS = PATIENCE_S * 1000

@@ -22,9 +22,8 @@ from scrimshaw.app.clients.client import (
     name_events,
 )
 from scrimshaw.ingest import payload as js
-from scrimshaw.ingest.events import Event
+from scrimshaw.ingest.events import Event, StoredSession, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
-from scrimshaw.ingest.transcripts import StoredSession, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
 from scrimshaw.storage.databases import read_foreign_rows
 
