@@ -46,13 +46,8 @@ _REPAIRS: Mapping[DatabaseName, str] = {"index": "rebuild", "journal": "restore 
 _log = logging.getLogger(__name__)
 
 
-class Severity(StrEnum):
-    """What a result means: nothing, worth knowing, something is missing (degraded), in need of repair (broken)."""
-
-    OK = "ok"
-    NOTE = "note"
-    WARNING = "warning"
-    PROBLEM = "problem"
+# What a result means: nothing, worth knowing, something is missing (degraded), in need of repair (broken).
+Severity = StrEnum("Severity", "OK NOTE WARNING PROBLEM")
 
 
 class Result(NamedTuple):

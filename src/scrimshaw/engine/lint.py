@@ -42,13 +42,8 @@ DAYS = 14
 BANDS: Mapping[str, float] = {"A": 0.85, "B": 0.65, "C": 0.40, "D": 0.0}
 
 
-class LintState(StrEnum):
-    """What lint says of a file, worst first; a skipped file was not read, for the reason it carries."""
-
-    REJECTED = "rejected"
-    WARNED = "warned"
-    SKIPPED = "skipped"
-    CLEAN = "clean"
+# What lint says of a file, worst first; a skipped file was not read, for the reason it carries.
+LintState = StrEnum("LintState", "REJECTED WARNED SKIPPED CLEAN")
 
 
 class Linted(Struct, frozen=True, kw_only=True):

@@ -84,7 +84,7 @@ class CandidateFinder:
         query, channels, degradations = state.request.query, state.request.channels, state.degradations
         found: dict[str, list[Match]] = {}
         if Channel.TEXT in channels and state.terms:
-            with degradations.tolerate(IndexPart.TEXT):
+            with degradations.tolerate(IndexPart.FULL_TEXT):
                 found[Channel.TEXT] = self._index.match_text(Query((state.terms,)), state.filters, self._depth)
         if Channel.VECTOR in channels:
             with degradations.tolerate(IndexPart.VECTORS):

@@ -10,19 +10,9 @@ from scrimshaw.errors import DamagedDatabase
 from scrimshaw.ingest.tables import load_table
 from scrimshaw.models import Degradation
 
-
-class IndexPart(StrEnum):
-    """A part of the index, or of the journal, that an answer can do without."""
-
-    TEXT = "full_text"
-    VECTORS = "vectors"
-    TRIGGERS = "triggers"
-    GRAPH = "graph"
-    EXCERPTS = "excerpts"
-    REVIEWS = "reviews"
-    FILES = "files"
-
-
+# A part of the index, or of the journal, that an answer can do without.
+IndexPart = StrEnum("IndexPart", "FULL_TEXT VECTORS TRIGGERS GRAPH EXCERPTS REVIEWS FILES")
+# What an answer does without each, and what that costs.
 WITHOUT = load_table(__file__, "degradation", dict[str, dict[str, str]])
 
 
@@ -38,14 +28,8 @@ class Degradations:
         try:
             yield
         except DamagedDatabase as error:
-            self.note(
-                Degradation(
-                    failure_mode=f"{part}_damaged: {error.message}",
-                    fallback_mode=WITHOUT[part]["fallback"],
-                    confidence_impact=WITHOUT[part]["impact"],
-                    retry_recommendation=error.hint,
-                )
-            )
+            failure = f"{part}_damaged: {error.message}"
+            self.note(Degradation(failure_mode=failure, retry_recommendation=error.hint, **WITHOUT[part]))
 
     def note(self, degradation: Degradation) -> None:
         """Add what could not be done."""

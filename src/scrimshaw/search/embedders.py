@@ -74,10 +74,7 @@ class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code
     def __init__(self, mode: str, message: str, hint: str) -> None:
         super().__init__(message, hint, mode=mode)
         self.degradation = Degradation(
-            failure_mode=f"{mode}: {message}",
-            fallback_mode=WITHOUT[IndexPart.VECTORS]["fallback"],
-            confidence_impact=WITHOUT[IndexPart.VECTORS]["impact"],
-            retry_recommendation=hint,
+            failure_mode=f"{mode}: {message}", retry_recommendation=hint, **WITHOUT[IndexPart.VECTORS]
         )
 
 

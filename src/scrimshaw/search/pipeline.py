@@ -122,7 +122,7 @@ class Searcher:
         if request.all_of:
             only = ()
             concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
-            with degradations.tolerate(IndexPart.TEXT):
+            with degradations.tolerate(IndexPart.FULL_TEXT):
                 found = self._index.match_text(concepts, filters, ALL_OF_LIMIT)
                 only = tuple(match.id for match in found)
         quality = filters.min_quality_score
@@ -223,7 +223,7 @@ class Searcher:
             state.note(Stage.FALLBACK, len(ranked), len(ranked), used="none")
             return ranked
         matches: list[Match] = []
-        with state.degradations.tolerate(IndexPart.TEXT):
+        with state.degradations.tolerate(IndexPart.FULL_TEXT):
             query = Query((state.terms,), is_prefix=True)
             matches = self._index.match_text(query, state.filters, self._settings.candidates)
         fused = fuse({Channel.TEXT: matches}, {Channel.TEXT: 1.0}, self._settings.candidates)
