@@ -36,14 +36,13 @@ from scrimshaw.models import (
     Memory,
     MemoryType,
     Quality,
-    RecordedEvent,
     Relation,
     SourceFile,
     Tier,
     Trust,
 )
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.session.draft import Draft, build_draft, render_body
+from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.storage.paths import Vault, locate
 
@@ -95,6 +94,9 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     draft = build_draft(session, events, engine.sessions.items(session_id))
     body, created = render_body(draft), format_time(draft.ended)
     former_id = last.memory_id if last else ""
+    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
+    quoted = {each.event for each in statements if each}
+    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
     new = NewText(
         content=body,
         id=_memory_id(created, draft.title, draft.session),
@@ -104,7 +106,8 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         topics=draft.topics,
         session=draft.session,
         origin=ORIGIN,
-        trust=_lowest_quoted_trust(draft, events),
+        # The lowest of what the draft quotes, and at most that of the agent that made it.
+        trust=Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT,
         reason="the session ended",
         created=created,
         tool_calls=draft.tool_calls,
@@ -172,14 +175,6 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
     quality = Quality(score=verdict.score, flags=verdict.flags)
     return replace(unchanged, status="accepted", path=saved.path, quality=quality)
-
-
-def _lowest_quoted_trust(draft: Draft, events: Sequence[RecordedEvent]) -> Trust:
-    """The lowest trust of what the draft quotes, and at most that of the agent that made it."""
-    statements = [*draft.decisions, *draft.changed, *draft.problems, *draft.open, draft.task, draft.next_step]
-    quoted = {each.event for each in statements if each}
-    tools = {each.tool for each in events if each.number in quoted and each.kind == EventKind.TOOL}
-    return Trust.WEB if "Web" in tools else Trust.TOOL if tools else Trust.AGENT
 
 
 def _memory_id(created: str, title: str, session_id: str) -> str:

@@ -358,6 +358,7 @@ def _read_text(file: Path) -> str:
 def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:
     """Record a transcript as if hooks had seen it, close the session and make its draft; what is known is left out."""
     leave = partial(_leave, stored.client, stored.place)
+    result = partial(ImportResult, source=stored.client, place=stored.place)
     known = engine.sessions.events(stored.session)
     # An import alone leaves one start, its own.
     if known and [event.call_id for event in known if event.kind is EventKind.START] != [_START_ID]:
@@ -369,16 +370,20 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
     if not any(event.kind is EventKind.TOOL for event in transcript.events):
         return leave("it holds no tool call", transcript.skipped)
     recorded = _record_session(engine, transcript, digest, known, rules)
-    memories, reasons = _draft_session(engine, stored.session)
-    return ImportResult(
-        source=stored.client,
-        place=stored.place,
-        status="taken" if recorded or memories else "unchanged",
-        events=recorded,
-        memories=memories,
-        reasons=reasons,
-        skipped=transcript.skipped,
-    )
+    result = partial(result, events=recorded, skipped=transcript.skipped)
+    status = "taken" if recorded else "unchanged"
+    if not engine.settings.features.drafts:
+        return result(status=status, reasons=("drafts are switched off",))
+    try:
+        outcome = make_draft(engine, stored.session)
+    except ScrimshawError as error:
+        return result(status=status, reasons=(error.message,))
+    if not outcome.memory_id:
+        return result(status=status, reasons=outcome.reasons)
+    if outcome.status == "accepted":
+        # A session's memory fades within weeks of its day; taking it in today recalls it.
+        touch(engine, [engine.memory(outcome.memory_id)])
+    return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)
 
 
 def read_session(stored: StoredSession) -> tuple[Transcript, str]:
@@ -426,17 +431,3 @@ def _events_as_reported(transcript: Transcript, cwd: str, end: str) -> Iterator[
         elif not event.agent:
             yield replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
     yield replace(start, kind=EventKind.END, at=events[-1].at, call_id=end)
-
-
-def _draft_session(engine: Engine, session: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The memory that was made of a session, or why none was."""
-    if not engine.settings.features.drafts:
-        return (), ("drafts are switched off",)
-    try:
-        outcome = make_draft(engine, session)
-    except ScrimshawError as error:
-        return (), (error.message,)
-    if outcome.status == "accepted" and outcome.memory_id:
-        # A session's memory fades within weeks of its day; taking it in today recalls it.
-        touch(engine, [engine.memory(outcome.memory_id)])
-    return tuple(filter(None, [outcome.memory_id])), outcome.reasons

@@ -63,13 +63,9 @@ def record_event(engine: Engine, seen: Observation, at: float | None = None) -> 
 
 def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, float]]:
     """The working memory of a session with the attention 0..1 of each item now, most attended first."""
-    return working_memory.rank_items(
-        engine.sessions.items(session.id, held=True),
-        session.counter,
-        now=engine.clock(),
-        settings=engine.settings.session,
-        event_decay=engine.settings.features.event_decay,
-    )
+    items, settings = engine.sessions.items(session.id, held=True), engine.settings.session
+    rank = partial(working_memory.rank_items, settings=settings, event_decay=engine.settings.features.event_decay)
+    return rank(items, session.counter, now=engine.clock())
 
 
 def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
@@ -107,7 +103,7 @@ def read_item(engine: Engine, item_id: str) -> Item | None:
 
 def item_as_memory(item: Item) -> Memory:
     """An item as a search answers it."""
-    title = clip(item.text.strip().partition("\n")[0], _TITLE_LENGTH) or item.kind
+    title, tool = clip(item.text.strip().partition("\n")[0], _TITLE_LENGTH) or item.kind, item.source.source_tool
     return Memory(
         id=f"{ITEM_PREFIX}{item.session}/{item.number}",
         source="session",
@@ -116,9 +112,7 @@ def item_as_memory(item: Item) -> Memory:
         type=MemoryType.SESSION,
         tier=Tier.NORMAL,
         artifact=ArtifactClass.MEMORY,
-        provenance=Provenance(
-            source=item.source.source_tool or "session", trust=item.source.trust, session=item.session
-        ),
+        provenance=Provenance(source=tool or "session", trust=item.source.trust, session=item.session),
         tokens=count_tokens(item.text),
         label_tokens=count_tokens(title),
         length=len(item.text),

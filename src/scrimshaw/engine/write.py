@@ -143,8 +143,11 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         title = title or " ".join(line.strip(" #*_-\t").split())[:120]
     title = redact(title).text
     with engine.write_lock():
-        if not force and (same := _find_same_text(engine, content)):
-            return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
+        equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
+        for same in engine.index.get(equal).values() if equal else ():
+            with suppress(OSError):  # only a file that is still as it was read says it already
+                if content_hash(Path(same.path).read_bytes()) == same.content_hash:
+                    return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
         memory_id = check_new_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
         file, text, verdict = compose_memory(engine, new, title, content)
@@ -190,15 +193,6 @@ def _redact_content(engine: Engine, content: str) -> Redacted:
         hint = "Describe what matters without the secret itself."
         raise InvalidRequest(message, hint, parameter="content", classes=list(redacted.classes))
     return redacted
-
-
-def _find_same_text(engine: Engine, content: Redacted) -> Memory | None:
-    """A memory that says this already, in a file that is still as it was read."""
-    for memory in engine.index.get(engine.index.find_ids(text_hash=hash_normalised_text(content.text))).values():
-        with suppress(OSError):
-            if content_hash(Path(memory.path).read_bytes()) == memory.content_hash:
-                return memory
-    return None
 
 
 def compose_memory(

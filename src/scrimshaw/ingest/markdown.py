@@ -199,12 +199,6 @@ def _resolve_name(name: str, folder: str) -> str:
 # Chunks
 
 
-class _Piece(NamedTuple):
-    start: int
-    end: int
-    heading: int  #: Index of the heading the piece lies under; -1 before the first one.
-
-
 def split_chunks(
     title: str, body: str, headings: Sequence[Heading] = (), *, size: int = CHUNK_CHARS
 ) -> tuple[Chunk, ...]:
@@ -235,9 +229,12 @@ def split_chunks(
     return tuple(chunks)
 
 
-def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[_Piece]:
-    """Sections cut where they are too long, and joined to the one before where both are small or one is blank."""
-    merged: list[_Piece] = []
+def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[tuple[int, int, int]]:
+    """Sections cut where they are too long, and joined to the one before where both are small or one is blank.
+
+    Start, end and the index of the heading that each lies under; -1 before the first one.
+    """
+    merged: list[tuple[int, int, int]] = []
     last_is_blank = False
     starts = [0, *map(attrgetter("start"), headings), len(body)]
     for number, (start, stop) in enumerate(pairwise(starts), start=-1):
@@ -246,11 +243,11 @@ def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[_Pi
             if end < stop:  # at the coarsest break in the last two thirds of the room
                 breaks = ((body.rfind(mark, start + size // 3, end), mark) for mark in _BREAKS)
                 end = next((at + len(mark) for at, mark in breaks if at > start), end)
-            piece, is_blank = _Piece(start, end, number), not body[start:end].strip()
-            if merged and (end - merged[-1].start <= size or is_blank or last_is_blank):
-                last = merged.pop()
-                piece = _Piece(last.start, end, number if last_is_blank else last.heading)
+            piece, is_blank = (start, end, number), not body[start:end].strip()
+            if merged and (end - merged[-1][0] <= size or is_blank or last_is_blank):
+                first, _, above = merged.pop()
+                piece = first, end, number if last_is_blank else above
                 is_blank = is_blank and last_is_blank
             merged.append(piece)
             start, last_is_blank = end, is_blank
-    return merged or [_Piece(0, 0, -1)]
+    return merged or [(0, 0, -1)]

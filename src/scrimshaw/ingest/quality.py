@@ -126,13 +126,18 @@ def read_contents(
         elif _RULE_ROW.fullmatch(piece.strip()) and line.kind == "row":
             del fields[row:]  # the head of a table
         elif "metadata" in section and _METADATA.match(piece):
-            found, why = _read_metadata(piece)
-            lists = {
-                key: [*known, *new]
-                for key, new in found.items()
-                if isinstance(new, list) and isinstance(known := values.get(key), list)
-            }
-            values, broken = {**found, **values, **lists}, broken or why
+            found: object = None
+            try:
+                node = compose_yaml(piece.partition("\n")[2].rpartition("```")[0], "metadata block")
+                found = convert_node(node) if node else None
+            except UnreadableFile as error:
+                broken = broken or error.message
+            if isinstance(found, dict):
+                lists = {key: known for key, known in values.items() if isinstance(known, list)}
+                joined = {
+                    key: [*lists[key], *new] for key, new in found.items() if key in lists and isinstance(new, list)
+                }
+                values = {**found, **values, **joined}
         else:
             row = len(fields)
             fields.extend(_read_fields(section, line, piece))
@@ -155,15 +160,6 @@ def read_contents(
 def _plain_words(text: str, joint: str = " ") -> str:
     """A text as its words, lower case, for comparing; joined by `_` as the name of a heading or label."""
     return joint.join(_WORD.findall(text.lower()))
-
-
-def _read_metadata(fence: str) -> tuple[Mapping[str, object], str]:
-    yaml = fence.partition("\n")[2].rpartition("```")[0]
-    try:
-        found = convert_node(node) if (node := compose_yaml(yaml, "metadata block")) else None
-    except UnreadableFile as error:
-        return {}, error.message
-    return (found, "") if isinstance(found, dict) else ({}, "")
 
 
 def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
