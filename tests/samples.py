@@ -13,7 +13,8 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from scrimshaw.ingest.comparison import find_head, hash_normalised_text
-from scrimshaw.ingest.memory_file import MemoryFile, group_relations, render_memory_file
+from scrimshaw.ingest.markdown import group_relations
+from scrimshaw.ingest.memory_file import MemoryFile, render_memory_file
 from scrimshaw.models import (
     Chunk,
     Document,

@@ -12,7 +12,8 @@ from tests.samples import SECRET, WordEmbedder, write_memory
 from scrimshaw.engine import Engine
 from scrimshaw.engine.context import Context, ContextRequest, context
 from scrimshaw.engine.index import embed_pending, rebuild, scan
-from scrimshaw.engine.read import dependencies, get, match_triggers, search, validate
+from scrimshaw.engine.links import dependencies
+from scrimshaw.engine.read import get, match_triggers, search, validate
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import NotFound, UnreadableFile
 from scrimshaw.models import Channel, Filters, Intent, MemoryType, Mode, Stage, Tier

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -17,6 +17,7 @@ from msgspec.structs import asdict, replace
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.drafts import make_draft
 from scrimshaw.engine.index import KeepGoing, scan
+from scrimshaw.engine.ledger import hash_of
 from scrimshaw.engine.read import touch
 from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.trust import describe_claim
@@ -29,19 +30,7 @@ from scrimshaw.ingest.front_matter import parse_time
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.other_memories import OtherMemory, first_heading, parse_graph, parse_guidance, parse_note
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import (
-    ArtifactClass,
-    Degradation,
-    EdgeKind,
-    EventKind,
-    Job,
-    MemoryType,
-    RecordedEvent,
-    Relation,
-    SourceFile,
-    Trust,
-    content_hash,
-)
+from scrimshaw.models import ArtifactClass, Degradation, EventKind, Job, MemoryType, Relation, SourceFile, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
@@ -198,7 +187,6 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
         raw = path.read_bytes()
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
     document = engine.parse(file, raw)
-    origins = [edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM]
     new = NewText(
         content=document.body.text,
         title=document.title,
@@ -208,7 +196,7 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
         topics=document.topics,
         origin=ORIGIN,
         trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
-        relations=tuple(edge for edge in origins if edge.kind == EdgeKind.RELATION),
+        relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),
         reason=f"imported from {redact(path.name).text}",
         session=session,
     )
@@ -318,7 +306,7 @@ def assign_ids(source: str, names: Sequence[str], places: Sequence[str]) -> list
     ids = ["/".join([_FOLDERS[source], *(slug(part) for part in name.split("/") if part.strip())]) for name in names]
     shared = Counter(ids)  # as for `C++` and `C#`
     return [
-        f"{name}-{content_hash(place.encode())[:_MARK_LENGTH]}" if shared[name] > 1 else name
+        f"{name}-{hash_of(place.encode())[:_MARK_LENGTH]}" if shared[name] > 1 else name
         for name, place in zip(ids, places, strict=True)
     ]
 
@@ -369,7 +357,8 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
         return leave(error.message)
     if not any(event.kind is EventKind.TOOL for event in transcript.events):
         return leave("it holds no tool call", transcript.skipped)
-    recorded = _record_session(engine, transcript, digest, known, rules)
+    ids = {(event.kind, event.call_id) for event in known}
+    recorded = _record_session(engine, transcript, digest, ids, rules)
     result = partial(result, events=recorded, skipped=transcript.skipped)
     status = "taken" if recorded else "unchanged"
     if not engine.settings.features.drafts:
@@ -392,17 +381,16 @@ def read_session(stored: StoredSession) -> tuple[Transcript, str]:
     parts = [stored.parse(text) for text in texts]
     events = sorted((event for part in parts for event in part.events), key=lambda event: event.at)
     skipped = sum(part.skipped for part in parts)
-    digest = content_hash("".join(texts).encode("utf-8", "replace"))
+    digest = hash_of("".join(texts).encode("utf-8", "replace"))
     return replace(parts[0], session=stored.session, events=tuple(events), skipped=skipped), digest
 
 
 def _record_session(
-    engine: Engine, transcript: Transcript, digest: str, known: Sequence[RecordedEvent], rules: Sequence[Rule]
+    engine: Engine, transcript: Transcript, digest: str, ids: Set[tuple[EventKind, str]], rules: Sequence[Rule]
 ) -> int:
     """Record what is new, each event at its own time, and close the session; how many events that was."""
     settings, end = engine.settings, f"{_EVENT_PREFIX}{digest}"
     extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
-    ids = {(event.kind, event.call_id) for event in known}
     if (EventKind.END, end) in ids:
         return 0
     count = 0

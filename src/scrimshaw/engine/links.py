@@ -163,6 +163,31 @@ def drift_why(
     )
 
 
+def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
+    """The edges that lead to and from a memory, exactly as the files state them, even to nowhere; raises NotFound."""
+    engine.memory(memory_id)
+    found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
+    reached = {memory_id: 0}
+    for step in found:
+        reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
+    edges = [] if direction == "incoming" else engine.index.edges(*((memory_id,) if hops == 1 else ()))
+    for edge, place in edges:
+        # Of the memory, and of those that the walk reached before its last hop.
+        if not place and reached.get(edge.source, hops) < hops:
+            nowhere = Neighbor(
+                start=memory_id,
+                hop=reached[edge.source] + 1,
+                source=edge.source,
+                target=edge.target,
+                relation=edge.relation,
+                strength=edge.strength,
+                evidence=edge.evidence,
+                unresolved=True,
+            )
+            found.append(nowhere)
+    return sorted(found, key=lambda edge: edge.hop)
+
+
 def newest_first(superseding: Sequence[Neighbor], created: Mapping[str, str]) -> list[Neighbor]:
     """`supersedes` edges ordered by their source: first what nothing else supersedes; equals by date, then id."""
     newer: dict[str, set[str]] = {}

@@ -17,18 +17,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.markdown import find_section, parse_headings
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import (
-    Channel,
-    Degradation,
-    Filters,
-    Grade,
-    Memory,
-    Neighbor,
-    Retention,
-    Session,
-    Trust,
-    content_hash,
-)
+from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Trust, content_hash
 from scrimshaw.search import decay, lineage
 from scrimshaw.search.candidates import presence
 from scrimshaw.search.degradation import Degradations
@@ -180,31 +169,6 @@ def match_triggers(
         named = tuple(phrases[memory.id])
         found.append(TriggerMatch(memory=memory, phrases=named, body=body, attention=attention, state=state))
     return found
-
-
-def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -> list[Neighbor]:
-    """The edges that lead to and from a memory, exactly as the files state them, even to nowhere; raises NotFound."""
-    engine.memory(memory_id)
-    found = engine.index.neighbors([memory_id], hops=hops, direction=direction)
-    reached = {memory_id: 0}
-    for step in found:
-        reached[step.place] = min(step.hop, reached.get(step.place, step.hop))
-    edges = [] if direction == "incoming" else engine.index.edges(*((memory_id,) if hops == 1 else ()))
-    for edge, place in edges:
-        # Of the memory, and of those that the walk reached before its last hop.
-        if not place and reached.get(edge.source, hops) < hops:
-            nowhere = Neighbor(
-                start=memory_id,
-                hop=reached[edge.source] + 1,
-                source=edge.source,
-                target=edge.target,
-                relation=edge.relation,
-                strength=edge.strength,
-                evidence=edge.evidence,
-                unresolved=True,
-            )
-            found.append(nowhere)
-    return sorted(found, key=lambda edge: edge.hop)
 
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:

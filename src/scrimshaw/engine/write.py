@@ -25,13 +25,8 @@ from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, StorageFailure
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
-from scrimshaw.ingest.memory_file import (
-    MemoryFile,
-    edit_memory_file,
-    group_relations,
-    parse_memory_file,
-    render_memory_file,
-)
+from scrimshaw.ingest.markdown import group_relations
+from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import (

@@ -10,7 +10,7 @@ import math
 import posixpath
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import attrgetter
 from typing import NamedTuple
@@ -157,6 +157,15 @@ def format_relation(target: str, strength: float, evidence: str) -> object:
     if strength == 1.0 and not evidence:
         return target
     return {"id": target, "strength": strength, **({"evidence": evidence} if evidence else {})}
+
+
+def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
+    """Relations as front matter states them; they say target, strength and evidence, not the source."""
+    relations: dict[str, list[object]] = {}
+    for edge in edges:
+        item = format_relation(edge.target, edge.strength, edge.evidence)
+        relations.setdefault(str(edge.relation), []).append(item)
+    return relations
 
 
 def parse_strength(value: object) -> float:

@@ -19,18 +19,7 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
 from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
-from scrimshaw.models import (
-    Document,
-    Edge,
-    MemoryType,
-    Phrase,
-    Redacted,
-    Relation,
-    SourceFile,
-    Tier,
-    Trust,
-    content_hash,
-)
+from scrimshaw.models import Document, MemoryType, Phrase, Redacted, Relation, SourceFile, Tier, Trust, content_hash
 
 BOM = "\ufeff"
 _OPENING = re.compile(r"---[ \t]*\r?\n")
@@ -127,15 +116,6 @@ def render_memory_file(values: Mapping[str, object], body: str) -> MemoryFile:
     parsed = dict(zip(keys, map(front.convert_value, keys.values()), strict=True))
     file = MemoryFile("---\n", yaml, "---\n", body, parsed)
     return file if len(yaml) <= front.LONGEST else parse_memory_file(file.text)
-
-
-def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
-    """Relations as front matter states them; they say target, strength and evidence, not the source."""
-    relations: dict[str, list[object]] = {}
-    for edge in edges:
-        item = markdown.format_relation(edge.target, edge.strength, edge.evidence)
-        relations.setdefault(str(edge.relation), []).append(item)
-    return relations
 
 
 # Edit

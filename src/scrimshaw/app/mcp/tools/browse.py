@@ -181,7 +181,7 @@ def memory_dependencies(
     engine: Engine, id: MemoryId, max_depth: Annotated[int, Meta(ge=1, le=10)] = 1, direction: Direction = "both"
 ) -> DependenciesReply:
     """What a memory links to and what links to it."""
-    edges = read.dependencies(engine, id, hops=max_depth, direction=direction)
+    edges = links.dependencies(engine, id, hops=max_depth, direction=direction)
     return DependenciesReply(id=id, edges=[public_edge(edge) for edge in edges])
 
 
