@@ -61,13 +61,20 @@ class Context(Struct, frozen=True, kw_only=True):
 
 def context(engine: Engine, asked: ContextRequest, session: Session | None = None) -> Context:
     """What is known for a task, within the token budget of the mode and of the pressure."""
-    view, settings = _assess_pressure(engine, asked, session), engine.settings.context
+    settings, thresholds = engine.settings.context, engine.settings.session.pressure_thresholds
+    view = PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
+    if engine.settings.features.pressure_policy:
+        share, source = pressure.find_usage(asked.token_usage, session.context_used if session else None)
+        if share is None:
+            _warn_of_unknown_usage()
+        level = pressure.pressure_level(share, thresholds)
+        warning = pressure.describe_pressure(share, level)
+        view = PressureView(level=level, ratio=share, source=source, warning=warning)
     mode = asked.mode
     if mode == Mode.AUTO:
         resumable = session is not None and engine.settings.features.auto_resume
         mode = pressure.narrow_mode(_choose_mode(asked, resumable=resumable), view.level)
-    high = engine.settings.session.pressure_thresholds[1]
-    budget = pressure.token_budget(mode, view.level, settings, share=view.ratio or 0.0, high=high)
+    budget = pressure.token_budget(mode, view.level, settings, share=view.ratio or 0.0, high=thresholds[1])
     about = session or next(iter(engine.sessions.latest()), None)
     state, state_tokens, state_omitted = list[StateLine](), 0, 0
     if mode == Mode.RESUME and about:
@@ -100,17 +107,6 @@ def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: i
     attention = [item for item, _ in sessions.rank_working_memory(engine, about)]
     lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
     return fit_lines(lines, budget, count_tokens)
-
-
-def _assess_pressure(engine: Engine, asked: ContextRequest, session: Session | None) -> PressureView:
-    if not engine.settings.features.pressure_policy:
-        return PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
-    used = pressure.find_usage(asked.token_usage, session.context_used if session else None)
-    if used.share is None:
-        _warn_of_unknown_usage()
-    level = pressure.pressure_level(used.share, engine.settings.session.pressure_thresholds)
-    warning = pressure.describe_pressure(used.share, level)
-    return PressureView(level=level, ratio=used.share, source=used.source, warning=warning)
 
 
 @cache

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -77,24 +77,19 @@ class Engine:
 
     def memory(self, memory_id: str) -> Memory:
         """The memory of this id, read from its file where the index does not know it; raises NotFound."""
-        found = self.index.get([memory_id]).get(memory_id) or self._read_unindexed(memory_id)
+        found = self.index.get([memory_id]).get(memory_id)
+        if found is None:  # while the index is rebuilt or has not caught up
+            with suppress(NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
+                vault, name = self.vault_of(memory_id)
+                path = vault.root.resolve() / f"{check_id(name)}.md"
+                raw, info = vault.read(name), path.stat()
+                if len(raw) <= self.settings.index.max_file_bytes:
+                    file = vault_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
+                    self.index.put([self.parse(file, raw)])
+                    found = self.index.get([memory_id]).get(memory_id)
         if found is None:
             raise NotFound(f"There is no memory {memory_id!r}.", "Search for it, or list the memories.", id=memory_id)
         return found
-
-    def _read_unindexed(self, memory_id: str) -> Memory | None:
-        """A memory whose file is in a vault, while the index is rebuilt or has not caught up."""
-        try:
-            vault, name = self.vault_of(memory_id)
-            path = vault.root.resolve() / f"{check_id(name)}.md"
-            raw, info = vault.read(name), path.stat()
-            if len(raw) > self.settings.index.max_file_bytes:
-                return None
-            file = vault_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
-            self.index.put([self.parse(file, raw)])
-        except (NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
-            return None
-        return self.index.get([memory_id]).get(memory_id)
 
     def close(self) -> None:
         """Release databases and locks."""

@@ -213,10 +213,7 @@ def _markdown_files(path: Path) -> list[Path]:
 
 
 def import_memories(engine: Engine, source: str, place: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The memories of another tool in a file or folder, or the decision records that the project deleted.
-
-    What they call each other becomes the id it gets here. Raises UnreadableFile for the file of a memory server.
-    """
+    """The memories of another tool, or deleted decision records; raises UnreadableFile for a memory server's file."""
     found: dict[str, OtherMemory] = {}
     for entry in _read_source(engine, source, place):
         if isinstance(entry, ImportResult):

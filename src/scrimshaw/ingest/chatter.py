@@ -81,10 +81,7 @@ class Line(NamedTuple):
 
 
 class Block(NamedTuple):
-    """A piece of prose from `start` to `end`, without list mark and label (`Summary:`), or a trace.
-
-    `first` and `last` bound the whole lines it stands on; of a table cell they are its own bounds.
-    """
+    """A piece of prose without list mark and label, or a trace; `first` and `last` bound its lines, or a cell."""
 
     start: int
     end: int

@@ -128,10 +128,7 @@ def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callabl
 
 
 def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
-    """The edges that the text itself makes: `[[name]]`, `mem:name` and relative links to Markdown files.
-
-    Code and images make none, but a code span that is nothing but `mem:name` does: agents write it so.
-    """
+    """The edges of `[[name]]`, of `mem:name`, also alone in a code span, and of relative links to Markdown files."""
     folder = posixpath.dirname(memory_id)
     has_definitions = bool(page.env.get("references"))
     targets: list[str] = []

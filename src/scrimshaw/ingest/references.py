@@ -16,6 +16,7 @@ from scrimshaw.ingest.tables import load_pattern
 
 Exists = Callable[[str], bool]
 Rename = tuple[str, str]
+Paths = Collection[str]
 
 _pattern = partial(load_pattern, __file__, "references")
 _POSITION = re.compile(r"(?:#.*|::.*|:\d+(?:[-:,]\d+)*)\Z")
@@ -70,17 +71,9 @@ def find_references(text: str) -> tuple[Reference, ...]:
 
 
 def find_stale(
-    references: Iterable[Reference],
-    folder: str,
-    exists: Exists,
-    *,
-    roots: Sequence[str] = ("",),
-    names: Collection[str] = (),
+    references: Iterable[Reference], folder: str, exists: Exists, *, roots: Paths = ("",), names: Paths = ()
 ) -> tuple[Reference, ...]:
-    """The references that lead nowhere: neither from `folder`, that of their file, nor from any of `roots`.
-
-    `names` are ids of memories and their last parts, for wikilinks. What lies above the project is not judged.
-    """
+    """The references that lead nowhere from `folder`, that of their file, or `roots`; wikilinks may be in `names`."""
     bases = tuple(dict.fromkeys((folder, *roots)))
 
     def is_stale(reference: Reference) -> bool:
