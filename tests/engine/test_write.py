@@ -14,8 +14,8 @@ from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import EMBED, scan
-from scrimshaw.engine.read import get, search, validate
-from scrimshaw.engine.write import NewText, bulk_select, delete, save, slug, update
+from scrimshaw.engine.read import bulk_select, get, search, validate
+from scrimshaw.engine.write import NewText, delete, save, slug, update
 from scrimshaw.errors import (
     AlreadyExists,
     Conflict,

@@ -12,12 +12,12 @@ from msgspec.structs import replace
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
-from scrimshaw.errors import NotFound
+from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.markdown import find_section, parse_headings
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Trust, content_hash
+from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
 from scrimshaw.search import decay, lineage
 from scrimshaw.search.candidates import presence
 from scrimshaw.search.degradation import Degradations
@@ -169,6 +169,16 @@ def match_triggers(
         named = tuple(phrases[memory.id])
         found.append(TriggerMatch(memory=memory, phrases=named, body=body, attention=attention, state=state))
     return found
+
+
+def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
+    """The writable memories a bulk delete would take; refuses a whole constitutional or critical tier."""
+    if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
+        hint = "Name a folder, or delete them one by one."
+        raise InvalidRequest(f"All {tier} memories cannot be deleted at once.", hint, parameter="tier")
+    filters = Filters(tiers=(tier,), folder=folder, until=before)
+    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
+    return [memory for memory in every if memory.writable]
 
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:

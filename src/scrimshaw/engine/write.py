@@ -20,7 +20,7 @@ from scrimshaw.engine.checkpoints import checkpoint_before
 from scrimshaw.engine.core import Engine, vault_file
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED
-from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, read_file
+from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, StorageFailure
@@ -29,22 +29,7 @@ from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit
-from scrimshaw.models import (
-    Action,
-    Document,
-    Edge,
-    Entry,
-    Filters,
-    Memory,
-    MemoryType,
-    Quality,
-    Redacted,
-    Relation,
-    Span,
-    Tier,
-    Trust,
-    content_hash,
-)
+from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS
 
@@ -141,7 +126,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
         for same in engine.index.get(equal).values() if equal else ():
             with suppress(OSError):  # only a file that is still as it was read says it already
-                if content_hash(Path(same.path).read_bytes()) == same.content_hash:
+                if hash_of(Path(same.path).read_bytes()) == same.content_hash:
                     return describe(id=same.id, status="duplicate", content_hash=same.content_hash, path=same.path)
         memory_id = check_new_id(new.id) if new.id else free_id(engine, title)
         similar = similar_memories(engine, content.text, exclude=memory_id)
@@ -172,8 +157,8 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             decision_meta={"proposals": to_builtins(outcome.proposals)} if outcome.proposals else {},
         )
         place = read_file(engine, memory_id, "")
-        document = _write(engine, RecordedChange(entry, place, text, is_clean=True), file)
-    return replace(outcome, content_hash=document.content_hash, path=document.file.path)
+        digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file)
+    return replace(outcome, content_hash=digest, path=path)
 
 
 def _redact_content(engine: Engine, content: str) -> Redacted:
@@ -263,8 +248,8 @@ def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expec
         describe = partial(Saved, id=memory_id, redacted=text.classes, spans=text.spans)
         if text.text == before.text:
             return describe(status="unchanged", content_hash=place.hash, path=memory.path)
-        document = _write(engine, RecordedChange(entry, place, text), file)
-    return describe(status="updated", content_hash=document.content_hash, path=document.file.path)
+        digest, path = _write(engine, RecordedChange(entry, place, text), file)
+    return describe(status="updated", content_hash=digest, path=path)
 
 
 def delete(
@@ -324,18 +309,8 @@ def _parse_files(files: Iterable[LedgerFile]) -> Iterator[tuple[str, MemoryFile]
         yield file.name, parse_memory_file(_demand_data(file).decode(errors="replace"))
 
 
-def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "") -> list[Memory]:
-    """The writable memories a bulk delete would take; refuses a whole constitutional or critical tier."""
-    if tier in (Tier.CONSTITUTIONAL, Tier.CRITICAL) and not folder:
-        hint = "Name a folder, or delete them one by one."
-        raise InvalidRequest(f"All {tier} memories cannot be deleted at once.", hint, parameter="tier")
-    filters = Filters(tiers=(tier,), folder=folder, until=before)
-    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
-    return [memory for memory in every if memory.writable]
-
-
-def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document:
-    """File, journal, index, in this order; the vault's lock is held. What could not be read again is not written."""
+def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[str, str]:
+    """File, journal, index, in this order, under the lock; the hash and path. What could not be read is not written."""
     place = change.file
     size, limit = len(file.raw), engine.settings.index.max_file_bytes
     if size > limit:
@@ -353,7 +328,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> Document
     except StorageFailure as error:  # it is durable all the same, and a scan brings it in
         engine.degradations.put(INDEX, error)
     # Not read back from the index: a process that read the file a moment before may have put its older text there.
-    return document
+    return document.content_hash, document.file.path
 
 
 def _demand_data(file: LedgerFile) -> bytes:

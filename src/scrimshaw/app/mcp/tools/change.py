@@ -116,7 +116,7 @@ def memory_bulk_delete(
     before = ""
     if older_than_days:
         before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%d")
-    chosen = [memory.id for memory in write.bulk_select(engine, tier, folder=spec_folder, before=before)]
+    chosen = [memory.id for memory in read.bulk_select(engine, tier, folder=spec_folder, before=before)]
     if dry_run or not chosen:
         return DeleteReply(deleted=chosen, count=len(chosen), dry_run=dry_run)
     checkpoint = "" if skip_checkpoint else checkpoints.checkpoint_before(engine, "bulk-delete").name
