@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from contextlib import nullcontext, suppress
+from operator import attrgetter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -84,22 +85,18 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
     _record_unseen(engine, changes)
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
     files, entries, texts = list[FileChange](), list[LedgerEntry](), list[StoredText]()
-    with ExitStack() as locks:
-        is_locked = False
-        for entry, file, text, is_clean, known_hash in changes:
-            if file.shared_lock and not is_locked:
-                locks.enter_context(lock(file.shared_lock, SHARED_TIMEOUT_S))
-                is_locked = True
-            change = FileChange(file.path, file.root, file.data, text, file.name)
-            after = change.after
-            new_hash = known_hash or hash_of(after)
-            meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
-            files.append(change)
-            entries.append((replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta), None))
-            if text is not None and after is not None:
-                texts.append(
-                    StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
-                )
+    for entry, file, text, is_clean, known_hash in changes:
+        change = FileChange(file.path, file.root, file.data, text, file.name)
+        after = change.after
+        new_hash = known_hash or hash_of(after)
+        meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
+        files.append(change)
+        entries.append((replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta), None))
+        if text is not None and after is not None:
+            whole = StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
+            texts.append(whole)
+    shared = [*filter(None, map(attrgetter("file.shared_lock"), changes))]
+    with lock(shared[0], SHARED_TIMEOUT_S) if shared else nullcontext():
         try:
             with atomic_file_changes(engine.folder, mark, files):
                 engine.journal.record(entries, jobs, texts)

@@ -83,11 +83,8 @@ def link(
     )
     entry = _link_entry(Action.LINK, edge, actor, session)
     if memory.writable:
-
-        def change(file: MemoryFile) -> MemoryFile:
-            return add_relation(_remove_edges(file, known), relation, target, strength, edge.evidence)
-
-        rewrite(engine, source, change, entry)
+        add = partial(add_relation, relation=relation, target=target, strength=strength, evidence=edge.evidence)
+        rewrite(engine, source, lambda file: add(_remove_edges(file, known)), entry)
     else:
         _change_links(engine, entry, [*known, edge], edge)
     return _describe(engine, memory, edge, "updated" if known else "linked")
