@@ -11,18 +11,8 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from scrimshaw.ingest.secret_values import (
-    TABLE,
-    WORDS,
-    SecretRule,
-    entropy,
-    find_assigned_secrets,
-    is_identifier_or_hash,
-    is_masked,
-    is_placeholder,
-    is_random,
-    is_typed_sample,
-)  # fmt: skip
+from scrimshaw.ingest import secret_values as values
+from scrimshaw.ingest.secret_values import TABLE, WORDS, SecretRule, is_masked, is_placeholder, is_random
 from scrimshaw.models import Redacted, Span
 
 VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
@@ -163,7 +153,7 @@ def _scan(text: str) -> Iterator[Span]:
         for rule in rules:
             if rule.hint in place:
                 yield from _apply(rule, text)
-    yield from find_assigned_secrets(text, lowered)
+    yield from values.find_assigned_secrets(text, lowered)
     if "@" in text:
         yield from _find_emails(text)
     # Long tokens that read like drawn characters, close behind a word for a secret. Beyond 200 characters it is a file,
@@ -191,7 +181,7 @@ def _is_secret(secret_class: str, value: str) -> bool:
         is_masked(value)
         or (secret_class in _WITH_DIGITS and not re.search(r"\d", value))
         or (secret_class in _VARIED and len(set(value)) < VARIED)
-        or (secret_class in _NEVER_TYPED and is_typed_sample(value))
+        or (secret_class in _NEVER_TYPED and values.is_typed_sample(value))
     )
 
 
@@ -200,7 +190,7 @@ def _is_url_password(value: str) -> bool:
 
 
 def _is_authorization(value: str) -> bool:
-    is_strong = is_random(value, 8) or value.endswith("=") or (len(value) >= 16 and entropy(value) >= 3.5)
+    is_strong = is_random(value, 8) or value.endswith("=") or (len(value) >= 16 and values.entropy(value) >= 3.5)
     return is_strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value)
 
 
@@ -235,8 +225,8 @@ def _is_drawn(value: str) -> bool:
         all(re.search(kind, value) for kind in (r"[a-z]", r"[A-Z]", r"\d"))
         and not is_masked(value)
         and is_random(value, 32)
-        and entropy(value) >= 4.2
-        and not is_identifier_or_hash(value)
+        and values.entropy(value) >= 4.2
+        and not values.is_identifier_or_hash(value)
     )
 
 

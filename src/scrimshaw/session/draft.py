@@ -13,23 +13,10 @@ from operator import attrgetter
 from msgspec import Struct
 
 from scrimshaw.models import EventKind, Item, RecordedEvent, Session
-from scrimshaw.session import keywords, sections
+from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.sections import COMMIT, Record
-from scrimshaw.session.statements import (
-    LONGEST_SENTENCE,
-    PATTERNS,
-    SUMMARY,
-    USER,
-    WORDS,
-    Sentence,
-    Statement,
-    contains_text,
-    cut_line,
-    flatten,
-    prose_parts,
-    split_sentences,
-)  # fmt: skip
+from scrimshaw.session.statements import LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
 
 LONGEST_BODY, MOST_BODY_LINES = 4_500, 40  # characters, about 1,100 tokens; lines with a statement
 _FILES_PER_LINE, _FILE_LINES = 6, 8
@@ -75,7 +62,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     record = Record(
         events=events,
         items=items,
-        sentences=split_sentences(events),
+        sentences=statements.split_sentences(events),
         edits=sections.find_edits(events, items),
         runs=sections.find_runs(events, items),
         calls=sum(event.kind == EventKind.TOOL for event in events),
@@ -127,12 +114,12 @@ class _Evidence:
         self._events = {event.number: event for event in events}
         self._known: set[str] = set()
 
-    def prove(self, statements: Iterable[Statement | None]) -> tuple[Statement, ...]:
-        """Those of the statements that are proven and new."""
+    def prove(self, claims: Iterable[Statement | None]) -> tuple[Statement, ...]:
+        """Those of the claims that are proven and new."""
         found = []
-        for each in filter(None, statements):
-            event, text = self._events.get(each.event), flatten(each.text).casefold()
-            is_proven = event is not None and text and contains_text(event, each.text)
+        for each in filter(None, claims):
+            event, text = self._events.get(each.event), statements.flatten(each.text).casefold()
+            is_proven = event is not None and text and statements.contains_text(event, each.text)
             is_part = text.count(" ") >= _A_SENTENCE and any(text in known for known in self._known)
             if is_proven and not is_part and text not in self._known:
                 self._known.add(text)
@@ -224,17 +211,18 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
     if prompt[0].by == SUMMARY:
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
         return Statement(_strip_opening(named.text), event.number)
-    start = flatten(prompt[0].text)[:30]
-    source = flatten(next((part for part in prose_parts(event) if start in flatten(part)), prompt[0].text))
-    begin = 0
+    start = statements.flatten(prompt[0].text)[:30]
+    source = statements.flatten(
+        next((part for part in statements.prose_parts(event) if start in statements.flatten(part)), prompt[0].text)
+    )
     goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
-    if goal and count_subjects(prompt[0].text) < _SUBJECTS and source.find(flatten(goal.text)) > LONGEST_TASK:
-        begin = source.find(flatten(goal.text))
-    text = _strip_opening(source[begin:])
+    is_vague = count_subjects(prompt[0].text) < _SUBJECTS
+    begin = source.find(statements.flatten(goal.text)) if goal and is_vague else 0
+    text = _strip_opening(source[begin if begin > LONGEST_TASK else 0 :])
     if len(text) > LONGEST_TASK:
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
-        text = (text[: ends[-1]] if is_enough else cut_line(text, LONGEST_TASK)).rstrip(" :")
+        text = (text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)).rstrip(" :")
     return Statement(text, event.number)
 
 
@@ -250,7 +238,7 @@ def _headline(texts: Sequence[str]) -> str:
         ]
         ranked = [*strong, *goals, *texts[:2]]
     best = next((text for text in ranked if count_subjects(text) >= 1), ranked[0] if ranked else "")
-    opened = _strip_opening(flatten(best))
+    opened = _strip_opening(statements.flatten(best))
     wish = _REQUEST["wish"].search(opened)
     bare = _strip_courtesy(wish[1] if wish and count_subjects(wish[1]) else opened).strip(" .!,:;?-\"'")
     for mark in ('"', "`"):

@@ -14,18 +14,9 @@ from typing import NamedTuple
 from scrimshaw.ingest.chatter import remove_chatter
 from scrimshaw.ingest.tool_calls import parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
+from scrimshaw.session import statements
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.statements import (
-    AGENT,
-    LONGEST_SENTENCE,
-    PATTERNS,
-    SUMMARY,
-    USER,
-    WORDS,
-    Sentence,
-    Statement,
-    cut_line,
-)  # fmt: skip
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
 
 # Decisions
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -206,7 +197,7 @@ def find_changes(record: Record) -> list[Statement]:
     """
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
-    answers = [Statement(cut_line(line[0].strip()), number) for line, number in lines if line]
+    answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
     tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
     commits = find_commits(record.events)[-MOST_COMMITS:] or _find_added_lines(record)
     return [*_find_results(record), *tracked, *commits, *_list_changed_files(record.edits)]
@@ -229,7 +220,7 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
         if event.tool != "Bash" or event.failed is True or "commit" not in event.text:
             continue
         message = _COMMIT_OUTPUT.search(event.text) or _CHANGE["commit_message"].search(event.text.partition("\n")[0])
-        subject = cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
+        subject = statements.cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
         if subject:
             found[subject] = Statement(subject, event.number, COMMIT)
     return sorted(found.values(), key=attrgetter("event"))
@@ -330,7 +321,7 @@ def _error_line(event: RecordedEvent) -> str:
     """The line that says most about what went wrong, cut at a word; empty where no line does."""
     lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
     found = (line for pattern in _ERROR_LINES for line in lines if pattern.match(line))
-    return cut_line(" ".join(next(found, "").split()))
+    return statements.cut_line(" ".join(next(found, "").split()))
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
@@ -352,7 +343,7 @@ def find_next_step(record: Record) -> Statement | None:
     if acts and acts[-1].kind == EventKind.PROMPT:
         asked = [each for each in record.sentences if each.event == acts[-1].number and each.by == USER]
         if asked:
-            return Statement(cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
+            return Statement(statements.cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
     calls = [event.text.partition("\n")[0].lower() for event in acts if event.kind == EventKind.TOOL][-_LAST_CALLS:]
     return _find_offered_step(record.answers(), calls) or _find_announced_step(acts, calls)
 
