@@ -12,9 +12,9 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scrimshaw.app import setup
 from scrimshaw.app.clients.client import SharedFile
-from scrimshaw.app.setup import editors
-from scrimshaw.app.setup.editors import Editor, editor_of
+from scrimshaw.app.setup import Editor, editor_of
 from scrimshaw.errors import ConfigError, Conflict
 
 ENTRY = {"command": "/opt/bin/scrimshaw", "args": ["serve"]}
@@ -50,14 +50,14 @@ def written(value: Any, layout: dict[str, Any]) -> str:
 @given(VALUES, VALUES, LAYOUTS)
 def test_a_rewritten_text_says_the_new_value(old: Any, new: Any, layout: dict[str, Any]) -> None:
     text = written(old, layout)
-    assert editors.is_same_json(editors.parse_json(editors.rewrite_json(text, new)), new)
-    assert editors.rewrite_json(text, old) == text
+    assert setup.is_same_json(setup.parse_json(setup.rewrite_json(text, new)), new)
+    assert setup.rewrite_json(text, old) == text
 
 
 def test_what_stays_keeps_its_wording() -> None:
     text = '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {"x":1, "y":2},\r\n\t"c": "\\u00e9"\r\n}\r\n'
     value = {**json.loads(text), "b": {"x": 1, "y": 2, "z": {"k": ["v"]}}}
-    assert editors.rewrite_json(text, value) == (
+    assert setup.rewrite_json(text, value) == (
         '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {\r\n\t\t"x": 1,\r\n\t\t"y": 2,\r\n\t\t"z": {\r\n\t\t\t"k": ["v"]\r\n'
         '\t\t}\r\n\t},\r\n\t"c": "\\u00e9"\r\n}\r\n'
     )
