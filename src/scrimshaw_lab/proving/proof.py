@@ -477,7 +477,6 @@ def _failure(played: Played, project: Project, kept: Path) -> Failure:
 
 def _durable_settings(project: Project) -> str:
     """How the durable database writes; a power loss can take what is less than full."""
-    settings = project.settings
-    with closing(Storage(settings.folder, busy_timeout_ms=settings.index.busy_timeout_ms)) as storage:
+    with closing(Storage(project.settings.folder, busy_timeout_ms=project.settings.index.busy_timeout_ms)) as storage:
         found = [storage.journal_database.value(f"PRAGMA {name}") for name in ("journal_mode", "synchronous")]
     return f"journal_mode={found[0]} synchronous={_LEVELS[found[1]]}"
