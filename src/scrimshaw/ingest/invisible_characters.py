@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect_right
-from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+
+from scrimshaw.ingest.redact import View
 
 REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 
@@ -61,37 +60,13 @@ def _spell_out(found: re.Match[str]) -> str:
     return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
 
 
-class Origin(NamedTuple):
-    """Where a character of the folded text stood in the original."""
-
-    places: Sequence[int]  #: places of the folded text behind which characters were removed, and how many were by then
-    removed: Sequence[int]
-
-    def find(self, place: int) -> int:
-        """The offset in the original text."""
-        piece = bisect_right(self.places, place) - 1
-        return place + (self.removed[piece] if piece >= 0 else 0)
-
-
-def fold_text(text: str) -> tuple[str, Origin]:
-    """The text in lower case, with Latin letters for their look-alikes and without what nobody sees."""
+def fold_text(text: str) -> tuple[str, View]:
+    """The text in lower case, with Latin letters for their look-alikes and without what nobody sees; its origin."""
     if text.isascii():
-        return text.lower(), Origin((), ())
-    pieces: list[str] = []
-    places: list[int] = []
-    counts: list[int] = []
-    end = length = removed = 0
-    for match in _INVISIBLE.finditer(text):
-        pieces.append(text[end : match.start()])
-        length += match.start() - end
-        removed += match.end() - match.start()
-        end = match.end()
-        places.append(length)
-        counts.append(removed)
-    pieces.append(text[end:])
-    joined = "".join(pieces)
-    latin = joined.translate(_latin_letters()) if _FOREIGN.search(joined) else joined
-    return latin.lower(), Origin(places, counts)
+        return text.lower(), View(text, ())
+    view = View(text, ((*found.span(), "") for found in _INVISIBLE.finditer(text)))
+    latin = view.text.translate(_latin_letters()) if _FOREIGN.search(view.text) else view.text
+    return latin.lower(), view
 
 
 @cache

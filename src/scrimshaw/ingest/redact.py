@@ -78,7 +78,7 @@ def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -
 _Cut = tuple[int, int, str]
 
 
-class _View:
+class View:
     """A text with cuts applied, whose offsets can be found in the original."""
 
     def __init__(self, text: str, cuts: Iterable[_Cut]) -> None:
@@ -92,17 +92,19 @@ class _View:
             self._originals.append(end)
         self.text = "".join([*pieces, text[end:]])
 
+    def find(self, place: int) -> int:
+        """The offset in the original text; behind a cut that was made there."""
+        piece = bisect_right(self._places, place) - 1
+        return self._originals[piece] + place - self._places[piece]
+
     def find_original(self, span: Span) -> Span:
         """The same span in the original text; one that crosses a cut covers it."""
-        start, last = (
-            self._originals[(piece := bisect_right(self._places, place) - 1)] + place - self._places[piece]
-            for place in (span.start, span.end - 1)
-        )
-        return Span(start=start, end=last + 1, secret_class=span.secret_class)
+        start, end = self.find(span.start), self.find(span.end - 1) + 1
+        return Span(start=start, end=end, secret_class=span.secret_class)
 
 
-def _mark(text: str, spans: Iterable[Span]) -> _View:
-    return _View(text, [(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
+def _mark(text: str, spans: Iterable[Span]) -> View:
+    return View(text, [(span.start, span.end, f"[REDACTED:{span.secret_class}]") for span in spans])
 
 
 def _find_all(text: str) -> list[Span]:
@@ -133,7 +135,7 @@ def _scan_joined(text: str) -> Iterator[Span]:
         end = max(end, text.find("\n", last) + 1 or len(text))
     if end < len(text):
         gaps.append((end, len(text), "\n"))
-    view = _View(text, sorted([*joints, *gaps]))
+    view = View(text, sorted([*joints, *gaps]))
     for span in map(view.find_original, _scan(view.text)):
         if _covers_any(span, joints) and not _covers_any(span, gaps):
             yield span

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import html
 import re
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from itertools import chain, repeat
 
 from msgspec.structs import replace
 
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text, replace_invisible
+from scrimshaw.ingest.redact import View
 from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
 
@@ -125,15 +125,11 @@ def _find_parted(read: str, mark: re.Pattern[str]) -> list[_Stretch]:
     """Marks that appear when the markup inside of them is left out, as in `</scrim<b></b>shaw-memory>`; merged."""
     found: list[_Stretch] = []
     for level in _split_levels(read) if read.count("<") > 1 else ():
-        places = [0, *accumulate(end - start for start, end in level)]
-        if len(level) < 3 or level[-1][1] - level[0][0] == places[-1]:
-            continue  # nothing is left out, so the plain search has seen it
-        for stretch in _find_whole("".join(read[start:end] for start, end in level), mark):
-            first, last = (
-                level[at := bisect_right(places, place) - 1][0] + place - places[at]
-                for place in (stretch[0], stretch[1] - 1)
-            )
-            found.append((first, last + 1))
+        edges = [0, *chain.from_iterable(level), len(read)]
+        view = View(read, zip(edges[::2], edges[1::2], repeat(""), strict=False))
+        if len(level) > 2 and level[-1][1] - level[0][0] > len(view.text):  # else the plain search has seen it
+            marks = _find_whole(view.text, mark)
+            found += [(view.find(start), view.find(end - 1) + 1) for start, end in marks]
     apart: list[_Stretch] = []
     for start, end in sorted(found):
         if apart and start < apart[-1][1]:
