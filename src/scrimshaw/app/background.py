@@ -197,19 +197,17 @@ class Background:
             yield_on_timeout=True,
         )
         try:
-            is_first = True
-            for changes in changes_seen:
-                if changes or is_first:
+            for number, changes in enumerate(changes_seen):
+                if changes or number == 0:
                     yield
-                is_first = False
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
             _log.warning("The files cannot be watched: %s", error)
+            advice = "Raise the system's limit on watched files (fs.inotify), then start the server again."
             unwatched = Degradation(
                 failure_mode=f"watcher_off: {error}",
                 fallback_mode=f"the files are looked at every {POLL_S:g} s",
                 confidence_impact="a change by hand is found that much later",
-                retry_recommendation="Raise the system's limit on watched files (fs.inotify), then start the server "
-                "again.",
+                retry_recommendation=advice,
             )
             self._engine.degradations.put(WATCHER, unwatched)
         while not self._stop.wait(POLL_S):

@@ -52,7 +52,7 @@ def serve(project: Path, toolsets: str) -> None:
                 engine,
                 resources=Memories(engine),
                 ready=partial(background.wait_until_fresh, FIRST_SCAN_S),
-                prompts=PROMPTS,
+                prompts=(recall,),
                 instructions=INSTRUCTIONS,
                 after_tool=(make_recorder(engine, rules),),
             )
@@ -101,6 +101,3 @@ def recall(
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     walled = fencing.fence("Notes of the project.", body)
     return f"What the project's memory holds about {topic!r}:\n\n{walled}{doubts}"
-
-
-PROMPTS = (recall,)
