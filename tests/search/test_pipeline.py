@@ -28,7 +28,7 @@ from scrimshaw.models import (
 )
 from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.pipeline import Searcher
-from scrimshaw.search.results import HitPage, SearchRequest, SearchResult, SessionContext, fit_budget
+from scrimshaw.search.results import SearchRequest, SearchResult, SessionContext, fit_budget
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage.ports import Index, Query, Review
 
@@ -273,7 +273,7 @@ def test_the_first_hit_is_cut_rather_than_left_out(index: Index) -> None:
     search = Search(index, note("a", "wal " * 500))
     (hit,) = search.ask("wal", token_budget=30, include_content=True).hits
     assert 20 < hit.tokens <= 30
-    assert fit_budget([], 5) == HitPage(hits=(), tokens=0, consumed=0)
+    assert fit_budget([], 5) == ((), 0, 0)
 
 
 def test_a_hit_shows_an_excerpt_or_the_whole(index: Index) -> None:

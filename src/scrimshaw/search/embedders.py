@@ -265,13 +265,11 @@ class HttpEmbedder(BatchEmbedder):
 
     def _make_request(self, texts: Sequence[str]) -> urllib.request.Request:
         settings = self.settings
-        encodable = list(map(_encodable, texts))
+        encodable = [*map(_encodable, texts)]
         body: dict[str, object] = {"model": settings.model, "input": encodable, "encoding_format": "float"}
-        if settings.dimension:
-            body["dimensions"] = settings.dimension
+        body |= {"dimensions": settings.dimension} if settings.dimension else {}
         headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
-        if settings.api_key:
-            headers["Authorization"] = f"Bearer {settings.api_key}"
+        headers |= {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
         url = settings.url.rstrip("/") + "/embeddings"
         return urllib.request.Request(url, data=msgspec.json.encode(body), headers=headers, method="POST")
 
@@ -370,19 +368,18 @@ def _corrupt(message: str) -> EmbedderUnavailable:
 
 def _check_settings(settings: EmbeddingSettings) -> str:
     """Host and port for messages, without the user and password a URL may hold."""
-    url, key, hint = settings.url, settings.api_key, CHECK_MODEL
-    host = _host(url)
-    if not host or not settings.model:
-        problem = "needs an http(s) `url` and a `model`"
-    elif not (url.isascii() and url.isprintable() and " " not in url):
-        problem = "needs a `url` in ASCII; write other letters percent-encoded"
-    elif _encodable(settings.model) != settings.model:
-        problem = "has a `model` whose name is not UTF-8"
-    elif not (key.isascii() and key.isprintable()):
-        problem, hint = "has a key with characters no header can hold", CHECK_KEY
-    else:
-        return host
-    raise EmbedderUnavailable("embedder_misconfigured", f"The http embedder {problem}.", hint)
+    url, key, host = settings.url, settings.api_key, _host(settings.url)
+    is_plain = url.isascii() and url.isprintable() and " " not in url
+    checks = (
+        (bool(host and settings.model), "needs an http(s) `url` and a `model`", CHECK_MODEL),
+        (is_plain, "needs a `url` in ASCII; write other letters percent-encoded", CHECK_MODEL),
+        (_encodable(settings.model) == settings.model, "has a `model` whose name is not UTF-8", CHECK_MODEL),
+        (key.isascii() and key.isprintable(), "has a key with characters no header can hold", CHECK_KEY),
+    )
+    for is_usable, problem, hint in checks:
+        if not is_usable:
+            raise EmbedderUnavailable("embedder_misconfigured", f"The http embedder {problem}.", hint)
+    return host
 
 
 def _host(url: str) -> str:

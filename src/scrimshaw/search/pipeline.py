@@ -108,7 +108,7 @@ class Searcher:
                 for memory in memories
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
-            self._always_on = (generation, fit_budget(hits, self._settings.constitutional_tokens).hits)
+            self._always_on = (generation, fit_budget(hits, self._settings.constitutional_tokens)[0])
         return self._always_on[1]
 
     def _begin(self, request: SearchRequest, context: SessionContext) -> SearchState:
@@ -246,20 +246,20 @@ class Searcher:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
             hits.sort(key=lambda hit: (-hit.score, lineage.trust_rank(hit.memory.provenance.trust), hit.memory.id))
-        fitting = fit_budget(hits, request.token_budget)
+        fitting, tokens, consumed = fit_budget(hits, request.token_budget)
         entries = {hit.memory.id for hit in recalled}
-        following = request.offset + sum(hit.memory.id not in entries for hit in hits[: fitting.consumed])
-        left = sum(hit.memory.id not in entries for hit in fitting.hits)
+        following = request.offset + sum(hit.memory.id not in entries for hit in hits[:consumed])
+        left = sum(hit.memory.id not in entries for hit in fitting)
         boosted = sum(bool(each.boosts) for each in ranked)
-        state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(fitting.hits) - left)
+        state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(fitting) - left)
         return SearchResult(
-            hits=fitting.hits,
+            hits=fitting,
             always_on=always_on,
             intent=profile.intent,
             confidence=round(profile.confidence, 3),
             artifact=profile.artifact,
-            tokens=fitting.tokens + sum(hit.tokens for hit in always_on),
-            omitted=len(hits) - len(fitting.hits),
+            tokens=tokens + sum(hit.tokens for hit in always_on),
+            omitted=len(hits) - len(fitting),
             next_offset=following if following < len(ranked) else None,
             trace=tuple(state.trace),
             degradations=state.degradations.as_tuple(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -103,16 +102,11 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     degradations: tuple[Degradation, ...]
 
 
-class HitPage(NamedTuple):
-    """What fits a token budget: the hits, their tokens, and how many hits were used up from the front."""
+def fit_budget(hits: Sequence[Hit], budget: int | None) -> tuple[tuple[Hit, ...], int, int]:
+    """The first hits that fit, their tokens, and how many hits were used up from the front; None fits all.
 
-    hits: tuple[Hit, ...]
-    tokens: int
-    consumed: int
-
-
-def fit_budget(hits: Sequence[Hit], budget: int | None) -> HitPage:
-    """The first hits that fit; the first is cut to the budget, one whose title exceeds it is skipped. None fits all."""
+    The first is cut to the budget; one whose title alone exceeds it is skipped, since no page can hold it.
+    """
     page: list[Hit] = []
     used = consumed = 0
     for consumed, hit in enumerate(hits, start=1):
@@ -121,10 +115,10 @@ def fit_budget(hits: Sequence[Hit], budget: int | None) -> HitPage:
             page.append(hit)
             used += hit.tokens
         elif page and label <= budget:
-            return HitPage(tuple(page), used, consumed - 1)
+            return tuple(page), used, consumed - 1
         elif not page:
             text = clip(hit.text, max(budget - label, 0))
             tokens = label + count_tokens(text)
             if tokens <= budget:
-                return HitPage((replace(hit, text=text, tokens=tokens),), tokens, consumed)
-    return HitPage(tuple(page), used, consumed)
+                return (replace(hit, text=text, tokens=tokens),), tokens, consumed
+    return tuple(page), used, consumed
