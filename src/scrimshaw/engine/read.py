@@ -120,19 +120,13 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         file.raise_problem()
         redacted = redact(file.body)
         body, classes = redacted.text, redacted.classes
-    body, red = _section(memory, body, anchor) if anchor else body, degradations.as_tuple()
-    return MemoryText(memory=memory, body=body, content_hash=digest, redacted=classes, degradations=red)
-
-
-def _section(memory: Memory, body: str, anchor: str) -> str:
-    headings = parse_headings(body)
-    found = find_section(body, headings, anchor)
-    if found is None:
-        known = [heading.anchor for heading in headings]
-        if memory.provenance.trust in (Trust.TOOL, Trust.WEB):
-            known = [name for name in known if not is_suspicious(name)]
+    section = find_section(body, headings := parse_headings(body), anchor) if anchor else body
+    if section is None:
+        is_foreign = memory.provenance.trust in (Trust.TOOL, Trust.WEB)
+        known = [each.anchor for each in headings if not (is_foreign and is_suspicious(each.anchor))]
         raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
-    return found
+    red = degradations.as_tuple()
+    return MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, degradations=red)
 
 
 def match_triggers(
@@ -145,11 +139,7 @@ def match_triggers(
     turn: int | None = None,
     cognitive: bool = True,
 ) -> list[TriggerMatch]:
-    """The memories whose trigger phrases are in the text; those with more and longer phrases first.
-
-    A match has full attention, faded by `turn`s where one is given, and at least what the session gives it. With
-    `cognitive` the text follows the attention: whole, a start, or none.
-    """
+    """The memories whose trigger phrases are in a text, best first; with `cognitive` their attention cuts the text."""
     phrases = engine.searcher.match_phrases(text)
     filters = Filters(only=tuple(phrases), folder=folder, min_quality_score=engine.settings.search.min_quality_score)
     memories = engine.index.select(filters, sort="id", limit=len(phrases), offset=0)

@@ -50,10 +50,7 @@ _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
 def compose_yaml(yaml: str, name: str) -> Node | None:
-    """The node tree of a YAML text with marks into it, None when it holds nothing; never to be changed.
-
-    Raises UnreadableFile, naming `name` and the line, where it is not valid YAML, too deep or too long.
-    """
+    """A YAML text's nodes with marks into it, None for none; raises UnreadableFile, naming `name` and the line."""
     if len(yaml) > LONGEST:
         message = f"{name}, line 1: the front matter has {len(yaml)} characters; at most {LONGEST} are read."
         raise UnreadableFile(message, "Shorten it, or move what is not metadata into the text.", line=1)
