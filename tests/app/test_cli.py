@@ -19,6 +19,7 @@ from tests.engine.breaking import locked_by_another, tamper
 from scrimshaw import __version__
 from scrimshaw.app.cli import output, project_files
 from scrimshaw.app.cli.main import COMMAND
+from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.mcp.tools.browse import memory_health
 from scrimshaw.config import load
 from scrimshaw.engine import open_engine
@@ -137,7 +138,7 @@ class TestInit:
 
     def test_says_it_to_people_with_the_line_for_clients(self, cli: Cli) -> None:
         said = cli("init").out
-        assert "scrimshaw setup claude" in said
+        assert f"scrimshaw setup {CLIENT_NAMES[0]}" in said
         assert "broken.md" in said
         assert "1 skipped" in said
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.app.test_importing_sessions import SECRET, put_session, statuses, take, write_rows
+from tests.app.clients.record import write_rows
+from tests.app.test_importing_sessions import SECRET, put_session, statuses, take
 
 from scrimshaw.app.importing import FoundSource, find_sources
 from scrimshaw.engine import Engine, write
@@ -84,7 +85,7 @@ def test_the_graph_of_a_memory_server_named_in_the_project(engine: Engine, home:
         "entityType": "component",
         "observations": ["Keeps orders until the till has printed them.", f"Its token is {SECRET}."],
     }
-    write_rows(project / "data/graph.jsonl", [entity])
+    write_rows(project / "data/graph.jsonl", entity)
     (taken,) = take(engine, home, "memory-json")
     assert taken.memories == ("entities/foo-queue",)
     assert SECRET not in engine.index.bodies(["entities/foo-queue"])["entities/foo-queue"]
@@ -96,7 +97,7 @@ def test_names_that_differ_in_signs_alone_do_not_overwrite_each_other(engine: En
     (project / ".mcp.json").write_bytes(msgspec.json.encode(servers))
     names = ("C", "C++", "C#", "Go")
     rows = [{"type": "entity", "name": name, "observations": [f"{name} is what the printer speaks."]} for name in names]
-    write_rows(project / "graph.jsonl", rows)
+    write_rows(project / "graph.jsonl", *rows)
     taken = take(engine, home, "memory-json")
     assert statuses(taken) == ["taken"] * 4
     bodies = [engine.index.bodies(each.memories)[each.memories[0]] for each in taken]

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import apsw
 import msgspec
 import pytest
+from tests.app.clients.record import Json, Store, load_records, write_rows
 from tests.conftest import OpenMemory
 
 from scrimshaw.app.clients import all_clients
@@ -28,8 +26,6 @@ SECRET = "ghp_" + "a1B2" * 9
 START = 1_772_366_400.0  # 2026-03-01T12:00:00Z
 DAY = 86_400.0
 
-Row = dict[str, Any]
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
@@ -43,9 +39,9 @@ def _iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
 
 
-def session_rows(name: str, cwd: Path, at: float, topic: str = "till") -> list[Row]:
+def session_rows(name: str, cwd: Path, at: float, topic: str = "till") -> list[Json]:
     """A session of Claude Code that asks, decides, fails, edits and commits; a row a second."""
-    steps: list[tuple[str, Any, Row]] = [
+    steps: list[tuple[str, Any, Json]] = [
         ("user", f"Make the receipt printer of the {topic} speak two languages, with gettext catalogues.", {}),
         (
             "assistant",
@@ -95,13 +91,11 @@ def session_rows(name: str, cwd: Path, at: float, topic: str = "till") -> list[R
     ]
 
 
-def put_session(home: Path, cwd: Path, name: str, at: float = START, rows: list[Row] | None = None) -> Path:
+def put_session(home: Path, cwd: Path, name: str, at: float = START, rows: list[Json] | None = None) -> Path:
     """A session where Claude Code keeps it."""
     encoded = "".join(char if char.isalnum() else "-" for char in str(cwd))
     file = home / ".claude/projects" / encoded / f"{name}.jsonl"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    written = session_rows(name, cwd, at) if rows is None else rows
-    file.write_text("".join(msgspec.json.encode(row).decode() + "\n" for row in written), encoding="utf-8")
+    write_rows(file, *(session_rows(name, cwd, at) if rows is None else rows))
     return file
 
 
@@ -302,105 +296,19 @@ def test_only_sessions_of_this_project_and_its_folders_are_taken(engine: Engine,
     assert [each.session for each in stored_sessions(project, home)] == ["s-0", "s-1"]
 
 
-def _codex(home: Path, project: Path) -> None:
-    file = home / ".codex/sessions/2026/03/01/rollout-2026-03-01T12-00-00-c-1.jsonl"
-    call = {"type": "function_call", "call_id": "k", "name": "shell", "arguments": '{"command": "make"}'}
-    rows: list[Row] = [
-        {"type": "session_meta", "payload": {"id": "c-1", "cwd": str(project), "instructions": "x" * 100_000}},
-        {"type": "response_item", "payload": call},
-        {"type": "response_item", "payload": {"type": "function_call_output", "call_id": "k", "output": "ok"}},
-    ]
-    write_rows(file, rows)
+_STORES = [(client, store) for client, record in load_records().items() for store in record.stores]
 
 
-def _gemini(home: Path, project: Path) -> None:
-    chats = home / ".gemini/tmp/shop/chats"
-    call = {"id": "k", "name": "run_shell_command", "args": {}, "status": "success", "timestamp": _iso(START)}
-    message = {"id": "m", "type": "gemini", "timestamp": _iso(START), "content": "", "toolCalls": [call]}
-    about = {"sessionId": "12345678-g", "projectHash": hashlib.sha256(str(project).encode()).hexdigest()}
-    write_rows(chats / "session-2026-03-01T12-00-12345678.jsonl", [about, message])
-    whole = {"sessionId": "old-file", "projectHash": about["projectHash"], "messages": [message]}
-    (chats / "session-2026-02-01T12-00-old-file.json").write_bytes(msgspec.json.format(msgspec.json.encode(whole)))
-    write_rows(chats / "session-other.jsonl", [{"sessionId": "other", "projectHash": "0" * 64}, message])
-
-
-def _copilot(home: Path, project: Path) -> None:
-    call = {"toolCallId": "k", "toolName": "bash", "arguments": {"command": "make"}}
-    rows: list[Row] = [
-        {"type": "session.start", "data": {"sessionId": "p-1", "context": {"cwd": str(project)}}},
-        {"type": "tool.execution_start", "data": call},
-        {"type": "tool.execution_complete", "data": {"toolCallId": "k", "success": True, "result": {"content": "ok"}}},
-    ]
-    write_rows(home / ".copilot/session-state/p-1/events.jsonl", rows)
-
-
-_OPENCODE_PART = {
-    "type": "tool",
-    "callID": "k",
-    "tool": "bash",
-    "state": {"status": "completed", "input": {"command": "make"}, "output": "ok"},
-}
-
-
-def _opencode_tree(home: Path, project: Path) -> None:
-    tree = home / ".local/share/opencode/storage"
-    for path, value in (
-        ("session/p/ses_1.json", {"id": "ses_1", "directory": str(project), "time": {"created": START * 1000}}),
-        ("message/ses_1/m.json", {"id": "m", "role": "assistant", "time": {"created": START * 1000}}),
-        ("part/m/1.json", _OPENCODE_PART),
-        ("session/p/ses_2.json", {"id": "ses_2", "directory": "/elsewhere"}),
-    ):
-        (tree / path).parent.mkdir(parents=True, exist_ok=True)
-        (tree / path).write_bytes(msgspec.json.encode(value))
-
-
-def _opencode_database(home: Path, project: Path) -> None:
-    folder = home / ".local/share/opencode"
-    folder.mkdir(parents=True)
-    database = apsw.Connection(str(folder / "opencode.db"))
-    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER)")
-    database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
-    database.execute("CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT)")
-    about = msgspec.json.encode({"role": "assistant", "time": {"created": START * 1000}}).decode()
-    part = msgspec.json.encode(_OPENCODE_PART).decode()
-    for name, parent in (("ses_1", None), ("ses_2", "ses_1")):
-        database.execute("INSERT INTO session VALUES (?,?,?,?)", (name, parent, str(project), int(START * 1000)))
-        database.execute("INSERT INTO message VALUES (?,?,?,?)", (f"m-{name}", name, 1, about))
-        part_of = part.replace('"k"', f'"k-{name}"')
-        database.execute("INSERT INTO part VALUES (?,?,?,?)", ("x", f"m-{name}", name, part_of))
-    database.execute("INSERT INTO session VALUES ('ses_3', NULL, '/elsewhere', 5)")
-    database.close()
-
-
-def write_rows(file: Path, rows: list[Row]) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text("".join(msgspec.json.encode(row).decode() + "\n" for row in rows), encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("client", "lay_out", "sessions", "calls"),
-    [
-        ("codex", _codex, ["c-1"], 1),
-        ("gemini", _gemini, ["12345678-g", "old-file"], 2),
-        ("copilot", _copilot, ["p-1"], 1),
-        ("opencode", _opencode_tree, ["ses_1"], 1),
-        ("opencode", _opencode_database, ["ses_1"], 2),
-    ],
-)
+@pytest.mark.parametrize(("client", "store"), _STORES)
 def test_every_client_is_read_where_it_keeps_its_sessions(
-    engine: Engine,
-    home: Path,
-    client: str,
-    lay_out: Callable[[Path, Path], None],
-    sessions: list[str],
-    calls: int,
+    engine: Engine, home: Path, client: str, store: Store
 ) -> None:
-    lay_out(home, engine.settings.project)
+    store.lay_out(home, engine.settings.project)
     taken = take(engine, home)
     assert {(each.source, each.status) for each in taken} == {(client, "taken")}
-    assert sorted(each.id for each in engine.sessions.latest(limit=9)) == sessions
-    events = [event for name in sessions for event in engine.sessions.events(name)]
-    assert sum(event.kind is EventKind.TOOL for event in events) == calls
+    assert sorted(each.id for each in engine.sessions.latest(limit=9)) == store.sessions
+    events = [event for name in store.sessions for event in engine.sessions.events(name)]
+    assert sum(event.kind is EventKind.TOOL for event in events) == store.calls
     assert set(statuses(take(engine, home, client))) == {"unchanged"}
 
 

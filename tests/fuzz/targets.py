@@ -11,12 +11,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
+from tests.app.clients.record import load_records
 from tests.fuzz import seeds
 from tests.fuzz.calls import call_of
 from tests.fuzz.mutation import Mutator
 from tests.samples import SECRET, source_file
 
-from scrimshaw.app.clients import CLIENT_NAMES, all_clients
+from scrimshaw.app.clients import all_clients
 from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import ALL_TOOLS
@@ -240,14 +241,14 @@ def _of_transcript(client: str) -> Target:
 TARGETS: tuple[Target, ...] = (
     _of_texts("documents", _documents, seeds.documents),
     _of_texts("edits", _edits, seeds.documents),
-    *(_of_client(client) for client in CLIENT_NAMES),
+    *map(_of_client, load_records()),
     Target("tools", call_of, _tools),
     Target(
         "configuration",
         lambda random: Mutator(seeds.configurations(), random).text(),
         partial(_in_folder, _configuration),
     ),
-    *(_of_transcript(client) for client in CLIENT_NAMES if all_clients()[client].keeps_transcripts),
+    *(_of_transcript(client) for client, record in load_records().items() if record.transcript),
     _of_texts("rules", _rules, seeds.texts),
     _of_texts("redaction", _redaction, seeds.texts),
     _of_texts("contamination", _contamination, seeds.texts),

@@ -385,12 +385,13 @@ def _without_our_hooks(element: Any) -> list[Any]:
 
 
 def _is_our_hook(handler: object) -> bool:
-    command = (handler.get("command") or handler.get("bash")) if isinstance(handler, Mapping) else None
-    try:
-        words = shlex.split(command) if isinstance(command, str) else []
-    except ValueError:  # an open quote: not written by us
-        return False
-    return bool(words) and _runs_program(HOOK, words[0])
+    """Whether a handler runs our hook, under whatever key its client reads the command from."""
+    for command in handler.values() if isinstance(handler, Mapping) else ():
+        with suppress(ValueError):  # an open quote: not written by us
+            words = shlex.split(command) if isinstance(command, str) else []
+            if words and _runs_program(HOOK, words[0]):
+                return True
+    return False
 
 
 def _program_of(entry: object) -> str:

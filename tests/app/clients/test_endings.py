@@ -28,6 +28,12 @@ _SHELL_MARK = "<shellId: 0 completed with exit code {}>"
         ("collected 3 items\n====== 1 failed, 2 passed in 0.12s ======\n", True),
         ("Compiling\n12 tests, 1 failure\n", True),
         ("ls: cannot access 'x': No such file or directory\n", True),
+        ("Exit code 1\nTraceback", True),
+        ("Exit code: 0\nerror: none of it matters", False),
+        ("Error: Command failed with exit code 2", True),
+        ("collecting\n3 passed, 1 failed in 2.1s", True),
+        ("collecting\n3 passed, 0 failed in 2.1s", None),
+        ("the error is handled", None),
     ],
 )
 def test_the_text_of_a_command_tells(output: str, failed: bool | None) -> None:
@@ -47,6 +53,9 @@ def test_the_text_of_a_command_tells(output: str, failed: bool | None) -> None:
         ("Command: x\nDirectory: (root)\nOutput: \nError: boom\nExit Code: 1", ("\nError: boom", 1)),
         ("Command: x\nDirectory: (root)\nOutput: a\nExit Code: (none)\nSignal: 9", ("a", 0)),
         ("just a text\nExit Code: 3", ("just a text\nExit Code: 3", 0)),
+        ("Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0", ("hi", 0)),
+        ("Output: one\ntwo\nExit Code: 2\nSignal: (none)", ("one\ntwo", 2)),
+        ("Output: hi\nExit Code: (none)", ("hi", 0)),
     ],
 )
 def test_a_shell_report_is_read(report: str, ending: tuple[str, int]) -> None:
@@ -60,52 +69,10 @@ def test_a_shell_report_is_read(report: str, ending: tuple[str, int]) -> None:
         (_SHELL_MARK.format(0), ("", 0)),
         (_SHELL_MARK.format(0) + "\nmore", (_SHELL_MARK.format(0) + "\nmore", 0)),
         ("x" * 1000, ("x" * 1000, 0)),
+        ("ok\n<shellId: 3 completed with exit code 1>\n", ("ok", 1)),
+        ("ok\n<shellId: 3 completed with exit code -9>", ("ok", -9)),
+        (_SHELL_MARK.format(0) + " and more", (_SHELL_MARK.format(0) + " and more", 0)),
     ],
 )
 def test_a_shell_mark_is_read(output: str, ending: tuple[str, int]) -> None:
     assert read_shell_mark(output) == ending
-
-
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        ("Exit code 1\nTraceback", True),
-        ("Exit code: 0\nerror: none of it matters", False),
-        ("Error: Command failed with exit code 2", True),
-        ("fatal: not a git repository", True),
-        ("collecting\n3 passed, 1 failed in 2.1s", True),
-        ("collecting\n3 passed, 0 failed in 2.1s", None),
-        ("the error is handled", None),
-        ("", None),
-    ],
-)
-def test_only_what_reads_like_a_failure_is_one(output: str, expected: bool | None) -> None:
-    assert guess_failure(output) is expected
-
-
-@pytest.mark.parametrize(
-    ("report", "expected"),
-    [
-        ("Command: ls\nDirectory: (root)\nOutput: hi\nError: (none)\nExit Code: 0", ("hi", 0)),
-        ("Output: one\ntwo\nExit Code: 2\nSignal: (none)", ("one\ntwo", 2)),
-        ("Output: hi\nExit Code: (none)", ("hi", 0)),
-        ("plain output\nExit Code: 1", ("plain output\nExit Code: 1", 0)),
-    ],
-)
-def test_a_report_is_read_and_other_text_is_its_own_output(report: str, expected: tuple[str, int]) -> None:
-    assert read_report(report) == expected
-
-
-@pytest.mark.parametrize(
-    ("output", "expected"),
-    [
-        ("ok\n<shellId: 3 completed with exit code 1>\n", ("ok", 1)),
-        ("ok\n<shellId: 3 completed with exit code -9>", ("ok", -9)),
-        (
-            "<shellId: 3 completed with exit code 0> and more",
-            ("<shellId: 3 completed with exit code 0> and more", 0),
-        ),
-    ],
-)
-def test_the_mark_of_a_shell_is_taken_off(output: str, expected: tuple[str, int]) -> None:
-    assert read_shell_mark(output) == expected

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.app.clients.record import load_records
+from tests.app.clients.records import cline
+from tests.app.clients.words import OURS, SERVER
 from tests.app.command_line import Cli, command_line
 
 from scrimshaw.app import setup
@@ -19,36 +22,8 @@ from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Programs, Scope
 from scrimshaw.errors import ConfigError, Conflict
 
-OURS = Programs(server="/opt/my tools/scrimshaw", hook="/opt/my tools/scrimshaw-hook")
-
-# Client -> its files below a project (p) or a home (h), the usual scope first.
-FILES = {
-    "claude": (
-        ["p/.mcp.json", "p/.claude/settings.json"],
-        ["h/.claude.json", "h/.claude/settings.json"],
-    ),
-    "codex": (["p/.codex/config.toml", "p/.codex/hooks.json"], ["h/.codex/config.toml", "h/.codex/hooks.json"]),
-    "opencode": (
-        ["p/opencode.json", "p/.opencode/plugin/scrimshaw.js"],
-        ["h/.config/opencode/opencode.json", "h/.config/opencode/plugin/scrimshaw.js"],
-    ),
-    "gemini": (["p/.gemini/settings.json"], ["h/.gemini/settings.json"]),
-    "qwen": (["p/.qwen/settings.json"], ["h/.qwen/settings.json"]),
-    "copilot": (["h/.copilot/mcp-config.json", "h/.copilot/hooks/scrimshaw.json"],),
-    "cline": (
-        [
-            "h/.cline/data/settings/cline_mcp_settings.json",
-            "h/.cline/hooks/PostToolUse",
-            "h/.cline/hooks/PreCompact",
-            "h/.cline/hooks/TaskCancel",
-            "h/.cline/hooks/TaskComplete",
-            "h/.cline/hooks/TaskResume",
-            "h/.cline/hooks/TaskStart",
-            "h/.cline/hooks/UserPromptSubmit",
-        ],
-    ),
-    "cursor": (["p/.cursor/mcp.json", "p/.cursor/hooks.json"], ["h/.cursor/mcp.json", "h/.cursor/hooks.json"]),
-}
+RECORDS = load_records()
+FILES = {client: record.files for client, record in RECORDS.items()}
 PLACES = [(client, Scope(scope)) for client in FILES for scope in all_clients()[client].scopes]
 SHARED = [
     (client, scope, file)
@@ -95,11 +70,6 @@ def tree(root: Path) -> dict[str, bytes]:
 def put(root: Path, file: str, content: bytes) -> None:
     (root / file).parent.mkdir(parents=True, exist_ok=True)
     (root / file).write_bytes(content)
-
-
-def test_the_table_names_every_client() -> None:
-    assert set(FILES) == set(CLIENT_NAMES)
-    assert [len(FILES[name]) for name in CLIENT_NAMES] == [len(client.scopes) for client in all_clients().values()]
 
 
 @pytest.mark.parametrize(("client", "scope"), PLACES)
@@ -189,23 +159,23 @@ def handler(elements: list[Any]) -> Any:
     return element["hooks"][0] if "hooks" in element else element
 
 
-@pytest.mark.parametrize("client", ["claude", "codex", "gemini", "qwen", "copilot", "cursor"])
-def test_every_event_that_is_asked_for_is_understood(cli: Cli, root: Path, client: str) -> None:
+@pytest.mark.parametrize("client", RECORDS)
+def test_hooks_run_ours_in_the_clients_own_way_for_events_that_are_understood(
+    cli: Cli, root: Path, client: str
+) -> None:
     cli("setup", client, "--yes")
-    hooks = hooks_of(client, root)
-    assert len(hooks) >= 6
+    hooks, record = hooks_of(client, root), RECORDS[client]
+    assert (len(hooks) >= 6) is bool(record.handler)
     for event, found in hooks.items():
-        command = found.get("bash") or found["command"]
-        hint = event if client == "copilot" else ""
-        assert command == f"'/opt/my tools/scrimshaw-hook' {client}{f' {hint}' if hint else ''}"
-        payload = {"hook_event_name": event, "prompt": "p", "tool_name": "Read", "toolName": "view"}
-        payload |= {"session_id": "s", "sessionId": "s", "conversation_id": "s"}
-        assert all_clients()[client].parse_payload(payload, hint), event
+        assert record.handler
+        assert record.report
+        assert found == record.handler(event)
+        assert all_clients()[client].parse_payload(*record.report(event)), event
 
 
 def test_every_cline_hook_is_understood_and_can_be_run(cli: Cli, root: Path) -> None:
     cli("setup", "cline", "--yes")
-    for file in FILES["cline"][0][1:]:
+    for file in cline.HOOKS:
         path = root / file
         section = path.name[0].lower() + path.name[1:]
         payload = {"taskId": "t", section: {"prompt": "p", "toolName": "read_file"}}
@@ -214,52 +184,12 @@ def test_every_cline_hook_is_understood_and_can_be_run(cli: Cli, root: Path) -> 
         assert path.read_text().endswith(f"exec '/opt/my tools/scrimshaw-hook' cline {path.name}\n")
 
 
-@pytest.mark.parametrize(
-    ("client", "key", "patience"),
-    [
-        ("claude", "timeout", 5),
-        ("codex", "timeout", 5),
-        ("gemini", "timeout", 5000),
-        ("qwen", "timeout", 5000),
-        ("copilot", "timeoutSec", 5),
-        ("cursor", "timeout", 5),
-    ],
-)
-def test_timeouts_are_in_the_clients_own_unit(cli: Cli, root: Path, client: str, key: str, patience: int) -> None:
+@pytest.mark.parametrize("client", [client for client, record in RECORDS.items() if record.server])
+def test_setup_writes_the_server_entry(cli: Cli, root: Path, client: str) -> None:
     cli("setup", client, "--yes")
-    found = {event: each[key] for event, each in hooks_of(client, root).items()}
-    if client == "codex":
-        assert found.pop("SessionEnd") == 3
-    assert set(found.values()) == {patience}
-
-
-def test_only_claude_may_go_on_without_an_answer_and_only_where_there_is_none(cli: Cli, root: Path) -> None:
-    for client in ("claude", "codex", "gemini", "qwen"):
-        cli("setup", client, "--yes")
-        beside = {event for event, each in hooks_of(client, root).items() if each.get("async")}
-        assert beside == ({"PostToolUse", "PostToolUseFailure", "SubagentStop"} if client == "claude" else set())
-
-
-SERVER = {"command": OURS.server, "args": ["serve"]}
-
-
-@pytest.mark.parametrize(
-    ("client", "file", "key", "entry"),
-    [
-        ("claude", "p/.mcp.json", "mcpServers", SERVER),
-        ("opencode", "p/opencode.json", "mcp", {"type": "local", "command": [OURS.server, "serve"], "enabled": True}),
-        ("gemini", "p/.gemini/settings.json", "mcpServers", {**SERVER, "trust": True}),
-        ("qwen", "p/.qwen/settings.json", "mcpServers", {**SERVER, "trust": True}),
-        ("copilot", "h/.copilot/mcp-config.json", "mcpServers", {"type": "local", **SERVER, "tools": ["*"]}),
-        ("cline", "h/.cline/data/settings/cline_mcp_settings.json", "mcpServers", {**SERVER, "timeout": 60}),
-        ("cursor", "p/.cursor/mcp.json", "mcpServers", SERVER),
-    ],
-)
-def test_setup_writes_the_server_entry(
-    cli: Cli, root: Path, client: str, file: str, key: str, entry: dict[str, Any]
-) -> None:
-    cli("setup", client, "--yes")
-    assert json.loads((root / file).read_bytes())[key] == {"scrimshaw": entry}
+    file, key, entry = RECORDS[client].server or ("", "", {})
+    read = json.loads if file.endswith(".json") else tomllib.loads
+    assert read((root / file).read_text())[key] == {"scrimshaw": entry}
 
 
 def test_codex_requires_the_server_in_a_project_but_not_everywhere(cli: Cli, root: Path) -> None:

@@ -1,4 +1,4 @@
-"""Transcripts as five clients write them, cut to the fields that count."""
+"""What transcripts say, from rows as the clients write them."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.app.clients.record import Json, lines, load_records
+from tests.app.clients.records import codex, gemini, opencode
+from tests.app.clients.words import AT, NOON
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.ingest.events import Transcript, parse_time
 from scrimshaw.models import EventKind
 
-Row = dict[str, Any]
-NOON = "2026-03-01T12:00:00.000Z"
-AT = 1772366400.0
-
-
-def lines(*rows: Any) -> str:
-    return "\n".join(row if isinstance(row, str) else msgspec.json.encode(row).decode() for row in rows)
+_RECORDS = load_records()
+_KEPT = [name for name, record in _RECORDS.items() if record.transcript]
 
 
 def told(transcript: Transcript) -> list[tuple[str, str]]:
@@ -36,51 +34,16 @@ def only_call(transcript: Transcript) -> tuple[Any, ...]:
     return call.tool, call.tool_name, dict(call.arguments), call.output, call.failed, call.call_id, call.at
 
 
-# Codex
-
-
-def codex(kind: str, **payload: Any) -> Row:
-    return {"timestamp": NOON, "type": kind, "payload": payload}
-
-
-def codex_said(role: str, text: str) -> Row:
-    return codex("response_item", type="message", role=role, content=[{"type": "output_text", "text": text}])
-
-
-def codex_call(call_id: str, name: str, arguments: str, **fields: Any) -> Row:
-    return codex("response_item", type="function_call", call_id=call_id, name=name, arguments=arguments, **fields)
-
-
-def codex_output(call_id: str, output: Any) -> Row:
-    return codex("response_item", type="function_call_output", call_id=call_id, output=output)
-
-
-META = codex("session_meta", id="c-1", cwd="/home/ann/shop", source="cli")
-
-
-def test_codex_a_session_from_prompt_to_answer() -> None:
-    head = "Chunk ID: 1\nWall time: 0.1 seconds\nProcess exited with code 3\nOriginal token count: 2\nOutput:\n"
-    source = lines(
-        META,
-        codex_said("user", "# AGENTS.md instructions for /home/ann/shop"),
-        codex_said("user", "<environment_context><cwd>/home/ann/shop</cwd></environment_context>"),
-        codex_said("developer", "be brief"),
-        codex_said("user", "Fix the till."),
-        codex("event_msg", type="user_message", message="Fix the till."),
-        codex_call("k-1", "exec_command", '{"cmd": "make test"}'),
-        codex_output("k-1", head + "boom"),
-        codex("compacted", message="what was so far", replacement_history=[]),
-        codex_said("assistant", "Done."),
-    )
-    transcript = all_clients()["codex"].parse_transcript(source)
-    assert (transcript.session, transcript.client, transcript.cwd) == ("c-1", "codex", "/home/ann/shop")
-    assert told(transcript) == [
-        ("prompt", "Fix the till."),
-        ("tool", "Bash: boom"),
-        ("compact", "what was so far"),
-        ("answer", "Done."),
-    ]
-    assert only_call(transcript) == ("Bash", "exec_command", {"cmd": "make test"}, "boom", True, "k-1", AT)
+@pytest.mark.parametrize("client", _KEPT)
+def test_a_session_from_prompt_to_answer(client: str) -> None:
+    expected = _RECORDS[client].transcript
+    assert expected
+    transcript = all_clients()[client].parse_transcript(expected.source)
+    assert (transcript.session, transcript.client, transcript.cwd) == (expected.session, client, expected.cwd)
+    assert transcript.skipped == expected.skipped
+    assert told(transcript) == expected.told
+    assert only_call(transcript) == expected.call
+    assert transcript.events[-1].agent == expected.last_agent
 
 
 @pytest.mark.parametrize(
@@ -88,19 +51,19 @@ def test_codex_a_session_from_prompt_to_answer() -> None:
     [
         ('{"output": "ok", "metadata": {"exit_code": 0}}', [], False),
         ('{"output": "no", "metadata": {"exit_code": 1}}', [], True),
-        ("quiet", [codex("event_msg", type="exec_command_end", call_id="k-1", exit_code=1)], True),
+        ("quiet", [codex.row("event_msg", type="exec_command_end", call_id="k-1", exit_code=1)], True),
         (
             "quiet",
-            [codex("event_msg", type="item_completed", item={"type": "CommandExecution", "id": "k-1", "exit_code": 0})],
+            [codex.ending("k-1", 0)],
             False,
         ),
         ([{"type": "input_text", "text": "make: *** [all] Error 2"}], [], True),
         ("quiet", [], None),
     ],
 )
-def test_codex_how_a_command_ended(output: Any, more: list[Row], failed: bool | None) -> None:
+def test_codex_how_a_command_ended(output: Any, more: list[Json], failed: bool | None) -> None:
     source = lines(
-        META, codex_call("k-1", "shell", '{"command": ["bash", "-lc", "x"]}'), codex_output("k-1", output), *more
+        codex.META, codex.call("k-1", "shell", '{"command": ["bash", "-lc", "x"]}'), codex.output("k-1", output), *more
     )
     assert only_call(all_clients()["codex"].parse_transcript(source))[4] is failed
 
@@ -108,14 +71,14 @@ def test_codex_how_a_command_ended(output: Any, more: list[Row], failed: bool | 
 def test_codex_a_patch_and_a_tool_of_a_server() -> None:
     patch = "*** Begin Patch\n*** Update File: a.py\n+x\n*** End Patch"
     source = lines(
-        META,
-        codex("response_item", type="custom_tool_call", call_id="k-1", name="apply_patch", input=patch),
-        codex("event_msg", type="patch_apply_end", call_id="k-1", success=False),
-        codex("response_item", type="custom_tool_call_output", call_id="k-1", output="no such line"),
-        codex_call("k-2", "lookup", "{}", namespace="mcp__shop"),
-        codex_output("k-2", "42"),
-        codex_call("k-3", "memory_search", "{}", namespace="mcp__scrimshaw"),
-        codex_output("k-3", "ours"),
+        codex.META,
+        codex.row("response_item", type="custom_tool_call", call_id="k-1", name="apply_patch", input=patch),
+        codex.row("event_msg", type="patch_apply_end", call_id="k-1", success=False),
+        codex.row("response_item", type="custom_tool_call_output", call_id="k-1", output="no such line"),
+        codex.call("k-2", "lookup", "{}", namespace="mcp__shop"),
+        codex.output("k-2", "42"),
+        codex.call("k-3", "memory_search", "{}", namespace="mcp__scrimshaw"),
+        codex.output("k-3", "ours"),
     )
     first, second = all_clients()["codex"].parse_transcript(source).events
     assert (first.tool, dict(first.arguments), first.failed) == ("Edit", {"patch": patch}, True)
@@ -125,61 +88,15 @@ def test_codex_a_patch_and_a_tool_of_a_server() -> None:
 def test_codex_a_sub_agent_counts_to_the_session_that_started_it() -> None:
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": "c-1", "depth": 1}}}
     transcript = all_clients()["codex"].parse_transcript(
-        lines(codex("session_meta", id="c-2", source=spawned), codex_said("assistant", "x"))
+        lines(codex.row("session_meta", id="c-2", source=spawned), codex.said("assistant", "x"))
     )
     assert (transcript.session, [event.agent for event in transcript.events]) == ("c-1", ["c-2"])
 
 
-# Gemini
-
-
-def gemini(kind: str, name: str, content: Any = "", **fields: Any) -> Row:
-    return {"id": name, "timestamp": NOON, "type": kind, "content": content, **fields}
-
-
-def gemini_call(status: str, output: str, **fields: Any) -> Row:
-    result = [{"functionResponse": {"id": "g-1", "response": {"output": output}}}]
-    return {
-        "id": "g-1",
-        "name": "run_shell_command",
-        "args": {"command": "make test"},
-        "status": status,
-        "result": result,
-        "timestamp": NOON,
-        **fields,
-    }
-
-
-GEMINI_META = {"sessionId": "g-s", "projectHash": "ab" * 32, "startTime": NOON, "kind": "main"}
-
-
-def test_gemini_messages_are_read_as_they_stand_at_the_end() -> None:
-    report = "Command: make test\nDirectory: (root)\nOutput: boom\nError: (none)\nExit Code: 2\nSignal: 0"
-    source = lines(
-        GEMINI_META,
-        gemini("user", "m-1", [{"text": "<session_context>tree</session_context>"}]),
-        gemini("user", "m-2", [{"text": "<hook_context>x</hook_context>\nFix the till."}]),
-        gemini("gemini", "m-3", "", toolCalls=[gemini_call("executing", "")]),
-        gemini("gemini", "m-3", "I test.", toolCalls=[gemini_call("success", report)]),
-        gemini("info", "m-4", "Request cancelled."),
-        {"$set": {"lastUpdated": NOON}},
-        gemini("gemini", "m-5", "taken back"),
-        {"$rewindTo": "m-5"},
-        gemini("gemini", "m-6", "Done."),
-    )
-    transcript = all_clients()["gemini"].parse_transcript(source)
-    assert (transcript.session, transcript.cwd) == ("g-s", "")
-    assert told(transcript) == [
-        ("prompt", "Fix the till."),
-        ("answer", "I test."),
-        ("tool", "Bash: boom"),
-        ("answer", "Done."),
-    ]
-    assert only_call(transcript)[4:] == (True, "g-1", AT)
-
-
 def test_gemini_a_checkpoint_replaces_all_messages() -> None:
-    source = lines(GEMINI_META, gemini("user", "m-1", "old"), {"$set": {"messages": [gemini("user", "m-9", "new")]}})
+    source = lines(
+        gemini.META, gemini.row("user", "m-1", "old"), {"$set": {"messages": [gemini.row("user", "m-9", "new")]}}
+    )
     assert told(all_clients()["gemini"].parse_transcript(source)) == [("prompt", "new")]
 
 
@@ -188,104 +105,27 @@ def test_gemini_a_checkpoint_replaces_all_messages() -> None:
     [("success", [False]), ("error", [True]), ("cancelled", [])],
 )
 def test_gemini_older_files_are_one_object(status: str, ending: list[bool]) -> None:
-    call = gemini_call(status, "<untrusted_context>\nOutput: x\n</untrusted_context>")
-    source = msgspec.json.encode({**GEMINI_META, "messages": [gemini("gemini", "m", toolCalls=[call])]}).decode()
+    call = gemini.call(status, "<untrusted_context>\nOutput: x\n</untrusted_context>")
+    source = msgspec.json.encode({**gemini.META, "messages": [gemini.row("gemini", "m", toolCalls=[call])]}).decode()
     assert [event.failed for event in all_clients()["gemini"].parse_transcript(source).events if event.tool] == ending
-
-
-# Copilot
-
-
-def copilot(kind: str, **data: Any) -> Row:
-    return {"type": kind, "data": data, "timestamp": NOON, "id": "e"}
-
-
-def test_copilot_a_session_from_prompt_to_answer() -> None:
-    shell = "boom\n<shellId: 0 completed with exit code 2>"
-    source = lines(
-        copilot("session.start", sessionId="p-1", context={"cwd": "/home/ann/shop"}),
-        copilot("user.message", content="Fix the till.", transformedContent="with context"),
-        copilot(
-            "assistant.message",
-            content="I test.",
-            toolRequests=[{"toolCallId": "q-1", "name": "bash", "arguments": '{"command": "make test"}'}],
-        ),
-        copilot("tool.execution_start", toolCallId="q-1", toolName="bash", arguments={"command": "make test"}),
-        copilot("tool.execution_complete", toolCallId="q-1", success=True, result={"content": shell}),
-        copilot("tool.execution_start", toolCallId="q-2", toolName="edit", arguments={}),
-        copilot("tool.execution_complete", toolCallId="q-2", success=False, error={"code": "denied"}),
-        copilot("session.compaction_complete", summaryContent="so far"),
-        copilot("assistant.message", content="Looked.", parentToolCallId="q-9"),
-    )
-    transcript = all_clients()["copilot"].parse_transcript(source)
-    assert (transcript.session, transcript.cwd) == ("p-1", "/home/ann/shop")
-    assert told(transcript) == [
-        ("prompt", "Fix the till."),
-        ("answer", "I test."),
-        ("tool", "Bash: boom"),
-        ("compact", "so far"),
-        ("answer", "Looked."),
-    ]
-    assert only_call(transcript) == ("Bash", "bash", {"command": "make test"}, "boom", True, "q-1", AT)
-    assert transcript.events[-1].agent == "q-9"
-
-
-# OpenCode
-
-
-def opencode(role: str, *parts: Row, **info: Any) -> Row:
-    return {"info": {"role": role, "time": {"created": AT * 1000}, **info}, "parts": list(parts)}
-
-
-def opencode_call(status: str = "completed", **state: Any) -> Row:
-    time = {"start": AT * 1000, "end": (AT + 1) * 1000}
-    told = {"status": status, "input": {"command": "make test"}, "time": time, **state}
-    return {"type": "tool", "callID": "o-1", "tool": "bash", "state": told}
-
-
-def opencode_session(*messages: Row, **info: Any) -> str:
-    about = {"id": "ses_1", "directory": "/home/ann/shop", **info}
-    return msgspec.json.encode({"info": about, "messages": list(messages)}).decode()
-
-
-def test_opencode_a_session_from_prompt_to_answer() -> None:
-    source = opencode_session(
-        opencode("user", {"type": "text", "text": "Fix the till."}, {"type": "text", "text": "x", "synthetic": True}),
-        opencode(
-            "assistant",
-            {"type": "reasoning", "text": "hm"},
-            opencode_call(output="boom", metadata={"exit": 2}),
-            {"type": "text", "text": "Done."},
-        ),
-        opencode("assistant", {"type": "text", "text": "so far"}, summary=True),
-    )
-    transcript = all_clients()["opencode"].parse_transcript(source)
-    assert (transcript.session, transcript.cwd) == ("ses_1", "/home/ann/shop")
-    assert told(transcript) == [
-        ("prompt", "Fix the till."),
-        ("tool", "Bash: boom"),
-        ("answer", "Done."),
-        ("compact", "so far"),
-    ]
-    assert only_call(transcript) == ("Bash", "bash", {"command": "make test"}, "boom", True, "o-1", AT + 1)
 
 
 @pytest.mark.parametrize(
     ("call", "ending"),
     [
-        (opencode_call("error", error="no such file"), [("no such file", True)]),
-        (opencode_call("error", error="The user rejected permission to use this tool"), []),
-        (opencode_call("running"), []),
-        (opencode_call(output="ok", metadata={"exit": 0}), [("ok", False)]),
+        (opencode.call("error", error="no such file"), [("no such file", True)]),
+        (opencode.call("error", error="The user rejected permission to use this tool"), []),
+        (opencode.call("running"), []),
+        (opencode.call(output="ok", metadata={"exit": 0}), [("ok", False)]),
     ],
 )
-def test_opencode_how_a_call_ended(call: Row, ending: list[tuple[str, bool]]) -> None:
-    events = all_clients()["opencode"].parse_transcript(opencode_session(opencode("assistant", call))).events
+def test_opencode_how_a_call_ended(call: Json, ending: list[tuple[str, bool]]) -> None:
+    events = all_clients()["opencode"].parse_transcript(opencode.session(opencode.message("assistant", call))).events
     assert [(event.output, event.failed) for event in events if event] == ending
 
 
 def test_opencode_a_sub_agent_counts_to_the_session_that_started_it() -> None:
-    source = opencode_session(opencode("user", {"type": "text", "text": "look"}), id="ses_2", parentID="ses_1")
+    source = opencode.session(opencode.message("user", {"type": "text", "text": "look"}), id="ses_2", parentID="ses_1")
     transcript = all_clients()["opencode"].parse_transcript(source)
     assert (transcript.session, [event.agent for event in transcript.events]) == ("ses_1", ["ses_2"])
 
@@ -339,7 +179,7 @@ def _encoded(value: Any) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("client", [name for name, client in all_clients().items() if client.keeps_transcripts])
+@pytest.mark.parametrize("client", _KEPT)
 @given(source=st.text() | _ROWS.map(lambda rows: "\n".join(map(_encoded, rows))) | _VALUES.map(_encoded))
 def test_no_text_is_an_error(client: str, source: str) -> None:
     transcript = all_clients()[client].parse_transcript(source)

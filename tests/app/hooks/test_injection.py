@@ -7,37 +7,35 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.clients import payloads
+from tests.app.clients.record import load_records
+from tests.app.clients.records import claude
+from tests.app.clients.words import CWD
 from tests.samples import write_memory
 
 from scrimshaw.app.hooks.record import handle_payload
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.models import EventKind
 
+RECORDS = load_records()
 ASKED = "is the wal reset bug fixed?"
 
 
-def prompt_of(client: str, project: Path) -> dict[str, Any]:
-    """A prompt as the client reports it."""
-    folder = str(project)
-    made: dict[str, dict[str, Any]] = {
-        "claude": payloads.claude("UserPromptSubmit", prompt=ASKED),
-        "cline": payloads.cline(userPromptSubmit={"prompt": ASKED}) | {"workspaceRoots": [folder]},
-        "cursor": payloads.cursor("beforeSubmitPrompt", prompt=ASKED, workspace_roots=[folder]),
-        "gemini": payloads.gemini("BeforeAgent", prompt=ASKED),
-    }
-    return {key: folder if key == "cwd" else value for key, value in made[client].items() if key != "transcript_path"}
+def ask(client: str, project: Path) -> str:
+    """What the hook prints for a prompt, as the client reports it."""
+    payload, hint = RECORDS[client].prompt
+    sent = json.dumps({key: value for key, value in payload.items() if key != "transcript_path"})
+    return handle_payload([client, hint], sent.replace("continue", ASKED).replace(CWD, str(project)).encode())
 
 
-@pytest.mark.parametrize(
-    ("client", "is_told"), [("claude", True), ("gemini", True), ("cline", False), ("cursor", False)]
-)
+@pytest.mark.parametrize("client", RECORDS)
 def test_a_memory_counts_as_shown_where_the_client_shows_it(
-    engine: Engine, project: Path, vault: Path, client: str, is_told: bool
+    engine: Engine, project: Path, vault: Path, client: str
 ) -> None:
+    is_told = EventKind.PROMPT in RECORDS[client].replies
     write_memory(vault, "wal", "# Why apsw\n\nThe log is lost.", "trigger_phrases: [wal reset]")
     scan(engine)
-    printed = handle_payload([client], json.dumps(prompt_of(client, project)).encode())
+    printed = ask(client, project)
     (session,) = engine.sessions.latest()
     assert ("Why apsw" in printed) is is_told
     assert engine.sessions.hashes_shown(session.id).keys() == ({"wal"} if is_told else set())
@@ -49,13 +47,13 @@ def test_a_prompt_brings_up_only_what_a_search_shows(engine: Engine, project: Pa
     head = "trigger_phrases: [wal reset]\nprovenance: {source: session, trust: agent}"
     write_memory(vault, "old", "# An old way\n\nThe wal reset bug is fixed.", f"{head}\n{hidden}")
     scan(engine)
-    assert handle_payload(["claude"], json.dumps(prompt_of("claude", project)).encode()) == ""
+    assert ask("claude", project) == ""
 
 
 def test_a_second_compaction_is_answered_as_the_first(engine: Engine, project: Path) -> None:
     done: list[dict[str, Any]] = [
-        payloads.claude("UserPromptSubmit", prompt="mend the harbour lights"),
-        payloads.claude(
+        claude.payload("UserPromptSubmit", prompt="mend the harbour lights"),
+        claude.payload(
             "PostToolUse",
             tool_name="Bash",
             tool_use_id="t1",
@@ -65,7 +63,7 @@ def test_a_second_compaction_is_answered_as_the_first(engine: Engine, project: P
     ]
     for each in done:
         handle_payload(["claude"], json.dumps(each | {"cwd": str(project), "transcript_path": ""}).encode())
-    again = payloads.claude("SessionStart", source="compact") | {"cwd": str(project), "transcript_path": ""}
+    again = claude.payload("SessionStart", source="compact") | {"cwd": str(project), "transcript_path": ""}
     told = [handle_payload(["claude"], json.dumps(again).encode()) for _ in range(2)]
     assert "mend the harbour lights" in told[0]
     assert told[0] == told[1]

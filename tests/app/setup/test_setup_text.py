@@ -95,8 +95,9 @@ def test_a_foreign_handler_in_our_group_stays() -> None:
     assert rest == {"hooks": {"Stop": [{"matcher": "*", "hooks": [FOREIGN]}]}}
 
 
-def test_flat_handlers_are_known_by_their_command() -> None:
-    older = {"command": "'/old place/scrimshaw-hook' cursor", "timeout": 9}
+@pytest.mark.parametrize("key", ["command", "bash", "run"])
+def test_flat_handlers_are_known_by_their_command_under_any_key(key: str) -> None:
+    older = {"name": "an 'open quote", key: "'/old place/scrimshaw-hook' cursor", "timeout": 9}
     text = json.dumps({"hooks": {"stop": [FOREIGN, older], "gone": [older]}})
     added = json.loads(FLAT_EDIT.add(text))
     assert added == {"hooks": {"stop": [FOREIGN, HANDLER]}, "version": 1}

@@ -103,6 +103,8 @@ class Client:
         compact="PreCompact PostCompact",
         end="SessionEnd",
     )
+    #: The fields of a payload that tell one turn from another; the last resort is `timestamp`.
+    turn_keys: tuple[str, ...] = ("prompt_id", "turn_id", "generation_id")
     #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
@@ -133,7 +135,7 @@ class Client:
             return None
         if event.call_id:
             return event
-        turn = first_text(payload, "prompt_id", "turn_id", "generation_id") or str(payload.get("timestamp", ""))
+        turn = first_text(payload, *self.turn_keys) or str(payload.get("timestamp", ""))
         return add_call_id(event, turn)
 
     def event_name(self, payload: Json, hint: str) -> str:
