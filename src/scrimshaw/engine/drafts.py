@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from msgspec import Struct
@@ -336,9 +336,11 @@ def _propose_one(topic: str, group: Sequence[Memory], bodies: Mapping[str, str])
     sections: dict[str, dict[str, list[str]]] = {}
     known: set[str] = set()
     for memory in group:
-        for heading, line in _lines_by_heading(bodies[memory.id]):
-            text = _EVENT.sub("", line).casefold()
-            if text not in known:
+        body, heading = bodies[memory.id], ""
+        marks = {body.count("\n", 0, each.start): each.text for each in parse_headings(body)}
+        for number, line in enumerate(body.splitlines()):
+            heading, text = marks.get(number, heading), _EVENT.sub("", line).casefold()
+            if line.strip() and number not in marks and text not in known:
                 known.add(text)
                 sections.setdefault(heading, {}).setdefault(memory.id, []).append(line)
     parts = []
@@ -354,16 +356,6 @@ def _propose_one(topic: str, group: Sequence[Memory], bodies: Mapping[str, str])
         triggers=_rank_by_count(phrase for memory in group for phrase in memory.triggers)[:MOST_PHRASES],
         trust=lowest_trust(memory.provenance.trust for memory in group),
     )
-
-
-def _lines_by_heading(body: str) -> Iterator[tuple[str, str]]:
-    """(heading, line) of every line that says something."""
-    marks = {body.count("\n", 0, each.start): each.text for each in parse_headings(body)}
-    heading = ""
-    for number, line in enumerate(body.splitlines()):
-        heading = marks.get(number, heading)
-        if line.strip() and number not in marks:
-            yield heading, line
 
 
 def _rank_by_count(values: Iterable[str]) -> tuple[str, ...]:

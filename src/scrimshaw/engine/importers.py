@@ -390,29 +390,24 @@ def _record_session(
     extraction, drop_ratio = settings.features.extraction, settings.redaction.drop_ratio
     if (EventKind.END, end) in ids:
         return 0
-    count = 0
-    for event in _events_as_reported(transcript, transcript.cwd or str(settings.project), end):
-        if (event.kind, event.call_id) in ids:
-            continue
-        if event.kind is EventKind.ANSWER:
-            (observation,) = make_answers(event, [event.output])
-        else:
-            observation = make_observation(event, rules, process=0, extraction=extraction, drop_ratio=drop_ratio)
-        count += record_event(engine, observation, at=event.at)
-    return count
-
-
-def _events_as_reported(transcript: Transcript, cwd: str, end: str) -> Iterator[Event]:
-    """The events that hooks would have reported; of sub-agents only the tool calls, as hooks do."""
-    events, session = transcript.events, transcript.session
+    events, session, cwd = transcript.events, transcript.session, transcript.cwd or str(settings.project)
     start = Event(
         kind=EventKind.START, client=transcript.client, session=session, cwd=cwd, at=events[0].at, call_id=_START_ID
     )
-    yield start
+    reported = [start]  # what hooks would have: of sub-agents only the tool calls
     for event in events:
         ours = replace(event, session=session, cwd=cwd)
-        if event.kind is EventKind.TOOL:
-            yield ours
-        elif not event.agent:
-            yield replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
-    yield replace(start, kind=EventKind.END, at=events[-1].at, call_id=end)
+        if event.kind is not EventKind.TOOL:
+            ours = replace(ours, call_id=_EVENT_PREFIX + hash_text(f"{event.at} {event.prompt or event.output}"))
+        if event.kind is EventKind.TOOL or not event.agent:
+            reported.append(ours)
+    reported.append(replace(start, kind=EventKind.END, at=events[-1].at, call_id=end))
+    count = 0
+    for event in reported:
+        if (event.kind, event.call_id) not in ids:
+            if event.kind is EventKind.ANSWER:
+                (observation,) = make_answers(event, [event.output])
+            else:
+                observation = make_observation(event, rules, process=0, extraction=extraction, drop_ratio=drop_ratio)
+            count += record_event(engine, observation, at=event.at)
+    return count
