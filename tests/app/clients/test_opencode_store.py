@@ -9,6 +9,7 @@ from typing import Any
 
 import apsw
 import pytest
+from tests.app.clients.records.opencode import TABLES
 
 from scrimshaw.app.clients import all_clients
 from scrimshaw.errors import UnreadableFile
@@ -24,11 +25,6 @@ PARTS = [
     ("ses_1", "msg_2", "prt_2", {"type": "text", "text": "because"}),
     ("ses_1", "msg_2", "prt_3", {"type": "text", "text": "so"}),
 ]
-TABLES = """
-CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER);
-CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
-CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT);
-"""
 
 
 def in_database(folder: Path) -> None:

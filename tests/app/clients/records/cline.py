@@ -31,18 +31,8 @@ def payload(**fields: Any) -> Json:
 
 
 _SETTINGS = "h/.cline/data/settings/cline_mcp_settings.json"
-HOOKS = [
-    f"h/.cline/hooks/{event}"
-    for event in (
-        "PostToolUse",
-        "PreCompact",
-        "TaskCancel",
-        "TaskComplete",
-        "TaskResume",
-        "TaskStart",
-        "UserPromptSubmit",
-    )
-]
+_EVENTS = "PostToolUse PreCompact TaskCancel TaskComplete TaskResume TaskStart UserPromptSubmit"
+HOOKS = [f"h/.cline/hooks/{event}" for event in _EVENTS.split()]
 
 RECORD = Record(
     events=[

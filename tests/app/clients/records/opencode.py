@@ -12,6 +12,12 @@ from tests.app.clients.words import AT, CONTENT, CWD, MCP_TEXT, OURS
 
 from scrimshaw.models import EventKind
 
+TABLES = """
+CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER);
+CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT);
+CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT);
+"""
+
 
 def payload(event: str, told: Mapping[str, Any], output: Mapping[str, Any] | None = None, **fields: Any) -> Json:
     told = {"sessionID": "ses_1", **told}
@@ -55,9 +61,7 @@ def _write_database(home: Path, project: Path) -> None:
     folder = home / ".local/share/opencode"
     folder.mkdir(parents=True)
     database = apsw.Connection(str(folder / "opencode.db"))
-    database.execute("CREATE TABLE session (id TEXT, parent_id TEXT, directory TEXT, time_created INTEGER)")
-    database.execute("CREATE TABLE message (id TEXT, session_id TEXT, time_created INTEGER, data TEXT)")
-    database.execute("CREATE TABLE part (id TEXT, message_id TEXT, session_id TEXT, data TEXT)")
+    database.execute(TABLES)
     for name, parent in (("ses_1", None), ("ses_2", "ses_1")):
         database.execute("INSERT INTO session VALUES (?,?,?,?)", (name, parent, str(project), int(AT * 1000)))
         database.execute("INSERT INTO message VALUES (?,?,?,?)", (f"m-{name}", name, 1, lines(_ABOUT)))
