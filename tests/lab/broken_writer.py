@@ -23,10 +23,14 @@ GROUP = 5
 def file_not_forced() -> None:
     """A new file's bytes are left to the system."""
 
-    def write_new(path: Path, data: bytes, *_: object) -> None:
-        path.write_bytes(data)
+    def stage_file(path: Path, data: bytes, *, temporary: Path | None = None, **_: object) -> Path:
+        durable.make_folders(path.parent)
+        staged = temporary or durable.temporary_of(path)
+        staged.write_bytes(data)
+        return staged
 
-    put(durable, "_write_new", write_new)
+    for place in (durable, transaction):
+        put(place, "stage_file", stage_file)
 
 
 def names_not_forced() -> None:
