@@ -58,8 +58,7 @@ class Engine:
         if not project.writable:
             raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
         if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL):
-            shared = self.settings.home / GLOBAL_LOCK
-            return Vault(user.root, user.name, shared), memory_id.removeprefix(GLOBAL)
+            return Vault(user.root, user.name, self.settings.home / GLOBAL_LOCK), memory_id.removeprefix(GLOBAL)
         return Vault(project.root, project.name), memory_id
 
     @contextmanager

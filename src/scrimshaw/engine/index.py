@@ -102,8 +102,7 @@ def vectors_ready(engine: Engine) -> tuple[int, int]:
 
 def skipped_files(engine: Engine) -> list[Skip]:
     """The files that were passed over, by path."""
-    states = engine.index.manifest().values()
-    return [Skip(path=state.path, reason=state.reason) for state in states if state.reason]
+    return [Skip(path=state.path, reason=state.reason) for state in engine.index.manifest().values() if state.reason]
 
 
 def catch_up(engine: Engine) -> None:

@@ -86,8 +86,7 @@ def search(
     if session and deduplicate:
         seen = (*request.filters.exclude, *sessions.ids_shown(engine, session))
         request = replace(request, filters=replace(request.filters, exclude=seen))
-    limit = request.limit or engine.settings.search.limit
-    around = sessions.session_context(engine, session, request.query, limit)
+    around = sessions.session_context(engine, session, request.query, request.limit or engine.settings.search.limit)
     result = engine.searcher.search(request, around)
     pending = () if engine.index.generation() else (SCAN_PENDING,)
     if red := (*pending, *engine.degradations.of(INDEX, RECALL, SESSION)):
@@ -167,8 +166,7 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
         hint = "Name a folder, or delete them one by one."
         raise InvalidRequest(f"All {tier} memories cannot be deleted at once.", hint, parameter="tier")
     filters = Filters(tiers=(tier,), folder=folder, until=before)
-    every = engine.index.select(filters, sort="id", limit=-1, offset=0)
-    return [memory for memory in every if memory.writable]
+    return [memory for memory in engine.index.select(filters, sort="id", limit=-1, offset=0) if memory.writable]
 
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:

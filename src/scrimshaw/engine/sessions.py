@@ -136,8 +136,7 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
         for name in names:
             if name in linked or name in causal:
                 attention = session_boost(linked.get(name, 0.0), settings.attention_boost)
-                part = {"session": attention, "causal": causal.get(name, 0.0)}
-                parts[name] = cap_boosts(part, settings.boost_limit)
+                parts[name] = cap_boosts({"session": attention, "causal": causal.get(name, 0.0)}, settings.boost_limit)
         return parts
 
     return boosts if linked or features.causal_boost else None

@@ -291,8 +291,7 @@ def retire(
     with engine.write_lock():
         files = [read_file(engine, memory.id) for memory in memories]
         if only_unchanged:
-            pairs = zip(files, memories, strict=True)
-            files = [file for file, memory in pairs if file.hash == memory.content_hash]
+            files = [file for file, memory in zip(files, memories, strict=True) if file.hash == memory.content_hash]
         demand_changeable([*_parse_files(files)], actor, "delete ID")
         apply_changes(engine, [RecordedChange(replace(entry, memory_id=file.name), file, None) for file in files])
         ids = {file.name for file in files}
@@ -321,8 +320,7 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it
-            source = replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns)
-            document = replace(document, file=source)
+            document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
     try:
         engine.index.put([document])
     except StorageFailure as error:  # it is durable all the same, and a scan brings it in

@@ -160,8 +160,7 @@ def group_relations(edges: Iterable[Edge]) -> Mapping[str, list[object]]:
     """Relations as front matter states them; they say target, strength and evidence, not the source."""
     relations: dict[str, list[object]] = {}
     for edge in edges:
-        item = format_relation(edge.target, edge.strength, edge.evidence)
-        relations.setdefault(str(edge.relation), []).append(item)
+        relations.setdefault(str(edge.relation), []).append(format_relation(edge.target, edge.strength, edge.evidence))
     return relations
 
 

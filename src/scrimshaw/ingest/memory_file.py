@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from operator import itemgetter
 from typing import NamedTuple
 
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
@@ -138,7 +139,16 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     if not closing and (named or (bare is not None and bare.body != body)):
         closing = "---" + _newline(file)
         opening += closing
-    yaml = _apply_changes(base, named)
+    if named and base.root is not None and base.root.flow_style:
+        raise UnreadableFile("The front matter is one bracketed line.", "Write one key a line, then try again.")
+    # A new line among the relations belongs before a new key at the same place.
+    ordered = sorted(named.items(), key=lambda change: change[0] != "relations")
+    splices = [splice for key, value in ordered for splice in _plan_change(base, key, value)]
+    pieces, at = list[str](), 0
+    for start, end, text in sorted(splices, key=itemgetter(0)):
+        pieces += base.yaml[at:start], text.replace("\n", _newline(base))
+        at = end
+    yaml = "".join([*pieces, base.yaml[at:]])
     values = {key: value for key, value in base.values.items() if key not in named or named[key] is not None}
     values |= {key: front.convert_value(value) for key, value in named.items() if value is not None}
     edited = MemoryFile(opening, yaml, closing, file.body if body is None else body, values, base=base, changes=named)
@@ -211,22 +221,6 @@ class _KeyPlace(NamedTuple):
 
 # A stretch of the YAML, and the text that replaces it.
 _Splice = tuple[int, int, str]
-
-
-def _apply_changes(base: MemoryFile, changes: Mapping[str, object]) -> str:
-    if not changes:
-        return base.yaml
-    if base.root is not None and base.root.flow_style:
-        raise UnreadableFile("The front matter is one bracketed line.", "Write one key a line, then try again.")
-    # A new line among the relations belongs before a new key at the same place.
-    ordered = sorted(changes.items(), key=lambda change: change[0] != "relations")
-    splices = [splice for key, value in ordered for splice in _plan_change(base, key, value)]
-    pieces: list[str] = []
-    newline, at = _newline(base), 0
-    for start, end, text in sorted(splices, key=lambda splice: splice[0]):
-        pieces += base.yaml[at:start], text.replace("\n", newline)
-        at = end
-    return "".join([*pieces, base.yaml[at:]])
 
 
 def _plan_change(base: MemoryFile, key: str, value: object) -> Iterator[_Splice]:

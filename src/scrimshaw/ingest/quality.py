@@ -265,8 +265,7 @@ def _find_malformed_folder(file: FileContents) -> _Defect | None:
     if folder and not _FOLDER.fullmatch(folder):
         return f"{_MALFORMED}'spec_folder' is no folder of the project: '{_shorten(folder)}'", True
     if folder and stated and not (folder.endswith(stated) or stated.endswith(folder)):
-        reason = f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'"
-        return _MALFORMED + reason, True
+        return _MALFORMED + f"'spec_folder' is '{_shorten(folder)}', but the summary says '{_shorten(stated)}'", True
     return None
 
 
