@@ -79,14 +79,12 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
     if id(node) in seen:
         return seen[id(node)]
     if isinstance(node, MappingNode):
-        values: dict[str, object] = {}
-        seen[id(node)] = values
+        values = seen[id(node)] = dict[str, object]()
         for key, value in node.value:
             values[_join_surrogates(str(key.value))] = convert_node(value, seen)
         return values
     if isinstance(node, SequenceNode):
-        items: list[object] = []
-        seen[id(node)] = items
+        items = seen[id(node)] = list[object]()
         items.extend(convert_node(child, seen) for child in node.value)
         return items
     return None if str(node.tag) == _NULL else _join_surrogates(node.value)
