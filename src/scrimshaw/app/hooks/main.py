@@ -8,17 +8,13 @@ from __future__ import annotations
 
 import _thread  # all that is needed of `threading`, whose import takes a millisecond
 import gc
-import importlib
 import os
 import sys
 import time
 import typing
-from types import ModuleType
-from typing import Any
 
 DEADLINE_S, PATIENCE_S = 0.25, 5.0
 _WATCH_S = 0.02
-_UNNEEDED = {"ipaddress": (), "textwrap": (), "decimal": ("Decimal",), "uuid": ("UUID", "SafeUUID")}
 
 
 def run() -> None:
@@ -40,26 +36,13 @@ def run() -> None:
     os._exit(0)
 
 
-class _Unneeded(ModuleType):
-    """A module that others import and a hook has no use for; it is loaded when something of it is asked for."""
-
-    def __getattr__(self, name: str) -> Any:
-        sys.modules.pop(self.__name__, None)
-        return getattr(importlib.import_module(self.__name__), name)
-
-
 def import_lightly() -> None:
     """Leave out what a process of some milliseconds has no use for.
 
-    msgspec asks typing_extensions, where it is installed, for what Python's own typing offers since 3.11: 9 ms. The
-    others take 6 ms; of two of them it asks for classes of which no payload has a value.
+    msgspec asks typing_extensions, where it is installed, for what Python's own typing offers since 3.11: 9 ms.
     """
     gc.disable()
     sys.modules.setdefault("typing_extensions", typing)
-    for name, classes in _UNNEEDED.items():
-        module = sys.modules.setdefault(name, _Unneeded(name))
-        if isinstance(module, _Unneeded):
-            vars(module).update({each: type(each, (), {"unknown": None}) for each in classes})
 
 
 def _give_up_in_time() -> None:
