@@ -63,11 +63,8 @@ class Recall(Struct, frozen=True, kw_only=True):
 
 
 def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
-    """Ask the golden queries and the samples, and let later answers say so when something is lost.
-
-    With a budget, in seconds, it stops when that is over and asks by words alone, for loading the model takes longer;
-    what was lost before or never judged is asked first, so that check after check all have their turn.
-    """
+    """Ask the golden queries and the samples, and let later answers say so when something is lost."""
+    # With a budget, in seconds, it asks by words alone: loading the model takes longer. What had no turn is next.
     until = None if budget_s is None else time.monotonic() + budget_s
     questions, notes = _list_questions(engine, by_meaning=budget_s is None)
     # First what lost something, then what was never judged, then the rest, the oldest verdict first.
@@ -131,10 +128,7 @@ def _find_torn(engine: Engine) -> Lost | None:
 
 
 def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
-    """The questions, the two kinds by turns, and a sentence on each kind that could not be asked.
-
-    Without `by_meaning` no model is woken, and what only a model answers is unjudged.
-    """
+    """The questions, the two kinds by turns, and a sentence on each kind that could not be asked."""
     golden, chosen = _golden_questions(engine, by_meaning), samples(engine)
     memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
     asked: Questions = {}
@@ -163,10 +157,7 @@ def _is_words_only(engine: Engine) -> bool:
 
 
 def samples(engine: Engine) -> list[str]:
-    """The memories that stand for all, at even distances in the order of ids: of one vault always the same.
-
-    Taken from the list of files, since what a search looks through is under test.
-    """
+    """The memories that stand for all, always the same: from the list of files, as the search is under test."""
     ids = _list_ids(engine)
     return [ids[place] for place in sorted({len(ids) * number // SAMPLES for number in range(SAMPLES)})] if ids else []
 
@@ -177,10 +168,7 @@ def _list_ids(engine: Engine) -> list[str]:
 
 
 def own_words(title: str, body: str) -> str:
-    """The words of a title and the first sentence below it; empty where there are none.
-
-    A word that is not parted alike by every version of Unicode is passed over: what the index made of it is not known.
-    """
+    """The words of a title and of the sentence below it that every version of Unicode parts alike."""
     lines = (line.strip() for line in body.splitlines())
     sentence = next((line for line in lines if line and not line.startswith("#")), "").partition(". ")[0]
     plain = (word for word in f"{title} {sentence}".split() if all(map(_is_parted_alike, word)))
@@ -188,11 +176,8 @@ def own_words(title: str, body: str) -> str:
 
 
 def _is_parted_alike(character: str) -> bool:
-    """Whether the index's tokenizer and ours agree that it belongs to a word, or that it does not.
-
-    They differ in what came after Unicode 3.2, in private characters, and in accents that stand apart from their
-    letter, which the index takes off and does not part at.
-    """
+    """Whether the index's tokenizer and ours agree that it belongs to a word, or that it does not."""
+    # They differ after Unicode 3.2, in private characters, and in accents that stand apart from their letter.
     if character.isalnum() or character.isascii():
         return True
     category = ucd_3_2_0.category(character)
@@ -214,13 +199,7 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
         lost = Lost(missing=(name,), sentence=sentence, advice="Run `scrimshaw scan`.")
         return lost if name in _list_ids(engine) else "it was deleted meanwhile"
     request = SearchRequest(
-        query=words,
-        filters=_EVERY,
-        limit=WITHIN,
-        channels=(Channel.TEXT,),
-        constitutional=False,
-        rerank=False,
-        decay=False,
+        query=words, limit=WITHIN, channels=(Channel.TEXT,), constitutional=False, rerank=False, decay=False
     )
     # Among all, then alone: what is found only alone is behind others.
     for filters in (_EVERY, replace(_EVERY, only=(name,))):
@@ -231,10 +210,8 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
 
 
 def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
-    """Whether the memory is found by the text of its first piece, which must have the vector that is stored for it.
-
-    Being found at all says nothing: some memories are nearest even where all vectors are zero, or the same.
-    """
+    """Whether the memory is found by the text of its first piece, which must have the vector stored for it."""
+    # Being found at all says nothing: some memories are nearest even where all vectors are the same.
     embedder = engine.embedder
     if not by_meaning:
         return _ASLEEP
@@ -265,11 +242,7 @@ def golden_file(engine: Engine) -> GoldenFile:
 
 
 def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) -> Golden:
-    """Add a query at the end of the file.
-
-    Raises NotFound for an id that is no memory, InvalidRequest for a text that cannot be searched, AlreadyExists for
-    a query that is there, UnreadableFile, VaultBusy, StorageFailure.
-    """
+    """Add a query at the end; raises NotFound for an unknown id, InvalidRequest, AlreadyExists, UnreadableFile."""
     golden = Golden(engine.searcher.validate(text), tuple(dict.fromkeys(expect)), within)
     for memory_id in golden.expect:
         engine.memory(memory_id)

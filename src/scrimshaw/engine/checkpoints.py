@@ -119,14 +119,9 @@ def _write_undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Check
 
 
 def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], include_global: bool) -> Checkpoint:
-    head = Manifest(
-        format=FORMAT,
-        schema=engine.maintenance.schema,
-        name=name,
-        created=engine.clock(),
-        metadata={redact(key).text: redact(value).text for key, value in metadata.items()},
-        parts={},
-    )
+    schema, now = engine.maintenance.schema, engine.clock()
+    notes = {redact(key).text: redact(value).text for key, value in metadata.items()}
+    head = Manifest(format=FORMAT, schema=schema, name=name, created=now, metadata=notes, parts={})
     files = _read_files(engine, include_global)
     return _describe(path, write_archive(path, head, files, engine.maintenance.dump_rows()))
 
@@ -192,10 +187,7 @@ def path_of(engine: Engine, name: str) -> Path:
 
 
 def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
-    """Where a file of an archive belongs, with the bytes there; its name is empty if the ledger does not record it.
-
-    Raises UnusableArchive for a name that leads elsewhere or that no memory can have, InvalidMemoryId, StorageFailure.
-    """
+    """Where a file of an archive belongs; its name is empty if no ledger records it. Raises UnusableArchive."""
     if name in (*COMPANIONS, LINKS_FILE):
         folder, key = engine.settings.folder, name if name == LINKS_FILE else ""
         return LedgerFile(key, folder / name, folder, data, hash_of(data))

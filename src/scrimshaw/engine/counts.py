@@ -49,10 +49,7 @@ class Folder(Struct, frozen=True, kw_only=True):
 
 
 class Stats(Struct, frozen=True, kw_only=True):
-    """Exact counts. `vectors` are (embedded, all) chunks, bytes those of the databases on disk.
-
-    `skipped` are all files that the last scan passed over. `degradations` say what a damaged index could not tell.
-    """
+    """Exact counts."""
 
     total: int
     by_tier: Mapping[str, int]
@@ -62,27 +59,23 @@ class Stats(Struct, frozen=True, kw_only=True):
     folders: tuple[Folder, ...]
     oldest: str
     newest: str
-    skipped: tuple[Skip, ...]
-    vectors: tuple[int, int]
+    skipped: tuple[Skip, ...]  #: by the last scan
+    vectors: tuple[int, int]  #: chunks with a vector, and all
     waiting_jobs: int
-    index_bytes: int
+    index_bytes: int  #: on disk
     journal_bytes: int
-    degradations: tuple[Degradation, ...] = ()
+    degradations: tuple[Degradation, ...] = ()  #: what a damaged index could not tell
 
 
 class SessionTokens(Struct, frozen=True, kw_only=True):
-    """What a session's model was handed: texts, their tokens, the memories and items in them, in all and by occasion.
-
-    `context_used` is the share 0..1 of the client's context in use as the client last reported it, None where it does
-    not say; hooks estimate tokens from characters and never too low.
-    """
+    """What a session's model was handed: texts, their tokens, what is in them, in all and by occasion."""
 
     session: str
     client: str
     started: float
-    context_used: float | None
+    context_used: float | None  #: the share 0..1 in use as the client last reported it
     times: int
-    tokens: int
+    tokens: int  #: hooks estimate them from characters, never too low
     hits: int
     occasions: tuple[Injected, ...]
 
@@ -164,11 +157,7 @@ def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
 
 
 def export_markdown(engine: Engine, folder: Path) -> int:
-    """Write each memory to `folder` as it is in its file, redacted once more, its id as its path; how many.
-
-    A name that no new memory may have is exported too. Existing files are replaced. Raises StorageFailure,
-    UnreadableFile.
-    """
+    """Write each memory to `folder`, redacted again; how many. Raises StorageFailure, UnreadableFile."""
     memories = _list_writable(engine)
     for memory in memories:
         try:

@@ -17,6 +17,7 @@ from tempfile import TemporaryFile
 from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
@@ -92,12 +93,9 @@ def make_checks(**runs: Run) -> tuple[Check, ...]:
 
 
 class Health(Struct, frozen=True, kw_only=True):
-    """Everything as it was just measured. `status` is healthy, degraded (the rest works) or broken.
+    """Everything as it was just measured; what is off by choice, or being made, leaves a memory healthy."""
 
-    Broken is what may answer wrongly or keep nothing. What is off by choice, or being made, leaves a memory healthy.
-    """
-
-    status: str
+    status: str  #: healthy, degraded (the rest works) or broken (it may answer wrongly or keep nothing)
     memories: int
     vectors: tuple[int, int]  #: pieces with a vector, and all pieces
     capabilities: tuple[Capability, ...]
@@ -108,10 +106,7 @@ class Health(Struct, frozen=True, kw_only=True):
 
 
 def check_health(engine: Engine, *, thorough: bool = False, more: Sequence[Check] = ()) -> Health:
-    """Run the engine's checks and `more`, compare with what they found before, and remember what changed.
-
-    It answers whatever is broken. `thorough` reads every page of both databases and checks the ledger's chain.
-    """
+    """Run the engine's checks and `more`, and remember what changed; `thorough` reads every page and the chain."""
     checks = {check.name: check for check in (*CHECKS, *more)}
     results = {name: _run(check, engine) for name, check in checks.items()}
     verdicts = {name: check.verdict(results[name]) for name, check in checks.items()}
@@ -179,10 +174,10 @@ def _run(check: Check, engine: Engine) -> Result:
 
 def _add_change(name: str, result: Result, last: StatusChange | None) -> Capability:
     """The result with its last change, if the part was ever seen otherwise."""
+    found = Capability(name=name, status=result.status, detail=result.detail)
     if not last or not last.was:
-        return Capability(name=name, status=result.status, detail=result.detail)
-    since = datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds")
-    return Capability(name=name, status=result.status, detail=result.detail, was=last.was, since=since)
+        return found
+    return replace(found, was=last.was, since=datetime.fromtimestamp(last.at, UTC).isoformat(timespec="seconds"))
 
 
 def _check_index(engine: Engine) -> Result | str:

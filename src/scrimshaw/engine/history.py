@@ -132,10 +132,8 @@ class _Undo:
 
 
 def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = False, dry_run: bool = False) -> Undone:
-    """Undo an entry, or the valid entries of a session, newest first and all at once; with `redo` its undos.
-
-    A file that was changed since keeps its change, and the entries behind it stay. When this raises nothing changed.
-    """
+    """Undo an entry, or the valid ones of a session, newest first and all or nothing; with `redo` its undos."""
+    # A file that was changed since keeps its change, and the entries behind it stay.
     if bool(session) == bool(entry):
         raise InvalidRequest("An undo takes a session or an entry.", "Give exactly one.", parameter="entry")
     with engine.write_lock():
@@ -172,11 +170,9 @@ def _choose(
     if chosen[0]["memory_id"]:
         return chosen
     mark = chosen[0]["decision_meta"].get("mark")
-    files = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
+    seqs = [each["seq"] for each in rows if mark and each["memory_id"] and each["decision_meta"].get("mark") == mark]
     message = f"Entry {entry} stands for a {chosen[0]['action']} as a whole."
-    hint = (
-        f"Undo its files: entries {min(files)} to {max(files)}." if files else "There is no entry of a file behind it."
-    )
+    hint = f"Undo its files: entries {min(seqs)} to {max(seqs)}." if seqs else "There is no entry of a file behind it."
     raise InvalidRequest(message, hint, parameter="entry")
 
 

@@ -104,11 +104,8 @@ class ProjectFiles:
 
 
 def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False) -> list[Linted]:
-    """The verdict on every Markdown file under `paths`, without any on those of the project's vault; worst first.
-
-    With `follow` also where their references lead; stale ones make a clean file a warned one. Raises NotFound for a
-    path that is not there.
-    """
+    """The verdict on every Markdown file under `paths`, else on the vault's, worst first; raises NotFound."""
+    # With `follow` also where their references lead; stale ones make a clean file a warned one.
     known = ProjectFiles(settings) if follow else None
     files = dict[Path | Skip, None]()
     for path in paths or [settings.folder / MEMORIES]:
@@ -182,9 +179,6 @@ def _relative(settings: Settings, path: Path) -> str:
     return (path.relative_to(project) if path.is_relative_to(project) else path).as_posix()
 
 
-# References that follow files which moved
-
-
 def parse_rename(text: str) -> Rename:
     """`OLD=NEW` as a rename, without slashes at the ends; NEW may be empty. Raises InvalidRequest."""
     old, equals, new = (part.strip() for part in text.replace("\\", "/").partition("="))
@@ -195,10 +189,7 @@ def parse_rename(text: str) -> Rename:
 
 
 def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
-    """What the renames would change in the memories of the project's own vault, by id; nothing is written.
-
-    Only stale references follow a rename: one that still leads somewhere stays, and so does one already renamed.
-    """
+    """What the renames would change in the project's own memories, by id: only stale references follow them."""
     known, repairs = ProjectFiles(engine.settings), []
     for memory, path, before in _read_own_memories(engine):
         if changes := known.changes(before, path, renames):
@@ -210,10 +201,7 @@ def plan_repairs(engine: Engine, renames: Sequence[Rename]) -> list[Repair]:
 
 
 def propose_renames(engine: Engine) -> list[Rename]:
-    """The renames in git's history, oldest first, that a stale reference would follow to a file that is there.
-
-    Raises StorageFailure where git is missing or the project is in no repository.
-    """
+    """The renames in git's history that a stale reference would follow to a file; raises StorageFailure."""
     renames = list(dict.fromkeys(folder_rename(old, new) for old, new in list_moved_files(engine.settings.project)))
     known, useful = ProjectFiles(engine.settings), set[Rename]()
     for _, path, text in _read_own_memories(engine):
@@ -237,10 +225,7 @@ def folder_rename(old: str, new: str) -> Rename:
 
 
 def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[Rename], *, actor: str) -> list[Saved]:
-    """Rewrite the references in the memories of `repairs`: recorded, the text before kept for undo.
-
-    Each file is read again under the lock. Raises like `write.update`; what was rewritten until then stays.
-    """
+    """Rewrite references, each file read again under the lock and recorded; raises like `write.update`."""
     known = ProjectFiles(engine.settings)
 
     def follow(file: MemoryFile, path: Path) -> MemoryFile:
@@ -263,15 +248,9 @@ def _read_own_memories(engine: Engine) -> Iterator[tuple[Memory, Path, str]]:
             yield memory, Path(memory.path), read_markdown(Path(memory.path)) or ""
 
 
-# Figures of the newest memories
-
-
 def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:
-    """Judge every memory of the project's vault again, and measure those created in the last `days` days.
-
-    `undated` files state no time of creation and are left out; `unreadable` ones are no memories. A time without an
-    offset is taken as UTC.
-    """
+    """Judge every memory of the project's vault again, and measure those created in the last `days` days."""
+    # `undated` files state no time of creation and are left out; a time without an offset is taken as UTC.
     since = datetime.now(UTC) - timedelta(days=days)
     paths = list_markdown(settings, settings.folder / MEMORIES)
     files = [parse_memory_file(text) for path in paths if (text := read_markdown(path)) is not None]

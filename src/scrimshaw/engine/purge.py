@@ -132,10 +132,7 @@ def secret_target(text: str, *, is_pattern: bool = False) -> PurgeTarget:
 
 
 def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -> PurgeTarget:
-    """Memories, also deleted ones, with every line that is in nothing else that is read.
-
-    Raises NotFound for one of which nothing is known, ReadOnly for one that is not ours, InvalidMemoryId.
-    """
+    """Memories, also deleted ones, with each line that only they have; raises NotFound, ReadOnly, InvalidMemoryId."""
     found = []
     for memory_id, known in zip(ids, map(engine.index.get(ids).get, ids), strict=True):
         if known and not known.writable:
@@ -202,10 +199,8 @@ def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> 
 
 
 def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Purged:
-    """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure.
-
-    Rows go first and the memories' files last: while these exist, the next purge knows what to look for.
-    """
+    """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure."""
+    # Rows go first and the memories' files last: while these exist, the next purge knows what to look for.
     engine.vault_of("")  # raises ReadOnly
     home = engine.settings.home.resolve()
     roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]

@@ -98,12 +98,8 @@ def restore(
     rows_only: bool = False,
     actor: str = "human",
 ) -> Restored:
-    """Bring a checkpoint back: what is missing, or with `clear_existing` exactly the state it holds.
-
-    The ledger is never rewound. With `rows_only` files are left, and no checkpoint is made before. Raises NotFound,
-    UnusableArchive, InvalidRequest for what only a person may change, and Conflict naming files changed by hand that
-    would be replaced, that no backup can keep, or that are in the way; then everything is as it was.
-    """
+    """Bring a checkpoint back: what is missing, or with `clear_existing` its exact state; all or nothing."""
+    # The ledger is never rewound. With `rows_only` files are left, and no checkpoint is made before.
     engine.vault_of("")  # raises ReadOnly
     with open_archive(path, engine.maintenance.schema) as archive, engine.write_lock():
         present, steps = _plan_steps(engine, archive, clear_existing)
@@ -165,10 +161,7 @@ def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str]
 def _find_purged(
     engine: Engine, archive: Archive, steps: Sequence[_Step], history: Sequence[Row], is_elsewhere: bool
 ) -> tuple[bool, list[str]]:
-    """(whether there were purges that the archive's own ledger does not know, the files that may hold what went).
-
-    Content that the journal kept once tells by its marker.
-    """
+    """(whether the archive's ledger does not know every purge, the files that may hold what went)."""
     purges = [row for row in history if row["action"] == Action.PURGE]
     rows = archive.rows() if purges else ()
     known = {row.get("at") for table, row in rows if table == "ledger" and row.get("action") == Action.PURGE}
@@ -286,9 +279,6 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
     return unreadable, sum(row["action"] == Action.EXTERNAL for row in rows)
 
 
-# A lost journal
-
-
 def is_lost(settings: Settings) -> bool:
     """Whether the journal is gone or not what was written; raises NewerDatabase for a sound one of a later version."""
     return is_damaged(settings.folder / JOURNAL, busy_timeout_ms=settings.index.busy_timeout_ms)
@@ -311,12 +301,9 @@ def set_aside(settings: Settings) -> Path | None:
 
 
 def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restored, tuple[UnusableArchive, ...]]:
-    """Bring back what is missing from the newest checkpoint that is sound; and what was wrong with newer ones.
-
-    With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Next
-    best is a checkpoint whose ledger had been changed, which holds all else. Without one the new ledger begins with a
-    row that says so; without `aside` that raises NotFound.
-    """
+    """Bring back what is missing from the newest sound checkpoint; and what was wrong with newer ones."""
+    # With `aside`, where a damaged journal went, only its rows come back: the files are newer than any checkpoint. Next
+    # best is a checkpoint whose ledger had been changed, which holds all else; then a new ledger that says so.
     seen = read_ledger_end(engine.folder) or 0
     unusable, changed_ledgers = list[UnusableArchive](), list[Path]()
     for path in checkpoints.newest_first(engine):
@@ -341,10 +328,7 @@ def restore_newest(engine: Engine, *, aside: Path | None = None) -> tuple[Restor
 
 
 def demand_chained(path: Path, schema: int) -> None:
-    """Read a checkpoint's rows to their end; raises UnusableArchive for one of a ledger whose chain breaks.
-
-    Its details have `errno` where the system refused to read it: an older one may be on a sound part of the disk.
-    """
+    """Read all rows of a checkpoint; raises UnusableArchive where the chain breaks or the system refuses."""
     try:
         with open_archive(path, schema) as archive:
             rows = archive.rows()
@@ -358,10 +342,7 @@ def demand_chained(path: Path, schema: int) -> None:
 
 
 def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: int) -> Restored:
-    """Bring back the rows of a checkpoint, or begin a new ledger, and count what was lost.
-
-    `seen` is the newest entry of the ledger that the index knew of.
-    """
+    """Bring back the rows of a checkpoint, or begin a new ledger; count what was lost up to entry `seen`."""
     age_s, absent = None, tuple[str, ...]()
     if checkpoint:
         outcome = restore(engine, checkpoint, rows_only=True)

@@ -38,19 +38,16 @@ def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object],
     demand_human(Tier.CONSTITUTIONAL, Trust.HUMAN if actor in HUMAN_ACTORS else Trust.AGENT, memory_id)
     trust = _inherited_trust(engine, memory_id)
     if trust != Trust.HUMAN:
-        raise InvalidRequest(
-            f"{memory_id!r} was derived from what has trust {trust}; a constitutional memory comes from people alone.",
-            "Write what you know yourself as a memory of its own: `scrimshaw save --tier constitutional`.",
-            parameter="tier",
+        message = (
+            f"{memory_id!r} was derived from what has trust {trust}; a constitutional memory comes from people alone."
         )
+        hint = "Write what you know yourself as a memory of its own: `scrimshaw save --tier constitutional`."
+        raise InvalidRequest(message, hint, parameter="tier")
     return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
 
 
 def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, command: str) -> None:
-    """Refuse to change constitutional memories to all but a person; raises InvalidRequest.
-
-    `files` are as they are, or will be, by id or name; `ID` in `command` stands for the one that is refused.
-    """
+    """Refuse to change constitutional memories to all but a person; `ID` in `command` names the refused one."""
     if actor in HUMAN_ACTORS:
         return
     for name, file in files:

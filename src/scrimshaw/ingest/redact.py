@@ -69,11 +69,6 @@ def redact_edit(before: str, after: str) -> Redacted:
     return _replace(after, _outside(spans, common)) if spans else Redacted(text=after)
 
 
-def is_mostly_removed(redacted: Redacted, limit: float = MOSTLY_REMOVED_RATIO) -> bool:
-    """Whether so little is left that the text is not worth keeping."""
-    return redacted.removed_ratio > limit
-
-
 # Where a stretch of a text begins and ends, and what replaces it in a view.
 _Cut = tuple[int, int, str]
 

@@ -175,10 +175,7 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
 
 
 def read_age(path: Path) -> tuple[float, int | None] | None:
-    """When an archive of any version was made, by the clock of then, and the length of its ledger, if it says so.
-
-    The ledger grows whatever the clock does. None where nothing can be read.
-    """
+    """When an archive was made, and the length of its ledger, if it says so; None where nothing can be read."""
     try:
         with _open_zip(path) as (_, _, head):
             ledger = head.parts.get(f"{_TABLES}ledger{_JSONL}")

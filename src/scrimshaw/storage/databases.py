@@ -13,15 +13,7 @@ from typing import Any
 
 import apsw
 
-from scrimshaw.errors import (
-    DamagedDatabase,
-    NewerDatabase,
-    NotFound,
-    ScrimshawError,
-    StorageFailure,
-    UnreadableFile,
-    UnusableArchive,
-)
+from scrimshaw.errors import DamagedDatabase, NewerDatabase, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 
@@ -47,11 +39,7 @@ _HINT = "Run `scrimshaw restore --newest`."
 
 
 class Storage:
-    """The databases in a folder, each opened when it is first asked for, and its ports.
-
-    Up to `ram_scan_max` vectors are held in memory for searching. With `replace_lost_journal` a journal is begun in the
-    place of one that was lost; else what needs it raises DamagedDatabase.
-    """
+    """The databases in a folder, each opened when it is first asked for, and its ports."""
 
     def __init__(
         self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
@@ -103,10 +91,7 @@ class Storage:
         return open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
 
     def demand_sound(self, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
-        """Open all databases and look at every page of a journal that is not larger.
-
-        Raises DamagedDatabase, NewerDatabase, StorageFailure; then all are closed.
-        """
+        """Open all, and check each page of a journal that is not larger; closes all of them when it raises."""
         try:
             _, journal = self.index_database, self.journal_database
             is_small = journal.size_bytes() <= most_bytes
@@ -131,11 +116,7 @@ class Storage:
 
 
 def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
-    """Open the journal, or begin that of a new project; with `replace_lost` also one in the place of a lost one.
-
-    Raises DamagedDatabase where it is missing or empty while the index or a checkpoint proves that there was one,
-    NewerDatabase, StorageFailure.
-    """
+    """Open or begin the journal; raises DamagedDatabase where one was lost, unless `replace_lost`, NewerDatabase."""
     if not (replace_lost or _has_bytes(path)) and _had_journal(path.parent) and not _has_bytes(path):
         raise _loss_error(path, "is empty" if path.exists() else "is missing")
     database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
@@ -150,10 +131,7 @@ def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False
 
 
 def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
-    """Whether a journal is not what was written: lost, with rows nobody can read, or a ledger whose chain breaks.
-
-    Raises NewerDatabase for a sound one of a later version, StorageFailure.
-    """
+    """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a sound later one."""
     from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
     from scrimshaw.storage.sqlite.maintenance import dump  # noqa: PLC0415 - hooks have no use for it
 
@@ -229,8 +207,7 @@ def _had_journal(folder: Path) -> bool:
     for checkpoint in folder.glob(CHECKPOINTS):
         from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - of no use to the hook that begins a journal
 
-        unreadable = suppress(NotFound, UnusableArchive, StorageFailure)
-        with unreadable, open_archive(checkpoint, newest_migration(_SCHEMA)) as archive:
+        with suppress(ScrimshawError), open_archive(checkpoint, newest_migration(_SCHEMA)) as archive:
             if any(archive.manifest.rows.values()):
                 return True
     return False

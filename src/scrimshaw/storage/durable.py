@@ -39,12 +39,9 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StorageFailure(
-            f"Cannot {action} {path}: {error.strerror or error}.",
-            _HINTS.get(error.errno or 0, "Check the disk, then try again."),
-            path=str(path),
-            errno=error.errno,
-        ) from error
+        message = f"Cannot {action} {path}: {error.strerror or error}."
+        hint = _HINTS.get(error.errno or 0, "Check the disk, then try again.")
+        raise StorageFailure(message, hint, path=str(path), errno=error.errno) from error
 
 
 def make_private(path: Path) -> None:
@@ -80,14 +77,10 @@ def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
 
 
 def replace_file(path: Path, data: bytes, *, private: bool = False, check: Callable[[], None] | None = None) -> None:
-    """Put `data` at `path` durably, as a whole or not at all, with the mode of the file there unless it is `private`.
-
-    `check` runs right before the rename, since forcing bytes out takes long enough for a person to save. Raises
-    OSError, and what `check` raises.
-    """
+    """Put `data` at `path` durably, whole or not at all, in the mode of the file there unless `private`."""
     temporary = stage_file(path, data, private=private)
     try:
-        if check:
+        if check:  # right before the rename: forcing bytes out takes long enough for a person to save
             check()
         temporary.replace(path)
     except BaseException:

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from enum import StrEnum
-from itertools import islice
+from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -49,8 +49,7 @@ class SearchedFile(NamedTuple):
     size: int
     named: int
     inside: int
-    #: Why this proves nothing, empty where it does.
-    doubt: str = ""
+    doubt: str = ""  #: why this proves nothing, empty where it does
 
     @property
     def traces(self) -> int:
@@ -59,16 +58,13 @@ class SearchedFile(NamedTuple):
 
 
 def search_folder(root: Path, traces: Traces) -> Iterator[SearchedFile]:
-    """Search the name and the bytes of every file below a folder; of a link the path it leads to, never further.
-
-    The bytes of an archive, packed, look like anything: they are passed over. Raises StorageFailure.
-    """
+    """Search names and bytes of the files below a folder, of a link the path in it. Raises StorageFailure."""
     for path in files_below(root):
         with storage_errors("read", path):
             data = os.fsencode(path.readlink()) if path.is_symlink() else read_bytes(path)
         kind, doubt = _classify(path, root, data)
         named = traces.count(os.fsencode(path.relative_to(root)))
-        inside = 0 if kind is Kind.ARCHIVE else traces.count(data)
+        inside = 0 if kind is Kind.ARCHIVE else traces.count(data)  # packed bytes look like anything
         yield SearchedFile(path, root, kind, len(data), named, inside, doubt)
 
 
@@ -117,10 +113,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[tuple[Path, int, str]]:
-    """(path, how often it holds the text, why it was not searched) of what a link leads to outside of these folders.
-
-    What is searched and clean is left out. Links behind it are not followed.
-    """
+    """(path, how often it holds the text, why it was not searched) of what is behind a link and not clean."""
     top = Path(os.path.realpath(link))
     if any(top.is_relative_to(root) for root in roots) or not os.path.lexists(top):
         return
@@ -156,15 +149,9 @@ def clean_path(path: Path, root: Path, traces: Traces) -> Path:
     clean = traces.erase(name)
     if clean == name:
         return path
-    first = new = root / os.fsdecode(clean.replace(PURGED.encode(), b"redacted-purged"))
-    number = 1
-    while os.path.lexists(new):
-        number += 1
-        new = first.with_name(f"{first.stem}-{number}{first.suffix}")
-    return new
-
-
-# Checkpoints
+    new = root / os.fsdecode(clean.replace(PURGED.encode(), b"redacted-purged"))
+    names = chain([new], (new.with_name(f"{new.stem}-{number}{new.suffix}") for number in count(2)))
+    return next(path for path in names if not os.path.lexists(path))
 
 
 def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str] = ()) -> int:
@@ -187,10 +174,7 @@ def texts_in_archive(path: Path, schema: int, names: Collection[str]) -> list[st
 def remake_archive(
     path: Path, schema: int, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
 ) -> None:
-    """Make an archive again from what it holds, without the text, and as old as it was.
-
-    Raises UnusableArchive and StorageFailure; then it is as before.
-    """
+    """Make an archive again without the text, as old as it was; it is as before where this raises."""
     info, new = path.stat(), temporary_of(path)
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest

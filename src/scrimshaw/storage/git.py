@@ -51,10 +51,7 @@ _SEARCHED, _OTHERS = ("objects", "refs", "packed-refs"), ("modules", "lfs", "ann
 
 
 def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:
-    """What git prints in a folder; exit codes among `answers` are answers too.
-
-    Raises StorageFailure where git is missing, refuses (no repository, no such commit) or takes too long.
-    """
+    """What git prints in a folder; raises StorageFailure where it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     try:
         done = subprocess.run(command, capture_output=True, timeout=timeout_s or TIMEOUT_S, check=False)
@@ -87,9 +84,6 @@ def other_work_trees(project: Path) -> list[Path]:
     return [other / inside for other in tops if other != Path(top).resolve()]
 
 
-# Deleted and moved files
-
-
 class Deleted(Struct, frozen=True, kw_only=True):
     """A file that a commit deleted; `at` is the ISO time of the commit."""
 
@@ -99,10 +93,7 @@ class Deleted(Struct, frozen=True, kw_only=True):
 
 
 def list_deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
-    """The files with this suffix that history deleted and the working tree has not got back, newest deletion first.
-
-    A renamed file is not deleted. Where there is no git or no repository, a Degradation says so.
-    """
+    """The files that history deleted, not renamed, and nobody brought back, newest first."""
     log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", f"--format={_MARK}%H %cI")
     try:
         output = ask_git(project, *log, "--", f"*{suffix}")
@@ -143,34 +134,24 @@ def _no_history(error: StorageFailure) -> Degradation:
     )
 
 
-# Searching everything git has
-
-
 class GitPlace(Struct, frozen=True, kw_only=True):
-    """An object that holds the text, the last commit that changed it ("" for none), and its path.
-
-    A ref whose name holds it, and a file of git's own, have a path alone.
-    """
+    """A place in git that holds the text; a ref, and a file of git's own, have a path alone."""
 
     object: str = ""
     kind: str
-    commit: str = ""
+    commit: str = ""  #: the last one that changed it
     path: str = ""
 
 
 class GitTraces(Struct, frozen=True, kw_only=True):
     """Where git holds a text, the objects among `places` up to MOST_PLACES; `commands` rewrite history without it."""
 
-    #: Objects read.
-    objects: int = 0
-    #: Places that hold it, those beyond MOST_PLACES too.
-    found: int = 0
+    objects: int = 0  #: objects read
+    found: int = 0  #: places that hold it, those beyond MOST_PLACES too
     places: tuple[GitPlace, ...] = ()
     commands: tuple[str, ...] = ()
-    #: What the commands leave or take with them.
-    stays: tuple[str, ...] = ()
-    #: What was not looked into.
-    unsearched: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()  #: what the commands leave or take with them
+    unsearched: tuple[str, ...] = ()  #: what was not looked into
     degradation: Degradation | None = None
 
 

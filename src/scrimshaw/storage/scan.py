@@ -26,14 +26,9 @@ MAX_BYTES = 2 * 1024 * 1024
 IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__"})
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
 ADR_FOLDERS = (
-    "docs/adr",
-    "docs/adrs",
-    "docs/decisions",
-    "docs/architecture/decisions",
-    "doc/adr",
-    "doc/architecture/decisions",
-    "adr",
-)
+    "docs/adr", "docs/adrs", "docs/decisions", "docs/architecture/decisions",
+    "doc/adr", "doc/architecture/decisions", "adr",
+)  # fmt: skip
 DOC_FOLDERS = ("docs",)
 SERENA_MEMORIES = ".serena/memories"
 NOT_DOCUMENTS = (".specify/templates/**", ".specify/scripts/**")
@@ -48,6 +43,7 @@ _MEMORY_FOLDERS = frozenset({"memory", "memories"})
 _GUIDES = frozenset({"readme", "index", "template", "adr-template"})
 _NUMBERED_ADR = re.compile(r"adr[-_ ]?\d+([-_ .].*)?")
 
+_IdTest = Callable[[str], bool]
 _GLOB_TOKEN = re.compile(r"(\*\*/|\*\*|\*|\?)")
 _GLOB_MEANING = {"**/": "(?:[^/]+/)*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 
@@ -78,12 +74,9 @@ class _MarkdownFile(NamedTuple):
 
 
 def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Skip]:
-    """Every Markdown file that the source asks for, as SourceFile or, with the reason, as Skip.
-
-    Paths are real paths. No linked folder is followed; a linked file is read if its target lies inside the root and is
-    not itself in the source, and comes after the plain files. Files outside the patterns are absent. Raises ConfigError
-    if an expression of the source cannot be compiled.
-    """
+    """Every Markdown file that the source asks for, as SourceFile or, with the reason, as Skip; raises ConfigError."""
+    # No linked folder is followed. A linked file comes after the plain ones, if its target is inside the root and not
+    # itself in the source.
     root = os.path.realpath(source.root)
     classify = partial(_classify, source, max_bytes, _compile_ids(source.ignored), _compile_ids(source.read_only))
     seen, links = set[str](), list[_MarkdownFile]()
@@ -109,11 +102,7 @@ def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Sk
 
 
 def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
-    """The sources a project's folders suggest, all read-only; ids are paths under the project.
-
-    Serena's memories keep their bare names, and its global ones (`serena_home`, usually `~/.serena`) come with them.
-    Raises ConfigError if Serena's settings are broken.
-    """
+    """The sources a project's folders suggest, all read-only; raises ConfigError for broken Serena settings."""
     existing = [folder for folder in SPEC_FOLDERS + ADR_FOLDERS + DOC_FOLDERS if (project / folder).is_dir()]
     # Of several names for one folder the one that is no link counts.
     existing.sort(key=lambda folder: not (project / folder).is_symlink())
@@ -146,10 +135,7 @@ def artifact_class(path: PurePosixPath) -> ArtifactClass:
 
 
 def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
-    """One expression whose `fullmatch` says whether any pattern takes a path; no pattern takes nothing.
-
-    In a pattern `*` and `?` stay in one segment of the path, `**` crosses segments.
-    """
+    """An expression that takes what any glob takes: `*` and `?` stay in one segment of the path, `**` crosses."""
     parts = [
         "".join(_GLOB_MEANING.get(token) or re.escape(token) for token in _GLOB_TOKEN.split(glob)) for glob in globs
     ]
@@ -175,10 +161,7 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_MarkdownFile | Skip]:
 
 
 def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Iterator[_MarkdownFile | Skip]:
-    """Markdown files, each folder's own before those below; folders that are not entered come as Skip.
-
-    `prefix` is the name of the folder under the root with a final `/`; `depth` says how many folders to go down.
-    """
+    """Markdown files, each folder's own before those below, and folders not entered; `prefix` ends in `/`."""
     pending = [(top, prefix, depth)]
     while pending:
         folder, prefix, depth = pending.pop()
@@ -211,12 +194,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _classify(
-    source: Source,
-    max_bytes: int,
-    is_ignored: Callable[[str], bool],
-    is_read_only: Callable[[str], bool],
-    found: _MarkdownFile,
-    path: str,
+    source: Source, max_bytes: int, is_ignored: _IdTest, is_read_only: _IdTest, found: _MarkdownFile, path: str
 ) -> Iterator[SourceFile | Skip]:
     """One SourceFile or Skip; nothing for an ignored id or a file that is gone."""
     memory_id = f"{source.id_prefix}{found.name[: -len(SUFFIX)]}"
@@ -250,7 +228,7 @@ def _classify(
         )
 
 
-def _compile_ids(patterns: tuple[str, ...]) -> Callable[[str], bool]:
+def _compile_ids(patterns: tuple[str, ...]) -> _IdTest:
     """A test whether any of the expressions takes a whole id."""
     if not patterns:
         return lambda memory_id: False
@@ -259,10 +237,8 @@ def _compile_ids(patterns: tuple[str, ...]) -> Callable[[str], bool]:
     try:
         compiled = [re2.compile(pattern) for pattern in patterns]
     except re2.error as error:
-        raise ConfigError(
-            f"The sources' id patterns {patterns} cannot be used: {error}.",
-            "Use RE2 syntax: no look-around, no back-references.",
-        ) from error
+        hint = "Use RE2 syntax: no look-around, no back-references."
+        raise ConfigError(f"The sources' id patterns {patterns} cannot be used: {error}.", hint) from error
     return lambda memory_id: any(pattern.fullmatch(memory_id) for pattern in compiled)
 
 

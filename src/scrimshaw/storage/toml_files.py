@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
@@ -65,10 +66,7 @@ Accept = Callable[[str], object]
 
 
 def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
-    """The links of a file, none where there is no file; `clean` redacts what a person may have written.
-
-    Raises UnreadableFile, naming what is wrong, and StorageFailure.
-    """
+    """The links of a file, redacted by `clean`, none without one; raises UnreadableFile, StorageFailure."""
     with storage_errors("read", path):
         text = ""
         try:
@@ -83,16 +81,10 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
             where = f" (the link at line {line[0]})" if line else ""
             message = f"{path}: {describe_os_error(error)}{where}."
             raise UnreadableFile(message, _HINT, path=str(path)) from error
+    edges = (Edge(**asdict(link), kind=EdgeKind.EXTERNAL) for link in links)
     return tuple(
-        Edge(
-            source=clean(link.source),
-            target=clean(link.target),
-            relation=link.relation,
-            kind=EdgeKind.EXTERNAL,
-            strength=link.strength,
-            evidence=clean(link.evidence) if link.evidence else "",
-        )
-        for link in links
+        replace(edge, source=clean(edge.source), target=clean(edge.target), evidence=clean(edge.evidence))
+        for edge in edges
     )
 
 
@@ -138,10 +130,7 @@ def _table_lines(text: str, table: re.Pattern[str]) -> list[int]:
 
 
 def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFile:
-    """The golden queries of a file, none where there is no file, or of the text that it shall have.
-
-    Raises StorageFailure, and UnreadableFile where the file is no TOML or has no queries in it.
-    """
+    """The queries of a golden file, none without one, or of its new text; raises UnreadableFile, StorageFailure."""
     text = golden_text(path) if text is None else text
     try:
         tables = msgspec.convert(parse_toml(text.removeprefix(_BOM)), _Queries).query

@@ -25,17 +25,8 @@ from msgspec.structs import replace
 
 from scrimshaw.errors import AlreadyExists, Conflict, ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.models import Redacted, content_hash
-from scrimshaw.storage.durable import (
-    PRIVATE_FOLDER,
-    TEMP_PREFIX,
-    prune,
-    remove_file,
-    replace_file,
-    stage_file,
-    storage_errors,
-    sync_folder,
-    temporary_of,
-)
+from scrimshaw.storage import durable
+from scrimshaw.storage.durable import TEMP_PREFIX, storage_errors
 
 MARKER = TEMP_PREFIX + "swap.json"
 SCRATCH = TEMP_PREFIX + "scratch"
@@ -79,10 +70,7 @@ class _Marker(Struct, frozen=True):
 
 @contextmanager
 def lock(path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the vault's writer lock, kept in the file `path`. Not re-entrant; a killed holder frees it.
-
-    Raises VaultBusy after `timeout_s` seconds, StorageFailure.
-    """
+    """Hold the vault's writer lock; not re-entrant. Raises VaultBusy after `timeout_s` seconds, StorageFailure."""
     guard = FileLock(path)
     with storage_errors("lock", path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -99,10 +87,8 @@ def lock(path: Path, timeout_s: float) -> Iterator[None]:
 
 @contextmanager
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
-    """Change files while the block runs; they stay so if it ends, and are as before when it raises.
-
-    The block commits `mark` where `recover` will ask for it; a single file needs none. Raises Conflict, StorageFailure.
-    """
+    """Change files for the block, and for good if it ends without raising. Raises Conflict, StorageFailure."""
+    # The block commits `mark` where `recover` will ask for it; a single file needs none.
     if mark:
         with _marked_changes(folder, mark, changes):
             yield
@@ -142,9 +128,9 @@ def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
         demand_old()
         if new is not None:
             # Looked at once more right before the rename: forcing bytes out takes long enough for a person to save.
-            replace_file(path, new, check=demand_old)
+            durable.replace_file(path, new, check=demand_old)
         elif old is not None:
-            remove_file(path, change.root)
+            durable.remove_file(path, change.root)
 
 
 @contextmanager
@@ -155,10 +141,10 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
     moves = [_locate_move(folder, move, known) for move in marked]
     try:
         with storage_errors("change files below", folder):
-            replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, marked)))
+            durable.replace_file(folder / MARKER, msgspec.json.encode(_Marker(mark, marked)))
             for change, move in zip(changes, moves, strict=True):
                 if (data := change.after) is not None:
-                    stage_file(change.path, data, temporary=Path(move.new))
+                    durable.stage_file(change.path, data, temporary=Path(move.new))
             for move in moves:
                 _go(move)
         yield
@@ -198,10 +184,7 @@ def demand_room(changes: Iterable[FileChange]) -> None:
 
 
 def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[Path]) -> None:
-    """End what a killed process left half done below `roots`; `is_committed` tells whether a mark was committed.
-
-    Raises StorageFailure for a marker that cannot be ours, and Conflict where a person wrote meanwhile.
-    """
+    """End what a killed process left half done; raises StorageFailure for a marker of others, Conflict."""
     if os.path.lexists(folder / SCRATCH):
         _clear(folder / SCRATCH)
     marker = folder / MARKER
@@ -219,11 +202,11 @@ def recover(folder: Path, is_committed: Callable[[str], bool], roots: Iterable[P
         aside = marker.with_name(f"swap.json.refused-{secrets.token_hex(4)}")
         with storage_errors("move", marker):
             marker.rename(aside)
-        raise StorageFailure(
-            f"{marker} is not of this memory's making ({error}). It was not followed, and is kept as {aside.name}.",
-            "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before.",
-            path=str(aside),
-        ) from error
+        message = (
+            f"{marker} is not of this memory's making ({error}). It was not followed, and is kept as {aside.name}."
+        )
+        hint = "Try again. If a restore was cut off here, its checkpoint auto-restore-* holds what was there before."
+        raise StorageFailure(message, hint, path=str(aside)) from error
     _finish(folder, moves, is_committed=is_committed(found.mark))
 
 
@@ -238,7 +221,7 @@ def scratch(folder: Path) -> Iterator[Path]:
     path = folder / SCRATCH
     with storage_errors("make", path):
         _clear(path)
-        path.mkdir(PRIVATE_FOLDER)
+        path.mkdir(durable.PRIVATE_FOLDER)
     try:
         yield path
     finally:
@@ -256,7 +239,7 @@ def _clear(path: Path) -> None:
 def _plan_move(folder: Path, change: FileChange) -> _Move:
     root, home = Path(os.path.realpath(change.root)), os.path.realpath(folder)
     new, old = (
-        ("", "") if data is None else (temporary_of(change.path).name, content_hash(data))
+        ("", "") if data is None else (durable.temporary_of(change.path).name, content_hash(data))
         for data in (change.after, change.before)
     )
     base = root.relative_to(home) if root.is_relative_to(home) else root
@@ -286,7 +269,7 @@ def _go(move: _Move) -> None:
         raise Conflict(message, "Nothing was replaced; try again.", path=str(path))
     if move.new:
         Path(move.new).replace(path)
-    sync_folder(path.parent)
+    durable.sync_folder(path.parent)
 
 
 def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None:
@@ -304,7 +287,7 @@ def _finish(folder: Path, moves: Sequence[_Move], *, is_committed: bool) -> None
         with suppress(OSError):
             if temporary := move.old if is_committed else move.new:
                 Path(temporary).unlink(missing_ok=True)
-            prune(path.parent, Path(move.root))
+            durable.prune(path.parent, Path(move.root))
     if not any(isinstance(trouble, StorageFailure) for trouble in troubles):
         with storage_errors("remove", folder / MARKER):
             (folder / MARKER).unlink(missing_ok=True)
