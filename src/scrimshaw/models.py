@@ -344,7 +344,6 @@ class NewItem(Struct, frozen=True, kw_only=True):
     source: ItemSource = ItemSource()
     memory_id: str = ""
     path: str = ""
-    pinned: bool = False
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -361,7 +360,6 @@ class Item(Struct, frozen=True, kw_only=True):
     mentions: int = 0
     memory_id: str = ""
     path: str = ""
-    pinned: bool = False
     held: bool = True
 
 

@@ -62,15 +62,6 @@ def test_a_newcomer_weaker_than_all_is_recorded_but_not_held(agent: Agent) -> No
     assert agent.call("memory_get", id=f"session:s/{new.number}")["content"] == "the newcomer"
 
 
-def test_what_is_pinned_stays(engine: Engine) -> None:
-    agent = Agent(engine, "s")
-    agent.did("Read", "pinned", 0.1, pinned=True)
-    for number in range(20):
-        agent.did("Read", f"entry {number}", 1.0)
-    assert held(agent)[0].text == "pinned"
-    assert len(held(agent)) == CAPACITY
-
-
 def test_what_left_is_still_found(agent: Agent) -> None:
     for number in range(20):
         agent.did("Bash", f"later {number}", 0.9)

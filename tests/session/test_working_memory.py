@@ -26,8 +26,8 @@ def item(number: int, attention: float, **fields: object) -> Item:
     return replace(base, **fields)
 
 
-def newcomer(attention: float, *, pinned: bool = False) -> NewItem:
-    return NewItem(text=Redacted(text="new"), kind=ItemKind.RESULT, attention=attention, pinned=pinned)
+def newcomer(attention: float) -> NewItem:
+    return NewItem(text=Redacted(text="new"), kind=ItemKind.RESULT, attention=attention)
 
 
 def decide(
@@ -111,21 +111,8 @@ def test_who_leaves_is_decided_by_the_score_now() -> None:
     assert decide([mentioned, *fresh], newcomer(0.3), 20) == Admission(admitted=True, leaving=(2,))
 
 
-def test_the_pinned_never_leave() -> None:
-    items = [item(1, 0.0, pinned=True), *(item(number, 0.9) for number in range(2, 8))]
-    assert decide(items, newcomer(0.9)) == Admission(admitted=True, leaving=(2,))
-    assert decide(items, newcomer(0.5)) == Admission(admitted=False)
-    pinned = [replace(each, pinned=True) for each in held(*FULL)]
-    assert decide(pinned, newcomer(1.0)) == Admission(admitted=False)
-    assert decide(pinned, newcomer(1.0, pinned=True)) == Admission(admitted=False)
-
-
-def test_a_pinned_newcomer_takes_the_place_of_the_weakest() -> None:
-    assert decide(held(*FULL), newcomer(0.0, pinned=True)) == Admission(admitted=True, leaving=(7,))
-
-
 def test_the_spent_leave_though_there_is_room() -> None:
-    items = [item(1, 0.9, event=0), item(2, 0.9, event=0, pinned=True), item(3, 0.9, event=0, mentions=1)]
+    items = [item(1, 0.9, event=0), item(2, 0.9, event=20), item(3, 0.9, event=0, mentions=1)]
     assert decide(items, newcomer(0.5), 28) == Admission(admitted=True, leaving=(1,))
     assert decide([], newcomer(0.0)) == Admission(admitted=False)
 
@@ -148,23 +135,21 @@ def test_by_minutes_the_longest_ago_leaves() -> None:
 
 @st.composite
 def items_held(draw: st.DrawFn) -> list[Item]:
-    rows = draw(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 60), st.integers(0, 3), st.booleans()), max_size=10))
+    rows = draw(st.lists(st.tuples(st.floats(0, 1), st.integers(0, 60), st.integers(0, 3)), max_size=10))
     return [
-        item(number, attention, event=event, mentions=mentions, pinned=pinned)
-        for number, (attention, event, mentions, pinned) in enumerate(rows, 1)
+        item(number, attention, event=event, mentions=mentions)
+        for number, (attention, event, mentions) in enumerate(rows, 1)
     ]
 
 
-@given(items_held(), st.floats(0, 1), st.booleans(), st.integers(1, 9))
-def test_capacity_holds_and_the_weakest_leave(items: list[Item], attention: float, pinned: bool, capacity: int) -> None:
-    settings, new = replace(SETTINGS, capacity=capacity), newcomer(attention, pinned=pinned)
+@given(items_held(), st.floats(0, 1), st.integers(1, 9))
+def test_capacity_holds_and_the_weakest_leave(items: list[Item], attention: float, capacity: int) -> None:
+    settings, new = replace(SETTINGS, capacity=capacity), newcomer(attention)
     found = decide(items, new, 60, settings=settings)
     stay = [each for each in items if each.number not in found.leaving]
-    fixed = [each for each in items if each.pinned]
-    assert len(stay) + found.admitted <= max(capacity, len(fixed))
-    assert all(each in stay for each in fixed)
+    assert len(stay) + found.admitted <= capacity
     worth = {each.number: value for each, value in rank_items(items, 60, now=0.0, settings=settings, event_decay=True)}
-    least = min((worth[each.number] for each in stay if not each.pinned), default=1.0)
+    least = min((worth[each.number] for each in stay), default=1.0)
     assert all(worth[number] <= least for number in found.leaving)
     turned = decide(items[::-1], new, 60, settings=settings)
     assert (turned.admitted, set(turned.leaving)) == (found.admitted, set(found.leaving))

@@ -29,7 +29,6 @@ SETTINGS = SessionSettings(capacity=CAPACITY, counter_modulus=MODULUS)
 class Entry:
     attention: float
     event: int
-    pinned: bool
     mentions: int = 0
     held: bool = True
 
@@ -47,20 +46,17 @@ class Model:
     def score(self, entry: Entry) -> float:
         return max(0.05, min(1.0, self.raw(entry)))
 
-    def remember(self, attention: float, pinned: bool) -> None:
-        self.entries.append(Entry(attention, self.events, pinned))
-        for entry in self.loose():
+    def remember(self, attention: float) -> None:
+        self.entries.append(Entry(attention, self.events))
+        for entry in self.held():
             entry.held = self.raw(entry) >= 0.01
         while len(self.held()) > CAPACITY:
-            weakest = min(self.loose() or [self.entries[-1]], key=self.score)
+            weakest = min(self.held(), key=self.score)
             weakest.held = False
 
     def held(self) -> list[Entry]:
+        """What is held, oldest first, so that of equals `min` takes the older."""
         return [entry for entry in self.entries if entry.held]
-
-    def loose(self) -> list[Entry]:
-        """What may leave, oldest first, so that of equals `min` takes the older."""
-        return [entry for entry in self.held() if not entry.pinned]
 
 
 class WorkingMemoryMachine(RuleBasedStateMachine):
@@ -81,17 +77,15 @@ class WorkingMemoryMachine(RuleBasedStateMachine):
             self.model.events += 1
             assert self.sessions.tick("s", now=0.0, modulus=MODULUS) == self.model.events % MODULUS
 
-    @rule(
-        attention=st.sampled_from([0.0, 0.005, 0.3, 0.5, 0.5, 0.9, 1.0]), pinned=st.sampled_from([False] * 5 + [True])
-    )
-    def remember(self, attention: float, pinned: bool) -> None:
+    @rule(attention=st.sampled_from([0.0, 0.005, 0.3, 0.5, 0.5, 0.9, 1.0]))
+    def remember(self, attention: float) -> None:
         admit = partial(working_memory.admit, now=0.0, settings=SETTINGS, event_decay=True)
         text = Redacted(text=f"x{len(self.model.entries)}")
-        item = NewItem(text=text, kind=ItemKind.FILE, attention=attention, pinned=pinned)
+        item = NewItem(text=text, kind=ItemKind.FILE, attention=attention)
         seen = Observation(session="s", kind=EventKind.STOP, text=text, item=item)
         assert self.sessions.observe(seen, admit, now=0.0, modulus=MODULUS)
         kept = self.sessions.items("s")[-1]
-        self.model.remember(attention, pinned)
+        self.model.remember(attention)
         assert (kept.number, kept.held) == (len(self.model.entries), self.model.entries[-1].held)
 
     @precondition(lambda self: self.model.entries)

@@ -171,11 +171,11 @@ def test_an_item_comes_back_as_it_was_recorded(sessions: Sessions) -> None:
     source = ItemSource(
         source_tool="Read", source_call_id="t1", extraction_rule_id="r", redaction_applied=True, trust=Trust.WEB
     )
-    new = new_item("ünïcode\n🚀", 0.9, kind=ItemKind.FILE, source=source, memory_id="a/b", path="src/x.py", pinned=True)
+    new = new_item("ünïcode\n🚀", 0.9, kind=ItemKind.FILE, source=source, memory_id="a/b", path="src/x.py")
     kept = remember(sessions, item=new, now=77.5)
     assert kept == Item(
         session="s", number=1, text="ünïcode\n🚀", kind=ItemKind.FILE, attention=0.9, event=4, at=77.5, source=source,
-        memory_id="a/b", path="src/x.py", pinned=True, held=True,
+        memory_id="a/b", path="src/x.py", held=True,
     )  # fmt: skip
     assert sessions.items("s") == [kept]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from functools import partial
 from operator import attrgetter, itemgetter
 
 from msgspec.structs import asdict
@@ -42,19 +43,13 @@ def rank_items(
 def admit(
     held: Sequence[Item], newcomer: NewItem, counter: int, *, now: float, settings: SessionSettings, event_decay: bool
 ) -> Admission:
-    """Who is held once the newcomer has come: the pinned, then the strongest, of equals the newer; the spent leave."""
+    """Who is held once the newcomer has come: the strongest, of equals the newer; the spent leave."""
     # the newcomer as an item, younger than any held
     values = asdict(newcomer) | {"text": newcomer.text.text}
     arriving = Item(**values, session="", number=sys.maxsize, event=counter, at=now)
-    pinned: list[Item] = []
-    contenders = [arriving] if newcomer.pinned else []
-    for item, _ in rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay):
-        if item.pinned and item is not arriving:
-            pinned.append(item)
-        elif not item.pinned:
-            raw = raw_attention(item, counter, now, settings, event_decay=event_decay)
-            contenders += [item] if raw >= settings.delete_threshold else []
-    staying = [*pinned, *contenders[: max(0, settings.capacity - len(pinned))]]
+    ranked = rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
+    raw = partial(raw_attention, counter=counter, now=now, settings=settings, event_decay=event_decay)
+    staying = [item for item, _ in ranked if raw(item) >= settings.delete_threshold][: settings.capacity]
     numbers = attrgetter("number")
     leaving = sorted({*map(numbers, held)} - {*map(numbers, staying)})
     return Admission(admitted=arriving in staying, leaving=tuple(leaving))

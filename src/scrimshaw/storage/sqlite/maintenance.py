@@ -223,7 +223,9 @@ def rewind(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
     database = Database(path, SCHEMA, durable=True, busy_timeout_ms=_BUSY_MS, through=schema)
     with database.write() as write:
         known = {table.name: table.columns for table in _durable_tables(write)}
-        _load(write, ((table, {name: row[name] for name in known[table]}) for table, row in rows if table in known))
+        _load(
+            write, ((table, {name: row.get(name, 0) for name in known[table]}) for table, row in rows if table in known)
+        )
     database.close()
 
 

@@ -1,0 +1,2 @@
+-- Nothing ever pinned an item.
+ALTER TABLE items DROP COLUMN pinned;
