@@ -203,8 +203,7 @@ def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> 
     )
     # Among all, then alone: what is found only alone is behind others.
     for filters in (_EVERY, replace(_EVERY, only=(name,))):
-        result = engine.searcher.search(replace(request, filters=filters))
-        if any(hit.memory.id == name for hit in result.hits):
+        if any(hit.memory.id == name for hit in engine.searcher.search(replace(request, filters=filters)).hits):
             return filters is _EVERY
     return Lost(query=words, missing=(name,), sentence=f"The memory {name} is not found by words of its own.")
 

@@ -67,7 +67,8 @@ def create(engine: Engine, name: str, *, metadata: Mapping[str, str] = {}, inclu
         raise InvalidRequest(message, "Choose another.", parameter="name")
     if os.path.lexists(path):
         raise AlreadyExists(f"There is a checkpoint {name!r} already.", "Choose another name, or delete it.")
-    return take(engine, name, metadata=metadata, include_global=include_global)
+    write = partial(_write, engine, path, name, metadata, include_global)
+    return _drop_oldest(engine, _write_undisturbed(engine, write))
 
 
 def backup(engine: Engine, file: Path, *, include_global: bool = False) -> Checkpoint:
@@ -94,16 +95,9 @@ def checkpoint_before(
     return take(engine, name, include_global=include_global, is_locked=is_locked)
 
 
-def take(
-    engine: Engine,
-    name: str,
-    *,
-    metadata: Mapping[str, str] = {},
-    include_global: bool = False,
-    is_locked: bool = False,
-) -> Checkpoint:
+def take(engine: Engine, name: str, *, include_global: bool = False, is_locked: bool = False) -> Checkpoint:
     """Write a checkpoint and drop those it makes room for; `is_locked` where the caller holds the vault's lock."""
-    write = partial(_write, engine, path_of(engine, name), name, metadata, include_global)
+    write = partial(_write, engine, path_of(engine, name), name, {}, include_global)
     return _drop_oldest(engine, write() if is_locked else _write_undisturbed(engine, write))
 
 
@@ -270,15 +264,9 @@ def _describe(path: Path, manifest: Manifest | None = None) -> Checkpoint:
     made = Checkpoint(name=name, path=printable(str(path)), created=modified, bytes=size)
     if manifest is None:
         return made
-    return replace(
-        made,
-        created=manifest.created,
-        made_as="" if manifest.name == name else manifest.name,
-        files=len(manifest.files),
-        rows=manifest.rows,
-        metadata=manifest.metadata,
-        left_out=manifest.left_out,
-    )
+    same = {field: getattr(manifest, field) for field in ("created", "rows", "metadata", "left_out")}
+    made_as = "" if manifest.name == name else manifest.name
+    return replace(made, made_as=made_as, files=len(manifest.files), **same)
 
 
 def _stat(path: Path) -> tuple[float, int]:

@@ -212,8 +212,7 @@ def _check_vectors(engine: Engine) -> Result | str:
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal says so
-        jobs = engine.journal.jobs((JobState.QUEUED, JobState.RUNNING))
-        is_under_way = any(job.kind == EMBED for job in jobs)
+        is_under_way = any(job.kind == EMBED for job in engine.journal.jobs((JobState.QUEUED, JobState.RUNNING)))
     return Result(Status.DEGRADED, detail, vectors_pending(done, total), expected=is_under_way)
 
 
@@ -243,8 +242,7 @@ def _check_graph(engine: Engine) -> Result | str:
         engine.index.neighbors(["memory"], hops=1, direction="both")
         return "answers, and no memory links to another yet"
     source, target = edges[0]
-    reached = {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}
-    if target not in reached:
+    if target not in {step.place for step in engine.index.neighbors([source], hops=1, direction="outgoing")}:
         return off(f"{source} links to {target}, and the walk does not get there")
     return f"{len(edges)} links; {source} leads to {target}"
 

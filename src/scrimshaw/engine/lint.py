@@ -112,13 +112,7 @@ def lint(settings: Settings, paths: Sequence[Path] = (), *, follow: bool = False
         if not path.exists():
             raise NotFound(f"There is no {path}.", "Name files or folders that are there.", path=str(path))
         files |= dict.fromkeys(_list_below(settings, path) if path.is_dir() else [path.resolve()])
-    found = [
-        Linted(path=_relative(settings, Path(file.path)), state=LintState.SKIPPED, reasons=(file.reason,), lines=(0,))
-        if isinstance(file, Skip)
-        else _lint_file(settings, file, known)
-        for file in files
-    ]
-    order = list(LintState)
+    found, order = [_lint_file(settings, file, known) for file in files], list(LintState)
     return sorted(found, key=lambda one: (order.index(one.state), one.score, one.path))
 
 
@@ -140,8 +134,10 @@ def _list_below(settings: Settings, folder: Path) -> Iterator[Path | Skip]:
         yield file if isinstance(file, Skip) else Path(file.path)
 
 
-def _lint_file(settings: Settings, path: Path, known: ProjectFiles | None) -> Linted:
-    name = _relative(settings, path)
+def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None) -> Linted:
+    name = _relative(settings, Path(path.path) if isinstance(path, Skip) else path)
+    if isinstance(path, Skip):
+        return Linted(path=name, state=LintState.SKIPPED, reasons=(path.reason,), lines=(0,))
     try:
         file = parse_memory_file(path.read_bytes(), name)
         file.raise_problem()

@@ -256,8 +256,7 @@ def _own_passages(engine: Engine, texts: Sequence[str], files: Sequence[Path]) -
 
 def _read_files(engine: Engine) -> Iterator[Path]:
     """The files that memories are read from, documents as well."""
-    limit = engine.settings.index.max_file_bytes
-    found = (file for source in engine.sources for file in list_files(source, limit))
+    found = (file for source in engine.sources for file in list_files(source, engine.settings.index.max_file_bytes))
     return (Path(file.path) for file in found if isinstance(file, SourceFile))
 
 

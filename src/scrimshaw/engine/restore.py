@@ -234,13 +234,9 @@ def _carry_out(
         texts = [StoredText(step.now.name, hash_of(step.change.after), step.then) for step in recorded if step.then]
         engine.journal.record((), (), texts)
         meta = {"checkpoint": planned.name, "mark": secrets.token_hex(16)}
-        whole = Entry(
-            action=Action.RESTORE,
-            memory_id="",
-            reason=f"restored from checkpoint {planned.name}",
-            actor=actor,
-            decision_meta={**meta, "files": len(steps), "clear_existing": planned.clear_existing},
-        )
+        reason = f"restored from checkpoint {planned.name}"
+        about = {**meta, "files": len(steps), "clear_existing": planned.clear_existing}
+        whole = Entry(action=Action.RESTORE, memory_id="", reason=reason, actor=actor, decision_meta=about)
         entries: list[LedgerEntry] = [(whole, None)]
         for now, then in ((step.now, step.change.after) for step in recorded):
             details = {**meta, "file": LINKS_FILE} if now.name == LINKS_FILE else meta

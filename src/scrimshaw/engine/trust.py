@@ -93,8 +93,7 @@ def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryF
     """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it."""
 
     def read_wording(file: MemoryFile) -> tuple[object, ...]:
-        phrases = parse_phrases(file.values, "trigger_phrases")
-        return parse_line(file.values.get("title")), phrases, file.body
+        return parse_line(file.values.get("title")), parse_phrases(file.values, "trigger_phrases"), file.body
 
     is_same = actor in _KEEPERS or read_wording(before) == read_wording(after)
     return after if is_same else _limit_trust(after, Trust.AGENT)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import lzma
+import os
 import struct
 import zipfile
 import zlib
@@ -142,7 +143,8 @@ def write_archive(
                 manifest = replace(head, parts=parts, left_out=tuple(left_out))
                 part = _write_part(opened, _MANIFEST, [msgspec.json.encode(manifest)])
                 opened.comment = part.sha256.encode()
-            durable.sync_file(temporary)
+            with temporary.open("rb+") as file_on_disk:
+                os.fsync(file_on_disk.fileno())
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

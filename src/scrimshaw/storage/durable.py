@@ -18,16 +18,12 @@ PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody make
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
 STALE_AFTER_S = 3600.0  # no write takes an hour: what is older belongs to a killed writer
 
-_NO_ACCESS = "Give this user access to the file and its folder."
-_NO_FOLDER = "A file stands where a folder is needed: rename one of them."
 _HINTS = {
     errno.ENOSPC: "The disk is full: free some space and try again.",
     errno.EDQUOT: "The disk quota is used up: free some space and try again.",
     errno.EROFS: "The file system is read-only: mount it writable or move the vault.",
-    errno.EACCES: _NO_ACCESS,
-    errno.EPERM: _NO_ACCESS,
-    errno.ENOTDIR: _NO_FOLDER,
-    errno.EEXIST: _NO_FOLDER,
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Give this user access to the file and its folder."),
+    **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "A file stands where a folder is needed: rename one of them."),
     errno.EISDIR: "A folder stands where the file belongs: rename one of them.",
     errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
 }
@@ -59,12 +55,6 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def sync_file(path: Path) -> None:
-    """Force a file that was written by others to the disk."""
-    with path.open("rb+") as file:
-        os.fsync(file.fileno())
 
 
 def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:

@@ -136,9 +136,7 @@ def artifact_class(path: PurePosixPath) -> ArtifactClass:
 
 def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
     """An expression that takes what any glob takes: `*` and `?` stay in one segment of the path, `**` crosses."""
-    parts = [
-        "".join(_GLOB_MEANING.get(token) or re.escape(token) for token in _GLOB_TOKEN.split(glob)) for glob in globs
-    ]
+    parts = ("".join(_GLOB_MEANING.get(each) or re.escape(each) for each in _GLOB_TOKEN.split(glob)) for glob in globs)
     return re.compile("|".join(parts) or r"(?!)", re.DOTALL)
 
 

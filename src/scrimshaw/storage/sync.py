@@ -86,9 +86,7 @@ def sync_index(
         incomplete.update(index.incomplete_files())
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
-    changes: list[Change] = []
-    batch: list[Document] = []
-    mended = 0
+    changes, batch, mended = list[Change](), list[Document](), 0
     for number, file in enumerate(files.values(), start=1):
         state = known.pop(file.path, None)
         result = _read_changed(index, parse, file, state, force or file.path in incomplete)
@@ -117,8 +115,7 @@ def sync_index(
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
     """The files to read by id, and the skipped ones with their source; the first source that has an id keeps it."""
-    files: dict[str, SourceFile] = {}
-    skips: list[tuple[str, Skip]] = []
+    files, skips = dict[str, SourceFile](), list[tuple[str, Skip]]()
     for source in sources:
         for found in scan(source, max_bytes):
             if isinstance(found, Skip):

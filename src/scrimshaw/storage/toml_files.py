@@ -79,8 +79,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
             number = _LINK_NUMBER.search(str(error))
             line = _table_lines(text, _LINK_TABLE)[int(number[1]) :][:1] if number else []
             where = f" (the link at line {line[0]})" if line else ""
-            message = f"{path}: {describe_os_error(error)}{where}."
-            raise UnreadableFile(message, _HINT, path=str(path)) from error
+            raise UnreadableFile(f"{path}: {describe_os_error(error)}{where}.", _HINT, path=str(path)) from error
     edges = (Edge(**asdict(link), kind=EdgeKind.EXTERNAL) for link in links)
     return tuple(
         replace(edge, source=clean(edge.source), target=clean(edge.target), evidence=clean(edge.evidence))
@@ -139,8 +138,7 @@ def read_golden(path: Path, accept: Accept, text: str | None = None) -> GoldenFi
     lines = _table_lines(text, _QUERY_TABLE)
     # An inline list of tables has no line for each.
     places = [f"line {line}" for line in lines] if len(lines) == len(tables) else []
-    good: list[Golden] = []
-    flaws: list[str] = []
+    good, flaws = list[Golden](), list[str]()
     for number, table in enumerate(tables):
         try:
             golden = msgspec.convert(table, Golden)
