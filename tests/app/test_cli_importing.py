@@ -138,7 +138,7 @@ def test_ctrl_c_tells_what_was_done_and_how_to_go_on(cli: Cli, monkeypatch: pyte
         raise KeyboardInterrupt
 
     cli("init")
-    monkeypatch.setattr(start, "plan_import", lambda engine, request: (2, cut_short()))
+    monkeypatch.setattr(start, "plan_import", lambda *_, **__: (2, cut_short()))
     done = cli("import", "all")
     assert done.code == 1
     assert "1 taken; 5 events" in done.out

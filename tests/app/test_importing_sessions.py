@@ -13,7 +13,7 @@ from tests.app.clients.record import Json, Store, load_records, write_rows
 from tests.conftest import OpenMemory
 
 from scrimshaw.app.clients import all_clients
-from scrimshaw.app.importing import ImportRequest, find_sources, plan_import
+from scrimshaw.app.importing import find_sources, plan_import
 from scrimshaw.engine import Engine, index, read
 from scrimshaw.engine.importers import ImportResult, read_session
 from scrimshaw.ingest.events import StoredSession
@@ -106,7 +106,7 @@ def stored_sessions(project: Path, home: Path) -> list[StoredSession]:
 
 
 def take(engine: Engine, home: Path, source: str = "transcripts", **more: Any) -> list[ImportResult]:
-    return list(plan_import(engine, ImportRequest(source=source, home=home, **more))[1])
+    return list(plan_import(engine, source, home, **more)[1])
 
 
 def statuses(taken: list[ImportResult]) -> list[str]:
@@ -273,7 +273,7 @@ def test_an_import_is_done_piece_by_piece(engine: Engine, home: Path) -> None:
     """Whoever stops asking stops the work."""
     for number in range(3):
         put_session(home, engine.settings.project, f"s-{number}", START + number * DAY)
-    work = plan_import(engine, ImportRequest(source="transcripts", home=home))[1]
+    work = plan_import(engine, "transcripts", home)[1]
     assert len(list(islice(work, 1))) == 1
     assert [each.id for each in engine.sessions.latest(limit=9)] == ["s-0"]
 

@@ -17,12 +17,9 @@ from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
 
-# Start-up belongs to the client: catching up waits for its first question, or this long.
-START_AFTER_S = 1.5
-# An editor writes a file in several steps; one scan answers all of them.
-SETTLE_MS = 300
-# How soon after its begin a watch is trusted to have begun.
-WATCH_TIMEOUT_MS = 1_000
+START_AFTER_S = 1.5  # start-up belongs to the client: catching up waits for its first question, or this long
+SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers all of them
+WATCH_TIMEOUT_MS = 1_000  # how soon after its begin a watch is trusted to have begun
 # How often the files are looked at where the system will not watch them; a look at 1,000 files takes some 20 ms.
 POLL_S = 10.0
 # What the canary may take of the first answer's time: less than a person notices, enough for five to twenty questions.
@@ -30,12 +27,9 @@ CANARY_S = 0.2
 # How often everything is looked at although no file changed, and how long nobody has asked anything by then.
 AGAIN_S, IDLE_S = 300.0, 2.0
 
-# A worker that says nothing for this long is taken for dead.
-LEASE_S = 60.0
-# So often a worker says that it lives, whatever the work at hand takes.
-BEAT_S = LEASE_S / 4
-# How long a worker without work waits before it looks again.
-PAUSE_S = 0.5
+LEASE_S = 60.0  # a worker that says nothing for this long is taken for dead
+BEAT_S = LEASE_S / 4  # so often a worker says that it lives, whatever the work at hand takes
+PAUSE_S = 0.5  # how long a worker without work waits before it looks again
 FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
 STOPPED = "its worker was stopped"
 
@@ -43,11 +37,8 @@ _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where
 
 _log = logging.getLogger(__name__)
 
-
-Handler = Callable[[Engine, Job, index.KeepGoing], str]
-
 # In the order of urgency: what was said yesterday is asked for first, vectors only make the answers better.
-HANDLERS: Mapping[str, Handler] = {
+HANDLERS: Mapping[str, Callable[[Engine, Job, index.KeepGoing], str]] = {
     DRAFT_JOB: drafts.run_draft_job,
     index.EMBED: index.run_embed_job,
     importers.INGEST: importers.run_ingest_job,
@@ -64,14 +55,13 @@ class Worker:
     def run(self) -> None:
         """Work until `stop` is called; while the journal refuses, jobs wait and health says so."""
         while not self._stop.is_set():
+            is_busy = False
             try:
-                is_idle = not self.run_once()
+                is_busy = self.run_once()
+                self._engine.degradations.clear("jobs")
             except StorageFailure as error:
                 self._engine.degradations.put("jobs", error)
-                is_idle = True
-            else:
-                self._engine.degradations.clear("jobs")
-            if is_idle:
+            if not is_busy:
                 self._stop.wait(PAUSE_S)
 
     def stop(self) -> None:
@@ -84,9 +74,8 @@ class Worker:
         job = next((job for job in claims if job), None)
         if job is None:
             return False
-        state, trouble, wait_s = JobState.FAILED, f"its worker died {job.attempts - 1} times", None
-        if job.attempts <= MOST_ATTEMPTS:
-            state, trouble, wait_s = self._run(job)
+        gone = JobState.FAILED, f"its worker died {job.attempts - 1} times", None
+        state, trouble, wait_s = self._run(job) if job.attempts <= MOST_ATTEMPTS else gone
         self._engine.journal.finish(job, state, trouble, retry_in_s=wait_s)
         return True
 
@@ -247,9 +236,8 @@ class Background:
             fault, name = error, type(error).__name__
             if isinstance(fault, ScrimshawError):
                 _log.warning("%s: %s", part, fault)
-            else:
-                frames = "".join(traceback.format_tb(error.__traceback__))  # its text may quote anything
-                _log.error("%s failed with %s\n%s", part, name, frames)
+            else:  # its text may quote anything
+                _log.error("%s failed with %s\n%s", part, name, "".join(traceback.format_tb(error.__traceback__)))
                 fault = ScrimshawError(_BUG.format(name), "Report the bug with what the log says.")
             self._engine.degradations.put(part, fault)
         else:

@@ -65,8 +65,7 @@ def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
     ]
     if any(each.is_broken or each.scope is None for each in found):
         return off("; ".join(texts))
-    status = Status.DEGRADED if any(each.fault for each in found) else Status.ON
-    return Result(status, "; ".join(texts))
+    return Result(Status.DEGRADED if any(each.fault for each in found) else Status.ON, "; ".join(texts))
 
 
 PROCESS = make_checks(watcher=_check_watcher, hook=_check_hook)

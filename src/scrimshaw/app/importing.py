@@ -26,20 +26,8 @@ from scrimshaw.storage.scan import SERENA_MEMORIES
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
 _HEAD_BYTES = 64 * 1024
-# Sorts sessions, oldest first.
-_AGE = attrgetter("began", "place")
-
-
-class ImportRequest(Struct, frozen=True, kw_only=True):
-    """What is to be imported."""
-
-    source: str
-    home: Path  #: the user's folder
-    path: Path | None = None  #: overrides where a source is looked for
-    dry_run: bool = False
-
-
-#: How many results are expected at least, and the work of an import, done as it is iterated.
+_AGE = attrgetter("began", "place")  # sorts sessions, oldest first
+# How many results are expected at least, and the work of an import, done as it is iterated.
 ImportPlan = tuple[int, Iterator[ImportResult]]
 
 
@@ -76,68 +64,70 @@ def source_names() -> tuple[str, ...]:
     return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS)
 
 
-def plan_import(engine: Engine, request: ImportRequest) -> ImportPlan:
-    """The work for a source, or for a file or folder of Markdown.
+def plan_import(
+    engine: Engine, source: str, home: Path, path: Path | None = None, *, dry_run: bool = False
+) -> ImportPlan:
+    """The work for a source, at `path` or where it usually is; or for a file or folder of Markdown.
 
     Raises NotFound where there is nothing of the kind, InvalidRequest for a source that cannot be imported.
     """
     clients = _transcript_clients()
-    if request.source in clients:
-        return _plan_sessions(engine, request, clients[request.source])
-    if request.source in _FINDERS:
-        return _plan_places(engine, request)
-    if request.source not in (EVERYTHING, TRANSCRIPTS):
-        return _plan_files(engine, request)
+    if source in clients:
+        return _plan_sessions(engine, clients[source], home, path, dry_run)
+    if source in _FINDERS:
+        return _plan_places(engine, source, home, path, dry_run)
+    if source not in (EVERYTHING, TRANSCRIPTS):
+        return _plan_files(engine, source, dry_run)
     parts = [*clients]
-    if request.source == EVERYTHING:
-        parts += (name for name, find in _FINDERS.items() if find(engine.settings.project, request.home))
-    elif request.path:
+    if source == EVERYTHING:
+        parts += (name for name, find in _FINDERS.items() if find(engine.settings.project, home))
+    elif path:
         message = "A path needs a client, since each writes its own format."
         raise InvalidRequest(message, f"Name one of {', '.join(clients)} instead of {TRANSCRIPTS}.", parameter="path")
-    plans = [plan_import(engine, replace(request, source=name)) for name in parts]
+    plans = [plan_import(engine, name, home, path, dry_run=dry_run) for name in parts]
     return sum(total for total, _ in plans), chain.from_iterable(work for _, work in plans)
 
 
-def _plan_sessions(engine: Engine, request: ImportRequest, client: Client) -> ImportPlan:
+def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
     try:
-        if request.path:
-            found = sorted(client.sessions_at(_demand_existing(request.path)), key=_AGE)
-        else:
-            found = sorted(client.find_sessions(engine.settings.project, request.home), key=_AGE)
+        stored = (
+            client.sessions_at(_demand_existing(path)) if path else client.find_sessions(engine.settings.project, home)
+        )
+        found = sorted(stored, key=_AGE)
     except UnreadableFile as error:
-        place = str(request.path or request.home)
+        place = str(path or home)
         left = ImportResult(source=client.name, place=place, status="left", reasons=(error.message,))
         return 1, iter([left])
-    if request.dry_run:
+    if dry_run:
         return len(found), (ImportResult(source=client.name, place=each.place, status="found") for each in found)
     rules = usable_rules(engine.settings.rules)
-    return len(found), (importers.import_session(engine, stored, rules) for stored in found)
+    return len(found), (importers.import_session(engine, each, rules) for each in found)
 
 
-def _plan_places(engine: Engine, request: ImportRequest) -> ImportPlan:
-    name, project, is_dry = request.source, engine.settings.project, request.dry_run
+def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
+    project = engine.settings.project
     if name == DECISIONS:
-        return 0, importers.import_memories(engine, name, project, dry_run=is_dry)
-    places = [request.path] if request.path else _FINDERS[name](project, request.home)
+        return 0, importers.import_memories(engine, name, project, dry_run=dry_run)
+    places = [path] if path else _FINDERS[name](project, home)
     if not places and name == GUIDANCE:
         raise NotFound(f"There is no {', '.join(_guidance_names())} in this project.", "Name a file.")
     if not places and name == GRAPH:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
-    places = [_demand_existing(place) for place in places or [request.home / NOTES]]
-    work = chain.from_iterable(importers.import_memories(engine, name, each, dry_run=is_dry) for each in places)
+    places = [_demand_existing(place) for place in places or [home / NOTES]]
+    work = chain.from_iterable(importers.import_memories(engine, name, each, dry_run=dry_run) for each in places)
     return sum(_count_files(name, place).count for place in places), work
 
 
-def _plan_files(engine: Engine, request: ImportRequest) -> ImportPlan:
-    if request.source == SERENA:
+def _plan_files(engine: Engine, source: str, dry_run: bool) -> ImportPlan:
+    if source == SERENA:
         message = "Serena's memories are read where they are, so there is nothing to import."
         raise InvalidRequest(message, "Run `scrimshaw scan`; they are found by every search.", parameter="source")
-    place = Path(request.source)
+    place = Path(source)
     if not place.exists():
-        message = f"{request.source!r} is no source and no file."
+        message = f"{source!r} is no source and no file."
         raise InvalidRequest(message, f"Sources are {', '.join(source_names())}.", parameter="source")
     files = sorted(place.rglob("*.md")) if place.is_dir() else [place]
-    return len(files), importers.import_files(engine, files, dry_run=request.dry_run)
+    return len(files), importers.import_files(engine, files, dry_run=dry_run)
 
 
 def _transcript_clients() -> dict[str, Client]:

@@ -75,7 +75,8 @@ def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterato
             continue
         # A copy is made where our part is not in the file yet, or was put there by other means than setup.
         has_copy = backup_of(file.path).exists()
-        needs_backup = editor.is_shared and before is not None and (editor.remove(before) == before or not has_copy)
+        is_foreign = before is not None and (editor.remove(before) == before or not has_copy)
+        needs_backup = is_foreign and isinstance(file, SharedFile)
         is_executable = isinstance(file, OwnFile) and file.is_executable
         yield SetupChange(root, file.path, before, after, is_executable=is_executable, needs_backup=needs_backup)
 
@@ -121,7 +122,7 @@ def read_file(path: Path) -> str | None:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError as error:
-            raise ConfigError(f"{path} is not UTF-8.", "Correct it, then run setup again.") from error
+            raise ConfigError(f"{path} is not UTF-8.", CORRECT_IT) from error
 
 
 def backup_of(path: Path) -> Path:
@@ -166,8 +167,7 @@ def plugin_files(folder: Path) -> tuple[OwnFile, ...]:
 def check_connections(project: Path, programs: Programs) -> Iterator[Connection]:
     """One for each scope in which a client is connected, one for each client that is only installed."""
     for client in all_clients().values():
-        scopes = (_check_scope(client, scope, project, programs) for scope in client.scopes)
-        found = [each for each in scopes if each]
+        found = [*filter(None, (_check_scope(client, scope, project, programs) for scope in client.scopes))]
         yield from found
         if not found and _is_installed(client, Path.home()):
             yield Connection(client=client.name, fault="not connected", fix=f"Run `scrimshaw setup {client.name}`.")
@@ -208,8 +208,6 @@ class Editor:
     They raise ConfigError for a text that they cannot read.
     """
 
-    is_shared = False  #: whether others write into the file, so that it is worth a copy before it is changed
-
     def __init__(self, file: OwnFile) -> None:
         self.file = file
 
@@ -242,7 +240,6 @@ class Editor:
 class JsonEditor(Editor):
     """Edits a JSON file that others write too: an MCP entry, hooks, or both."""
 
-    is_shared = True
     container = "object"
 
     def __init__(self, shared: SharedFile) -> None:
@@ -402,8 +399,7 @@ def _program_of(entry: object) -> str:
     parts = (entry.get("command"), entry.get("args")) if isinstance(entry, Mapping) else ()
     lists = (part if isinstance(part, list) else [part] for part in parts)
     words = [word for each in lists for word in each if isinstance(word, str)]
-    is_ours = words and (_runs_program(SERVER, words[0]) or SERVER in words[1:])
-    return words[0] if is_ours else ""
+    return words[0] if words and (_runs_program(SERVER, words[0]) or SERVER in words[1:]) else ""
 
 
 def _runs_program(program: str, word: str) -> bool:

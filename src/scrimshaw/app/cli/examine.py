@@ -74,11 +74,11 @@ def lint(
     found = engine_lint.lint(settings, paths or (), follow=references)
     counts = Counter(one.state for one in found)
     stale, followed = sum(len(one.stale) for one in found), sum(one.references for one in found)
-    states = {str(state): counts[state] for state in LintState}
-    report = {"files": found, "counts": states, "references": followed, "stale": stale}
     if format_ == "sarif":
         show_json(sarif_log(found))
     else:
+        states = {str(state): counts[state] for state in LintState}
+        report = {"files": found, "counts": states, "references": followed, "stale": stale}
         show(report, as_json or format_ == "json", _render_report)
     fatal = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
     if not fatal.isdisjoint(counts):
@@ -148,9 +148,8 @@ def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
         result["ruleIndex"] = names.index(result["ruleId"])
     described = []
     for name in names:
-        texts = rules.get(name, {})
-        means = {"text": texts.get("means", f"The quality gate found {name.replace('_', ' ')}.")}
-        remedy = {"text": texts.get("remedy", "See the message.")}
+        means = {"text": rules.get(name, {}).get("means", f"The quality gate found {name.replace('_', ' ')}.")}
+        remedy = {"text": rules.get(name, {}).get("remedy", "See the message.")}
         about = {"id": name, "name": name.title().replace("_", ""), "shortDescription": means, "fullDescription": means}
         described.append({**about, "help": remedy, "defaultConfiguration": {"level": "warning"}})
     driver = {"name": "scrimshaw lint", "version": __version__, "rules": described}
@@ -159,8 +158,6 @@ def sarif_log(found: Sequence[Linted]) -> dict[str, Any]:
 
 # Doctor
 
-# Checks that the doctor makes in a way of its own.
-_OWN_CHECKS = frozenset({"vault", "git"})
 _STATUS_STYLES = {"on": "green", "degraded": "yellow", "off": "bold red"}
 _VERDICT_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "bold red"}
 _ENDINGS = {"degraded": "degraded: it works, without what the warnings name", "broken": "needs repair"}
@@ -269,7 +266,7 @@ def _list_claims(engine: Engine) -> Iterator[tuple[str, str]]:
 def _examine_databases(engine: Engine) -> Iterator[Finding]:
     health = check_health(engine, thorough=True, more=PROCESS)
     for row in health.capabilities:
-        if row.name not in _OWN_CHECKS:
+        if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
             drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
             fix = health.advice.get(row.name, "")
             yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)

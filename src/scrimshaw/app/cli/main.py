@@ -77,11 +77,7 @@ Version = Annotated[bool, typer.Option("--version", callback=_print_version, is_
 
 
 @app.callback(epilog=example('scrimshaw init && scrimshaw search "why apsw"'))
-def program(
-    project: Project = None,
-    as_json: AsJson = False,
-    version: Version = False,
-) -> None:
+def program(project: Project = None, as_json: AsJson = False, version: Version = False) -> None:
     """Memory for coding agents: Markdown files in your repository, and an index that finds them."""
 
 

@@ -18,8 +18,7 @@ from scrimshaw.errors import InvalidRequest, ScrimshawError
 from scrimshaw.ingest.invisible_characters import escape_invisible, replace_invisible
 from scrimshaw.models import Degradation
 
-# What a renderer gives: lines for people, plain or with styles.
-Lines = Iterable[str | Text]
+Lines = Iterable[str | Text]  # what a renderer gives: lines for people, plain or with styles
 Advance = Callable[[int, int], None]
 
 

@@ -33,8 +33,7 @@ app = typer.Typer()
 
 SESSIONS_SHOWN = 20
 Sort = Literal["id", "title", "created", "updated"]
-# What memories can be counted by.
-Group = StrEnum("Group", "tier type artifact source folder")
+Group = StrEnum("Group", "tier type artifact source folder")  # what memories can be counted by
 
 
 def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:

@@ -69,8 +69,7 @@ def _render_undone(undone: Undone) -> Lines:
         mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
         why = f"  {step.trouble or step.note or step.reason}"
         yield line(mark, f"{step.entry:>5}  {step.action}  ", (step.memory_id, "cyan"), (why, "dim"))
-    verb = "would be undone" if undone.dry_run else "undone"
-    yield f"{undone.undone} of {len(undone.steps)} changes {verb}."
+    yield f"{undone.undone} of {len(undone.steps)} changes {'would be ' if undone.dry_run else ''}undone."
 
 
 def _render_made(made: Checkpoint) -> Lines:
@@ -98,7 +97,14 @@ def _render_restored(restored: Restored) -> Lines:
         would = "would be " if restored.dry_run else ""
         for verb, names in (("written", restored.written), ("removed", restored.removed)):
             yield from (line(f"{would}{verb}  ", (_one_line(name), "cyan")) for name in names)
-        yield from (line((warning, "yellow")) for warning in _describe_doubts(restored))
+        doubts = [f"edited by hand: {_one_line(name)}" for name in restored.edits]
+        doubts += (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
+        doubts += (f"came back redacted: {_one_line(name)}" for name in restored.redacted)
+        if restored.is_purged_since:
+            doubts.append("Something was purged after this backup was made; purge it again: it may hold it.")
+        if restored.unrecorded:
+            doubts.append(f"{restored.unrecorded} files are newer than the ledger; it took them as they are.")
+        yield from (line((doubt, "yellow")) for doubt in doubts)
         counts = f"{len(restored.written)} written, {len(restored.removed)} removed, {restored.kept} left as they are"
         yield f"{_one_line(restored.name)}: {counts}, {sum(restored.rows.values())} rows."
         if restored.sampled:
@@ -110,23 +116,12 @@ def _render_restored(restored: Restored) -> Lines:
         yield from (line((text, "yellow")) for text in _describe_loss(restored, restored.recovery))
 
 
-def _describe_doubts(restored: Restored) -> Iterator[str]:
-    yield from (f"edited by hand: {_one_line(name)}" for name in restored.edits)
-    yield from (f"purged since, left as it is: {_one_line(name)}" for name in restored.purged)
-    yield from (f"came back redacted: {_one_line(name)}" for name in restored.redacted)
-    if restored.is_purged_since:
-        yield "Something was purged after this backup was made; purge it again: it may hold it."
-    if restored.unrecorded:
-        yield f"{restored.unrecorded} files are newer than the ledger; it took them as they are."
-
-
 def _describe_loss(restored: Restored, recovery: Recovery) -> Iterator[str]:
     """How old the checkpoint is, and a line a table; what nobody can read is said to be unknown."""
     if recovery.age_s is None:
         yield from (_NOTHING, f"The ledger took {restored.unrecorded} files as they are.")
     else:
-        age = timedelta(seconds=round(recovery.age_s))
-        yield f"The checkpoint is {age} old (days, hours:minutes:seconds)."
+        yield f"The checkpoint is {timedelta(seconds=round(recovery.age_s))} old (days, hours:minutes:seconds)."
     for table, count in sorted(recovery.lost.items(), key=lambda item: (item[0] in recovery.unread, item[0])):
         is_partly = table in recovery.unread
         yield f"lost since: {table} " + (f"at least {count}, the rest cannot be read" if is_partly else str(count))

@@ -18,7 +18,7 @@ from scrimshaw.app.cli.frame import command, example, open_memory, settings_of, 
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Client, Programs, Scope
-from scrimshaw.app.importing import EVERYTHING, ImportPlan, ImportRequest, find_sources, plan_import, source_names
+from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, plan_import, source_names
 from scrimshaw.app.setup import SetupChange
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
@@ -147,8 +147,7 @@ def import_(
 
     They are redacted, judged, and taken once. Safe to interrupt and to repeat.
     """
-    request = ImportRequest(source=source, path=path, home=Path.home(), dry_run=dry_run)
-    summary = _run_import(plan_import(engine, request), as_json)
+    summary = _run_import(plan_import(engine, source, Path.home(), path, dry_run=dry_run), as_json)
     if not (dry_run or summary["interrupted"]):
         summary["vectors"] = frame.fill_vectors(engine, as_json, skip=no_vectors)
     return summary
@@ -212,11 +211,10 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
         for each in found:
             size = f", {each.size / 1e6:.1f} MB" if each.size >= 1e5 else ""
             live = "  read in place, nothing to import" if each.live else ""
-            about = line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)
-            print_lines([about], stderr=True)
+            print_lines([line((each.kind, "cyan"), f"  {each.count}{size}  ", (each.place, "dim"), live)], stderr=True)
         if not typer.confirm("Start with what these hold? It is redacted first.", default=True, err=True):
             return None
-    summary = _run_import(plan_import(engine, ImportRequest(source=EVERYTHING, home=home)), as_json)
+    summary = _run_import(plan_import(engine, EVERYTHING, home), as_json)
     if not as_json:
         print_lines(_render_import(summary), stderr=True)
     return summary
