@@ -48,6 +48,7 @@ def _note(what: str) -> Meta:
 # Test data and scratch files are not knowledge.
 _NO_KNOWLEDGE = ("**/*fixtures/**", "**/__fixtures__/**", "**/testdata/**", "**/scratch/**")
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
+Shares = tuple[Share, Share]
 
 
 class FeatureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -80,10 +81,7 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     counter_modulus: Annotated[int, _within(2, 2**53, "events", "the event counter wraps here")] = 2**31
     # As many things as a person keeps in mind.
     capacity: Annotated[int, _within(1, 100, "items", "size of working memory")] = 7
-    pressure_thresholds: Annotated[tuple[Share, Share], _note("context use from which answers are focused, quick")] = (
-        0.60,
-        0.80,
-    )
+    pressure_thresholds: Annotated[Shares, _note("context use from which answers are focused, quick")] = (0.60, 0.80)
     stale_hours: Annotated[float, _within(1, 8760, "hours", "a silent session is interrupted after")] = 24.0
 
 
@@ -332,9 +330,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML
-        raise ConfigError(
-            f"{path} cannot be read: {describe_os_error(error)}.", "Correct the file or remove it."
-        ) from error
+        problem = f"{path} cannot be read: {describe_os_error(error)}."
+        raise ConfigError(problem, "Correct the file or remove it.") from error
 
 
 def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str]) -> None:

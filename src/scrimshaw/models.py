@@ -57,26 +57,16 @@ EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")
 class ArtifactClass(StrEnum):
     """What a document is for, told by its file name."""
 
-    SPEC = "spec"
-    PLAN = "plan"
-    TASKS = "tasks"
-    CHECKLIST = "checklist"
-    DECISION_RECORD = "decision-record"
-    IMPLEMENTATION_SUMMARY = "implementation-summary"
-    MEMORY = "memory"
-    RESEARCH = "research"
-    UNKNOWN = "unknown"
+    SPEC, PLAN, TASKS, CHECKLIST = "spec", "plan", "tasks", "checklist"
+    DECISION_RECORD, IMPLEMENTATION_SUMMARY = "decision-record", "implementation-summary"
+    MEMORY, RESEARCH, UNKNOWN = "memory", "research", "unknown"
 
 
 class Stage(StrEnum):
     """The steps of a search, in order; a trace names all six."""
 
-    CANDIDATE = "candidate"
-    FILTER = "filter"
-    FUSION = "fusion"
-    RERANK = "rerank"
-    FALLBACK = "fallback"
-    FINAL_RANK = "final-rank"
+    CANDIDATE, FILTER, FUSION = "candidate", "filter", "fusion"
+    RERANK, FALLBACK, FINAL_RANK = "rerank", "fallback", "final-rank"
 
 
 class Degradation(Struct, frozen=True, kw_only=True):

@@ -89,11 +89,8 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
             case "http":
                 return HttpEmbedder(settings)
             case "none":
-                raise EmbedderUnavailable(
-                    "embedder_off",
-                    "Embedding is switched off.",
-                    "Set `provider` in the section embedding of the configuration to search by meaning.",
-                )
+                hint = "Set `provider` in the section embedding of the configuration to search by meaning."
+                raise EmbedderUnavailable("embedder_off", "Embedding is switched off.", hint)
     except EmbedderUnavailable as error:
         return error.degradation
 
@@ -194,12 +191,10 @@ class FastembedEmbedder(BatchEmbedder):
                     self._model = fastembed.TextEmbedding(self._name, threads=1, local_files_only=True)
                 return list(self._model.embed(list(texts), batch_size=len(texts)))
         except model_errors() as error:
-            hint = "Download it once while online: python -c"
-            raise EmbedderUnavailable(
-                "embedder_failed",
-                f"The model {self._name} cannot be used: {error}.",
-                f'{hint} "import fastembed; fastembed.TextEmbedding({self._name!r})".',
-            ) from error
+            command = f'python -c "import fastembed; fastembed.TextEmbedding({self._name!r})"'
+            hint = f"Download it once while online: {command}."
+            problem = f"The model {self._name} cannot be used: {error}."
+            raise EmbedderUnavailable("embedder_failed", problem, hint) from error
 
 
 class _Row(msgspec.Struct, frozen=True):
@@ -229,8 +224,15 @@ class HttpEmbedder(BatchEmbedder):
 
     def embed_batch(self, texts: Sequence[str]) -> list[list[float]]:
         """The server's vectors, in the order of the texts."""
+        settings = self.settings
+        body: dict[str, object] = {
+            "model": settings.model,
+            "input": [*map(_encodable, texts)],
+            "encoding_format": "float",
+        }
+        body |= {"dimensions": settings.dimension} if settings.dimension else {}
         try:
-            rows = msgspec.json.decode(self._post(texts), type=_Answer).data
+            rows = msgspec.json.decode(self._post(msgspec.json.encode(body)), type=_Answer).data
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise _bad_answer("embedding server", f"not an embeddings answer ({error})", CHECK_MODEL) from error
         by_index = {row.index: row.embedding for row in rows}
@@ -238,19 +240,23 @@ class HttpEmbedder(BatchEmbedder):
             raise _bad_answer("embedding server", f"{len(rows)} vectors for {len(texts)} texts", CHECK_MODEL)
         return [by_index[index] for index in range(len(texts))]
 
-    def _post(self, texts: Sequence[str]) -> bytes:
+    def _post(self, sent: bytes) -> bytes:
         """The body of the answer; a server that drips bytes or never ends is cut off at the timeout."""
-        now = time.monotonic()
+        now, settings = time.monotonic(), self.settings
         if now < self._unreachable_until:
             raise self._unreachable("was not reachable a moment ago")
+        headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
+        headers |= {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
+        url = settings.url.rstrip("/") + "/embeddings"
         body = bytearray()
         try:
-            with self._opener.open(self._make_request(texts), timeout=self.settings.timeout_s) as response:
+            request = urllib.request.Request(url, data=sent, headers=headers, method="POST")
+            with self._opener.open(request, timeout=settings.timeout_s) as response:
                 while block := response.read1(BLOCK):
                     body += block
                     if len(body) > LARGEST_ANSWER:
                         raise OSError("the answer is too large")
-                    if time.monotonic() > now + self.settings.timeout_s:
+                    if time.monotonic() > now + settings.timeout_s:
                         raise TimeoutError("timed out")
         except urllib.error.HTTPError as error:
             with error:
@@ -263,30 +269,16 @@ class HttpEmbedder(BatchEmbedder):
             raise self._unreachable(f"did not answer: {getattr(error, 'reason', error)}") from error
         return bytes(body)
 
-    def _make_request(self, texts: Sequence[str]) -> urllib.request.Request:
-        settings = self.settings
-        encodable = [*map(_encodable, texts)]
-        body: dict[str, object] = {"model": settings.model, "input": encodable, "encoding_format": "float"}
-        body |= {"dimensions": settings.dimension} if settings.dimension else {}
-        headers = {"Content-Type": "application/json", "User-Agent": "scrimshaw"}
-        headers |= {"Authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
-        url = settings.url.rstrip("/") + "/embeddings"
-        return urllib.request.Request(url, data=msgspec.json.encode(body), headers=headers, method="POST")
-
     def _unreachable(self, what: str) -> EmbedderUnavailable:
         return EmbedderUnavailable("embedder_unreachable", f"The embedding server {self._host} {what}.", CHECK_SERVER)
 
 
 def require_package(name: str, requirement: str) -> ModuleSpec:
     """Where the package `name` is installed; imports nothing. Raises EmbedderUnavailable when it is not."""
-    spec = find_spec(name)
-    if spec is None:
-        raise EmbedderUnavailable(
-            "embedder_missing",
-            f"The package {name} is not installed.",
-            f"Install it with `pip install {requirement}`, then start again.",
-        )
-    return spec
+    if spec := find_spec(name):
+        return spec
+    hint = f"Install it with `pip install {requirement}`, then start again."
+    raise EmbedderUnavailable("embedder_missing", f"The package {name} is not installed.", hint)
 
 
 def unit_rows(rows: ArrayLike, count: int, dimension: int) -> NDArray[np.float32]:

@@ -155,16 +155,13 @@ class Searcher:
         faintest = len(_STATES) - 1 - (request.decay and not request.include_archived)
         if request.min_state:
             faintest = min(faintest, _STATES.index(request.min_state))
-        found = {}
+        found, now = {}, context.now
         for name, memory in self._index.get(ids).items():
             review = reviews.get(name)
-            now = context.now
-            present = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
-            if _STATES.index(present[1]) <= faintest:
+            share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
+            if _STATES.index(retention) <= faintest:
                 confidence = review.confidence if review else 0.5
-                found[name] = Candidate(
-                    memory=memory, retrievability=present[0], state=present[1], confidence=confidence
-                )
+                found[name] = Candidate(memory=memory, retrievability=share, state=retention, confidence=confidence)
         return found
 
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:

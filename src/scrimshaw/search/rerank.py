@@ -6,6 +6,7 @@ memory may fall below. None is ever a bonus.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 from scrimshaw.models import ArtifactClass, Memory, Retention, Tier
@@ -52,7 +53,4 @@ def score_factors(
 
 def lower_score(score: float, memory: Memory, factors: Mapping[str, float]) -> float:
     """The score after its factors."""
-    product = 1.0
-    for factor in factors.values():
-        product *= factor
-    return score * max(product, FLOOR * TIER_FACTORS.get(memory.tier, 1.0))
+    return score * max(math.prod(factors.values()), FLOOR * TIER_FACTORS.get(memory.tier, 1.0))

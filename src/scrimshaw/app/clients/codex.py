@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile, name_events
+from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -53,14 +53,9 @@ class Codex(Client):
 
     name, title, program, folder = "codex", "Codex", "codex", ".codex"
     # PostCompact is left out: it has no summary, and a start with occasion compact follows it.
-    events = name_events(
-        start="SessionStart",
-        prompt="UserPromptSubmit",
-        tool="PostToolUse",
-        stop="Stop SubagentStop",
-        compact="PreCompact",
-        end="SessionEnd",
-    )
+    events: Mapping[str, EventKind] = {
+        name: kind for name, kind in Client.events.items() if name not in ("PostToolUseFailure", "PostCompact")
+    }
     hides_outcome = True
     answer_mark = '"assistant"'
     guidance_file = "AGENTS.md"

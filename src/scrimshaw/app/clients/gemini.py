@@ -23,7 +23,7 @@ from scrimshaw.app.clients.client import (
 )
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
-from scrimshaw.models import EventKind
+from scrimshaw.models import EventKind, content_hash
 
 _TIMEOUT_MS = PATIENCE_S * 1000
 _WINDOW = 1_048_576  # tokens of input, the documented limit of the Gemini models
@@ -97,12 +97,9 @@ class Gemini(Client):
 
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
         """The file holds a hash of the project's path, the folder may hold the path."""
-        if found := re.search(_PROJECT_HASH, head):
-            import hashlib  # noqa: PLC0415 - loads OpenSSL, 3 ms, which no hook needs
-
-            places = (str(place).encode() for place in (project, project.resolve()))
-            if found[1] in {hashlib.sha256(place).hexdigest() for place in places}:
-                return True
+        found = re.search(_PROJECT_HASH, head)
+        if found and found[1] in {content_hash(str(place).encode()) for place in (project, project.resolve())}:
+            return True
         chats = next(folder for folder in file.parents if folder.name == "chats")
         try:
             root = (chats.parent / ".project_root").read_text(encoding="utf-8", errors="replace").strip()
