@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from benchmarks.recordings import Recording, console, cut, mini_swe, recorded, swe_agent
 from scrimshaw.app.clients.claude import CLIENT
-from scrimshaw.ingest.chatter import remove_chatter
+from scrimshaw.ingest.chatter import find_chatter
 from scrimshaw.ingest.events import Transcript
 from scrimshaw.ingest.memory_file import parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import judge
@@ -140,7 +140,7 @@ def print_checks(results: Sequence[Result]) -> bool:
     counts = {
         "statements not in their event": len(missing),
         "placeholders": sum(bool(_PLACEHOLDER.search(render_body(each.draft))) for each in results),
-        "contaminated": sum(bool(remove_chatter(render_body(each.draft)).removed) for each in results),
+        "contaminated": sum(bool(find_chatter(render_body(each.draft))) for each in results),
         "fewer than two triggers": sum(len(each.draft.trigger_phrases) < 2 for each in busy),
         "no topic": sum(not each.draft.topics for each in busy),
         "secrets": sum(bool(redact(each.text).spans) for each in results),

@@ -238,8 +238,8 @@ class Memory(Struct, frozen=True, kw_only=True):
     path: str
     title: str
     type: MemoryType
-    tier: Tier
-    artifact: ArtifactClass
+    tier: Tier = Tier.NORMAL
+    artifact: ArtifactClass = ArtifactClass.MEMORY
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     provenance: Provenance

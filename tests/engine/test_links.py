@@ -270,7 +270,6 @@ def test_the_chain_is_grouped_by_relation(
 
 def test_details_name_every_memory_of_the_answer(history: Engine) -> None:
     assert set(drift_why(history, "v2").memories) == {"v1", "v2", "v3", "failure"}
-    assert drift_why(history, "v2", details=False).memories == {}
 
 
 def test_a_question_about_nothing_is_refused(history: Engine) -> None:

@@ -143,8 +143,8 @@ def _redaction(text: str) -> None:
 
 def _contamination(text: str) -> None:
     cleaned = chatter.remove_chatter(text)
-    assert len(cleaned.text) <= len(text)
-    assert chatter.remove_chatter(cleaned.text).text == cleaned.text, "cleaning finds more the second time"
+    assert len(cleaned) <= len(text)
+    assert chatter.remove_chatter(cleaned) == cleaned, "cleaning finds more the second time"
 
 
 def _quality(text: str) -> None:

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scrimshaw.ingest.chatter import (
-    Cleaned,
     default_phrases,
     find_chatter,
     remove_chatter,
@@ -94,43 +93,43 @@ UNTOUCHED = [
 
 @pytest.mark.parametrize("sentence", CHATTER)
 def test_chatter_goes_and_the_fact_beside_it_stays(sentence: str) -> None:
-    assert remove_chatter(f"{sentence} {FACT}") == Cleaned(FACT, (sentence,))
-    assert remove_chatter(f"{FACT} {sentence}").text == FACT
-    assert remove_chatter(f"{FACT}\n\n- {sentence}\n- kept\n").text == f"{FACT}\n\n- kept\n"
+    assert remove_chatter(f"{sentence} {FACT}") == FACT
+    assert remove_chatter(f"{FACT} {sentence}") == FACT
+    assert remove_chatter(f"{FACT}\n\n- {sentence}\n- kept\n") == f"{FACT}\n\n- kept\n"
 
 
 @pytest.mark.parametrize("sentence", INFORMATION)
 def test_what_carries_information_stays(sentence: str) -> None:
-    assert remove_chatter(sentence).text == sentence
+    assert remove_chatter(sentence) == sentence
     assert not find_chatter(sentence)
 
 
 @pytest.mark.parametrize("trace", TRACES)
 def test_traces_go_with_their_lines(trace: str) -> None:
     found = remove_chatter(f"{FACT}\n\n{trace}\n\n- kept")
-    assert found.text == f"{FACT}\n\n\n- kept"
+    assert found == f"{FACT}\n\n\n- kept"
     assert {piece.kind for piece in find_chatter(trace)} == {"tool trace"}
 
 
 @pytest.mark.parametrize("text", UNTOUCHED)
 def test_headings_code_comments_and_quotations_are_not_touched(text: str) -> None:
-    assert remove_chatter(text).text == text
+    assert remove_chatter(text) == text
 
 
 def test_a_sentence_over_several_lines_goes_whole() -> None:
     text = "It fails on macOS. Let me check\nwhat the loader does\nthere. It works on Linux."
-    assert remove_chatter(text).text == "It fails on macOS. It works on Linux."
+    assert remove_chatter(text) == "It fails on macOS. It works on Linux."
 
 
 def test_a_label_goes_with_what_it_labels() -> None:
-    assert remove_chatter("**Summary:** Let me look.\n**Recent:** Let me look. Fixed the port.\n").text == (
+    assert remove_chatter("**Summary:** Let me look.\n**Recent:** Let me look. Fixed the port.\n") == (
         "**Recent:** Fixed the port.\n"
     )
 
 
 def test_a_table_keeps_its_shape() -> None:
     row = "| Last | Tests pass. Let me compile the results. |\n| Next | Let me check. |"
-    assert remove_chatter(row).text == "| Last | Tests pass. |\n| Next |  |"
+    assert remove_chatter(row) == "| Last | Tests pass. |\n| Next |  |"
 
 
 def test_kinds_and_places_are_told() -> None:
@@ -144,12 +143,12 @@ def test_kinds_and_places_are_told() -> None:
 
 def test_a_users_phrase_is_plain_text_and_begins_a_sentence() -> None:
     phrases = (*default_phrases(), "As your (.*) assistant", "Beep")
-    assert remove_chatter("As your (.*) assistant, I care. Beep boop. It beeps.", phrases).text == "It beeps."
-    assert remove_chatter("As your coding assistant, I care.", phrases).text == "As your coding assistant, I care."
+    assert remove_chatter("As your (.*) assistant, I care. Beep boop. It beeps.", phrases) == "It beeps."
+    assert remove_chatter("As your coding assistant, I care.", phrases) == "As your coding assistant, I care."
 
 
 def test_no_phrases_leave_narration_alone() -> None:
-    assert remove_chatter("Let me check.", ()).text == "Let me check."
+    assert remove_chatter("Let me check.", ()) == "Let me check."
 
 
 @pytest.mark.slow
@@ -212,8 +211,8 @@ TEXTS = st.lists(st.tuples(PIECES, st.sampled_from([" ", "\n", "\n\n", "", "\r\n
 @given(TEXTS)
 def test_cleaning_twice_is_cleaning_once(text: str) -> None:
     once = remove_chatter(text)
-    assert remove_chatter(once.text).text == once.text
-    assert not find_chatter(once.text)
+    assert remove_chatter(once) == once
+    assert not find_chatter(once)
 
 
 @given(TEXTS)
@@ -221,7 +220,7 @@ def test_what_stays_is_whole_sentences_in_their_order(text: str) -> None:
     prose = (block for block in split_blocks(text) if not block.is_trace)
     whole = [text[start:end] for block in prose for start, end in split_sentences(text, block.start, block.end)]
     gone = [text[piece.start : piece.end] for piece in find_chatter(text)]
-    rest = "".join(remove_chatter(text).text.split())
+    rest = "".join(remove_chatter(text).split())
     for sentence in whole:
         if sentence not in gone and re.search(r"[^\W_]", sentence):
             squeezed = "".join(sentence.split())
@@ -232,7 +231,7 @@ def test_what_stays_is_whole_sentences_in_their_order(text: str) -> None:
 @given(TEXTS, st.text(max_size=40).filter(lambda code: "`" not in code))
 def test_fenced_code_stays_to_the_byte(text: str, code: str) -> None:
     fence = f"````\n{code}\n````"
-    assert fence in remove_chatter(f"{fence}\n{text}").text
+    assert fence in remove_chatter(f"{fence}\n{text}")
 
 
 @given(TEXTS)
@@ -245,4 +244,4 @@ def test_lines_and_sentences_leave_no_gaps(text: str) -> None:
 
 @given(st.lists(st.sampled_from(CHATTER), min_size=1, max_size=5))
 def test_of_chatter_alone_nothing_stays(spoken: list[str]) -> None:
-    assert not re.search(r"\w", remove_chatter(" ".join(spoken)).text)
+    assert not re.search(r"\w", remove_chatter(" ".join(spoken)))

@@ -67,7 +67,7 @@ def test_what_speaks_to_an_agent_is_found_where_it_stands(name: str) -> None:
     assert found
     for each in found:
         assert 0 <= each.start < each.end <= len(ATTACKS[name])
-        assert each.excerpt
+        assert each.kind
 
 
 @pytest.mark.parametrize("name", PLAIN)

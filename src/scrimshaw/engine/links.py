@@ -50,7 +50,7 @@ class Drift(Struct, frozen=True, kw_only=True):
     replaced_by: tuple[Neighbor, ...]  #: `supersedes` edges that lead to it, newest replacement first.
     replaces: tuple[Neighbor, ...]  #: `supersedes` edges that lead from it, nearest first.
     chain: Mapping[str, tuple[Neighbor, ...]]  #: The edges of the walk by relation.
-    memories: Mapping[str, Memory]  #: What the edges name, where asked for.
+    memories: Mapping[str, Memory]  #: What the edges name.
 
 
 def link(
@@ -131,13 +131,7 @@ def stats(engine: Engine) -> GraphStats:
 
 
 def drift_why(
-    engine: Engine,
-    memory_id: str,
-    *,
-    max_depth: int = 3,
-    direction: str = "both",
-    relations: Sequence[Relation] = (),
-    details: bool = True,
+    engine: Engine, memory_id: str, *, max_depth: int = 3, direction: str = "both", relations: Sequence[Relation] = ()
 ) -> Drift:
     """What replaced a memory, and its causal chain of 1 to 10 hops; `relations` restrict the chain alone."""
     if not 1 <= max_depth <= DEEPEST:
@@ -156,7 +150,7 @@ def drift_why(
         replaced_by=tuple(newest_first(later, {name: memory.created for name, memory in memories.items()})),
         replaces=tuple(earlier),
         chain={name: edges for name, edges in by_relation.items() if edges},
-        memories=memories if details else {},
+        memories=memories,
     )
 
 
@@ -171,17 +165,8 @@ def dependencies(engine: Engine, memory_id: str, *, hops: int, direction: str) -
     for edge, place in edges:
         # Of the memory, and of those that the walk reached before its last hop.
         if not place and reached.get(edge.source, hops) < hops:
-            nowhere = Neighbor(
-                start=memory_id,
-                hop=reached[edge.source] + 1,
-                source=edge.source,
-                target=edge.target,
-                relation=edge.relation,
-                strength=edge.strength,
-                evidence=edge.evidence,
-                unresolved=True,
-            )
-            found.append(nowhere)
+            stated = {name: value for name, value in asdict(edge).items() if name != "kind"}
+            found.append(Neighbor(start=memory_id, hop=reached[edge.source] + 1, unresolved=True, **stated))
     return sorted(found, key=lambda edge: edge.hop)
 
 

@@ -73,12 +73,7 @@ class Validated(Struct, frozen=True, kw_only=True):
 
 
 def search(
-    engine: Engine,
-    request: SearchRequest,
-    session: Session | None = None,
-    *,
-    deduplicate: bool = False,
-    track_access: bool = False,
+    engine: Engine, request: SearchRequest, session: Session | None = None, *, deduplicate: bool = False
 ) -> SearchResult:
     """The best memories for a query; with `deduplicate` without what the session was shown. Raises InvalidRequest."""
     if not engine.settings.features.causal_boost:
@@ -91,8 +86,6 @@ def search(
     pending = () if engine.index.generation() else (SCAN_PENDING,)
     if red := (*pending, *engine.degradations.of(INDEX, RECALL, SESSION)):
         result = replace(result, degradations=(*result.degradations, *red))
-    if track_access:
-        touch(engine, [hit.memory for hit in result.hits])
     return result
 
 

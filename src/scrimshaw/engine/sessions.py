@@ -8,18 +8,7 @@ from functools import partial
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import (
-    ArtifactClass,
-    Injected,
-    Item,
-    Memory,
-    MemoryType,
-    Observation,
-    Provenance,
-    Relation,
-    Session,
-    Tier,
-)
+from scrimshaw.models import Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
 from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
@@ -110,8 +99,6 @@ def item_as_memory(item: Item) -> Memory:
         path=item.path,
         title=f"{item.kind}: {title}",
         type=MemoryType.SESSION,
-        tier=Tier.NORMAL,
-        artifact=ArtifactClass.MEMORY,
         provenance=Provenance(source=tool or "session", trust=item.source.trust, session=item.session),
         tokens=count_tokens(item.text),
         label_tokens=count_tokens(title),

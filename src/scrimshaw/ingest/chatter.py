@@ -14,8 +14,6 @@ from itertools import filterfalse, groupby
 from operator import attrgetter
 from typing import Literal, NamedTuple
 
-from msgspec import Struct
-
 from scrimshaw.ingest.tables import load_lines, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
@@ -167,20 +165,13 @@ def _split_cells(text: str, line: Line) -> Iterator[Block]:
 # Chatter
 
 
-class Chatter(Struct, frozen=True):
+class Chatter(NamedTuple):
     """One foreign piece of a text: what it is, where, as offsets into the text, and in which block of it."""
 
     kind: ChatterKind
     start: int
     end: int
     block: Block
-
-
-class Cleaned(Struct, frozen=True):
-    """A text without its chatter, and the pieces that were taken out, in order."""
-
-    text: str
-    removed: tuple[str, ...] = ()
 
 
 @cache
@@ -194,13 +185,11 @@ def default_phrases() -> tuple[str, ...]:
     )
 
 
-def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> Cleaned:
+def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> str:
     """The text without its chatter. A sentence that begins with one of `phrases` goes whole; none is torn."""
-    pieces: list[str] = []
-    removed: list[str] = []
-    at = 0
+    pieces, at = list[str](), 0
     for block, group in groupby(find_chatter(text, phrases), attrgetter("block")):
-        starts = {piece.start: text[piece.start : piece.end].strip() for piece in group}
+        starts = {piece.start for piece in group}
         sentences = [] if block.is_trace else split_sentences(text, block.start, block.end)
         rest = "".join(text[start:end] for start, end in sentences if start not in starts)
         if _WORD.search(rest):
@@ -209,8 +198,7 @@ def remove_chatter(text: str, phrases: Sequence[str] | None = None) -> Cleaned:
         else:  # a block of which nothing is left goes with its lines
             pieces += (text[at : block.first], "\n" if block.is_trace and not _SHAPE.match(text, block.last) else "")
             at = block.last
-        removed += starts.values()
-    return Cleaned("".join([*pieces, text[at:]]), tuple(removed))
+    return "".join([*pieces, text[at:]])
 
 
 def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatter, ...]:

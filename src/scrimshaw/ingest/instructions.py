@@ -23,7 +23,6 @@ FLAG = "instruction-like"
 ENOUGH = 0.9
 _NEAR = 500  # characters: about a paragraph
 _REACH = 200  # characters that the expression behind a word may see
-_EXCERPT = 80
 _QUOTED = 0.5
 _LONGEST_QUOTE = 160
 _QUOTES = (('"', '"'), ("`", "`"), ("“", "”"))
@@ -63,17 +62,8 @@ class _CueTable(Struct, frozen=True):
     marks: list[_Cue]
 
 
-class Suspicion(NamedTuple):
-    """A stretch of a text that speaks to an agent: what it is a sign of, offsets into the text, its first words."""
-
-    kind: str
-    start: int
-    end: int
-    excerpt: str
-
-
-class _Sign(NamedTuple):
-    """A cue or mark that was met, by its number among all of them."""
+class Sign(NamedTuple):
+    """A cue or mark that was met in a stretch of a text, by its number among all of them."""
 
     start: int
     end: int
@@ -82,7 +72,7 @@ class _Sign(NamedTuple):
     cue: int
 
 
-def find_suspicions(text: str) -> tuple[Suspicion, ...]:
+def find_suspicions(text: str) -> tuple[Sign, ...]:
     """The stretches that make a text suspicious, in order; empty for nearly all texts."""
     folded, origin = fold_text(text)
     signs = sorted(_find_signs(folded))
@@ -94,10 +84,7 @@ def find_suspicions(text: str) -> tuple[Suspicion, ...]:
         is_quoted = sign.kind != "fence" and _is_quoted(folded, fences, sign)
         weight, start, end = sign.weight * (_QUOTED if is_quoted else 1), origin.find(sign.start), origin.find(sign.end)
         placed.append(sign._replace(start=start, end=end, weight=weight))
-    return tuple(
-        Suspicion(sign.kind, sign.start, sign.end, " ".join(text[sign.start : sign.start + _EXCERPT].split()))
-        for sign in _select_crowded(sorted(placed))
-    )
+    return tuple(_select_crowded(sorted(placed)))
 
 
 def is_suspicious(text: str) -> bool:
@@ -124,37 +111,37 @@ def _compile_cue(number: int) -> re.Pattern[str]:
     return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
-def _find_signs(folded: str) -> Iterator[_Sign]:
+def _find_signs(folded: str) -> Iterator[Sign]:
     """The marks, and the strongest cue that begins at each word: what can be read in two ways is still said once."""
     table, by_head = _load_cues()
     for number, mark in enumerate(table.marks, start=len(table.cues)):
         if any(map(folded.__contains__, mark.needles.split())):
             for found in re.finditer(mark.pattern, folded):
-                yield _Sign(found.start(), found.end(), mark.kind, mark.weight, number)
+                yield Sign(found.start(), found.end(), mark.kind, mark.weight, number)
     for word in _WORD.finditer(folded):
         start, end = word.span()
-        best: _Sign | None = None
+        best: Sign | None = None
         for number in by_head.get(word.group(), ()):
             cue = table.cues[number]
             follows = _compile_cue(number).match(folded, end, end + _REACH)
             if follows and (best is None or cue.weight > best.weight):
-                best = _Sign(start, follows.end(), cue.kind, cue.weight, number)
+                best = Sign(start, follows.end(), cue.kind, cue.weight, number)
         if best:
             yield best
 
 
-def _find_hidden(text: str) -> list[_Sign]:
+def _find_hidden(text: str) -> list[Sign]:
     """Characters that carry text nobody sees, or turn it round."""
-    signs = [_Sign(*tags.span(), "covert", ENOUGH, -1) for tags in _TAGS.finditer(text) if tags[1]]
+    signs = [Sign(*tags.span(), "covert", ENOUGH, -1) for tags in _TAGS.finditer(text) if tags[1]]
     inside = [found.start() for found in _HIDDEN_IN_WORD.finditer(text)]
     if len(inside) >= _REPEATED:
-        signs.append(_Sign(inside[0], inside[0] + 1, "covert", ENOUGH / 2, -2))
+        signs.append(Sign(inside[0], inside[0] + 1, "covert", ENOUGH / 2, -2))
     if turn := _BIDI.search(text):
-        signs.append(_Sign(*turn.span(), "covert", ENOUGH / 2, -3))
+        signs.append(Sign(*turn.span(), "covert", ENOUGH / 2, -3))
     return signs
 
 
-def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
+def _is_quoted(folded: str, fences: Sequence[int], sign: Sign) -> bool:
     """Whether a sign is in code, or in a short quotation or code span of a sentence, not in a value such as JSON's."""
     behind = bisect_right(fences, sign.start)
     if behind % 2 == 1 and behind < len(fences):
@@ -169,7 +156,7 @@ def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
     return False
 
 
-def _select_crowded(signs: Sequence[_Sign]) -> Iterator[_Sign]:
+def _select_crowded(signs: Sequence[Sign]) -> Iterator[Sign]:
     """The signs of which enough are near each other; the same cue counts once there."""
     first, reported = 0, 0
     for last, sign in enumerate(signs):

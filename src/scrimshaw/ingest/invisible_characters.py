@@ -41,18 +41,12 @@ def replace_invisible(text: str) -> str:
     """The text with a replacement character for each control and each turn of direction, and without what hides."""
     if text.isprintable() and text.isascii():
         return text
-    return _UNSEEN.sub(_replace, text)
+    return _UNSEEN.sub(lambda found: found[1] or (REPLACEMENT if found[2] else ""), text)
 
 
 def escape_invisible(encoded: str) -> str:
     """JSON that says the same, in which every such character of a string is spelled out."""
     return encoded if encoded.isascii() and "\x7f" not in encoded else _IN_JSON.sub(_spell_out, encoded)
-
-
-def _replace(found: re.Match[str]) -> str:
-    if found[1]:
-        return found[1]
-    return REPLACEMENT if found[2] else ""
 
 
 def _spell_out(found: re.Match[str]) -> str:

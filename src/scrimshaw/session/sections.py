@@ -366,7 +366,7 @@ def _find_announced_step(acts: Sequence[RecordedEvent], calls: Sequence[str]) ->
     step, bare = _OPEN["lead_in"].sub("", last).rstrip(" .:"), last.rstrip(" .:")
     if not _OPEN["intent"].search(last) or not bare.endswith(step) or step == bare:
         return None
-    fits = len(step.split()) > 1 and len(step) <= _LONGEST_STEP and remove_chatter(step).text.strip() == step
+    fits = len(step.split()) > 1 and len(step) <= _LONGEST_STEP and remove_chatter(step).strip() == step
     return Statement(step, answers[-1].number) if fits and not _is_carried_out(calls, step) else None
 
 

@@ -66,7 +66,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     for event in events:
         by = _speaker(event)
         turn += by == USER and event.kind == EventKind.PROMPT
-        text = remove_chatter(_CUT.join(prose_parts(event))).text if by else ""
+        text = remove_chatter(_CUT.join(prose_parts(event))) if by else ""
         repeats = event.kind == EventKind.STOP and flatten(event.text) in answers
         if text and not repeats and flatten(text) not in known:
             known.add(flatten(text))

@@ -218,15 +218,14 @@ def memory_drift_why(
     include_memory_details: bool = True,
 ) -> DriftWhyReply:
     """What replaced a memory and why, and the chain of causes and effects around it."""
-    found = links.drift_why(
-        engine, memory_id, max_depth=max_depth, direction=direction, relations=relations, details=include_memory_details
-    )
+    found = links.drift_why(engine, memory_id, max_depth=max_depth, direction=direction, relations=relations)
+    named = read.with_trust(engine, found.memories if include_memory_details else {})
     return DriftWhyReply(
         memory_id=found.id,
         replaced_by=[_chain_edge(edge) for edge in found.replaced_by],
         replaces=[_chain_edge(edge) for edge in found.replaces],
         chain={relation: [_chain_edge(edge) for edge in edges] for relation, edges in found.chain.items()},
-        memories=tuple(public_memory(memory) for memory in read.with_trust(engine, found.memories).values()),
+        memories=tuple(map(public_memory, named.values())),
     )
 
 

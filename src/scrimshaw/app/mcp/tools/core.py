@@ -193,7 +193,9 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         decay=call.use_decay,
         state_limits=call.apply_state_limits,
     )
-    result = read.search(engine, request, session, deduplicate=call.enable_dedup, track_access=call.track_access)
+    result = read.search(engine, request, session, deduplicate=call.enable_dedup)
+    if call.track_access:
+        read.touch(engine, [hit.memory for hit in result.hits])
     is_remembered = _mark_shown(engine, session, result.hits)
     following = result.next_offset
     if following is not None and is_remembered and call.enable_dedup:
