@@ -336,14 +336,12 @@ def _read_toml(path: Path) -> dict[str, Any]:
 
 def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[str]) -> None:
     for section, content in table.items():
-        if section in _RETIRED:
-            continue
         if section in SECTIONS and isinstance(content, dict):
             given.update({(section, key): (value, origin) for key, value in content.items()})
-            continue
-        places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
-        hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
-        problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
+        elif section not in _RETIRED:
+            places = [f"[{info.section}] {info.key}: {info.allowed}" for info in all_keys() if info.key == section]
+            hint = f"it belongs to {', '.join(places)}" if places else f"the sections are {', '.join(_TABLES)}"
+            problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
 
 
 def _merge_environment(env: Mapping[str, str], given: _Given) -> None:
@@ -397,9 +395,8 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
 
 
 def _environment_names(section: str, key: str) -> tuple[str, ...]:
-    if section == "features":
-        return f"SCRIMSHAW_{key}".upper(), f"SPECKIT_{key}".upper()
-    return (f"SCRIMSHAW_{section}_{key}".upper(),)
+    names = (f"SCRIMSHAW_{key}", f"SPECKIT_{key}") if section == "features" else (f"SCRIMSHAW_{section}_{key}",)
+    return tuple(map(str.upper, names))
 
 
 def _environment_value(text: str, kind: Any) -> Any:

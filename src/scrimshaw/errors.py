@@ -17,9 +17,7 @@ class ScrimshawError(Exception):
 
     def __init__(self, message: str, hint: str = "", **details: Any) -> None:
         super().__init__(message)
-        self.message = message
-        self.hint = hint
-        self.details = details
+        self.message, self.hint, self.details = message, hint, details
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()

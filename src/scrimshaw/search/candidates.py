@@ -72,10 +72,7 @@ class CandidateFinder:
     """Asks the channels of one index: `depth` candidates each, and causal neighbours up to `hops` away."""
 
     def __init__(self, index: Index, embedder: Embedder | Degradation, *, depth: int, hops: int) -> None:
-        self._index = index
-        self._embedder = embedder
-        self._depth = depth
-        self._hops = hops
+        self._index, self._embedder, self._depth, self._hops = index, embedder, depth, hops
         self._vector_counts = (-1, 0, 0)
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 

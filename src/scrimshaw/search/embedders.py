@@ -73,9 +73,8 @@ class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code
 
     def __init__(self, mode: str, message: str, hint: str) -> None:
         super().__init__(message, hint, mode=mode)
-        self.degradation = Degradation(
-            failure_mode=f"{mode}: {message}", retry_recommendation=hint, **WITHOUT[IndexPart.VECTORS]
-        )
+        failure, without = f"{mode}: {message}", WITHOUT[IndexPart.VECTORS]
+        self.degradation = Degradation(failure_mode=failure, retry_recommendation=hint, **without)
 
 
 def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
@@ -109,8 +108,7 @@ class MiniLMEmbedder:
         self._batch = batch
         self._max_tokens = min(max_tokens, LONGEST)
         self._session: Any = None
-        self._loading = Lock()
-        self._inference = Lock()
+        self._loading, self._inference = Lock(), Lock()
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""

@@ -41,12 +41,9 @@ class Searcher:
     """Searches one index. Safe to use from several threads."""
 
     def __init__(self, index: Index, settings: Settings, embedder: Embedder | Degradation) -> None:
-        self._index = index
-        self._settings = settings.search
-        self._forgetting = settings.forgetting
-        self._finder = CandidateFinder(
-            index, embedder, depth=settings.search.candidates, hops=settings.session.causal_hops
-        )
+        self._index, self._settings, self._forgetting = index, settings.search, settings.forgetting
+        hops = settings.session.causal_hops
+        self._finder = CandidateFinder(index, embedder, depth=settings.search.candidates, hops=hops)
         self._always_on: tuple[int, tuple[Hit, ...]] = (-1, ())
 
     def search(self, request: SearchRequest, context: SessionContext = NO_CONTEXT) -> SearchResult:

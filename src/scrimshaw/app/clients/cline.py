@@ -90,11 +90,9 @@ def _join_commands(arguments: Json) -> Json:
     commands = arguments.get("commands")
     if not isinstance(commands, list):
         return arguments
-    scripts = (text(each.get("command")) if isinstance(each, Mapping) else "" for each in commands)
-    return {
-        **arguments,
-        "command": "\n".join(result_text(each) or script for each, script in zip(commands, scripts, strict=True)),
-    }
+    fields = (each if isinstance(each, Mapping) else {} for each in commands)
+    scripts = (result_text(each) or text(known.get("command")) for each, known in zip(commands, fields, strict=True))
+    return {**arguments, "command": "\n".join(scripts)}
 
 
 CLIENT = Cline()

@@ -136,8 +136,7 @@ class _RolloutReader(TranscriptBuilder):
 
     def __init__(self, client: str, agent: str, codes: Mapping[str, float]) -> None:
         super().__init__(client)
-        self._agent = agent
-        self._codes = codes
+        self._agent, self._codes = agent, codes
 
     def read_row(self, row: js.Json) -> None:
         item, at = js.section(row, "payload"), parse_time(row.get("timestamp"))

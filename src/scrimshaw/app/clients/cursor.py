@@ -53,9 +53,8 @@ class Cursor(Client):
             failed = None
         elif "error_message" in payload or "failure_type" in payload:
             failed = True
-        return self.add_call(
-            event, payload, js.text(payload.get("error_message")) or js.result_text(result) or sent, failed
-        )
+        output = js.text(payload.get("error_message")) or js.result_text(result) or sent
+        return self.add_call(event, payload, output, failed)
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}

@@ -59,7 +59,9 @@ class Gemini(Client):
             response = js.section(payload, "tool_response")
             content = response.get("llmContent")
             parts = content if isinstance(content, list) else [content]
-            output = "\n".join(_unwrap(js.result_text(part)) for part in parts) or js.result_text(response)
+            output = "\n".join(re.sub(_FRAME, r"\1", js.result_text(part)) for part in parts) or js.result_text(
+                response
+            )
             output, code = read_report(output)
             call = self.add_call(event, payload, output, bool(response.get("error") or code))
             return structs.replace(call, tool="Mcp") if js.section(payload, "mcp_context") else call
@@ -123,11 +125,6 @@ class Gemini(Client):
         }
 
 
-def _unwrap(output: str) -> str:
-    framed = re.match(_FRAME, output)
-    return framed[1] if framed else output
-
-
 def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
     """The messages after all changes: one written again replaces the first, a rewind drops those from there on."""
     messages: dict[str, js.Json] = {}
@@ -161,7 +158,7 @@ def _read_call(call: js.Json, builder: TranscriptBuilder, at: float, agent: str)
         return
     responses = [js.section(part, "functionResponse", "response") for part in js.sections(call.get("result"))]
     output = "\n".join(js.result_text(response) for response in responses) or js.result_text(call.get("resultDisplay"))
-    output, code = read_report(_unwrap(output))
+    output, code = read_report(re.sub(_FRAME, r"\1", output))
     failed = status == "error" or any(response.get("error") for response in responses) or code != 0
     builder.begin_call(call_id, js.text(call.get("name")), js.section(call, "args"))
     builder.end_call(call_id, output, failed, parse_time(call.get("timestamp")) or at, agent=agent)

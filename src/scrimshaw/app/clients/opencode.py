@@ -207,9 +207,9 @@ def _export_all(folder: Path, group: list[js.Json]) -> list[str]:
 def _database_messages(folder: Path, session: str) -> Iterator[js.Json]:
     parts: dict[str, list[js.Json]] = {}
     for message, data in read_foreign_rows(folder / _DATABASE, _PARTS, session, hint=_HINT):
-        parts.setdefault(message, []).append(_decode_object(data))
+        parts.setdefault(message, []).append(_read_object(data))
     for message, data in read_foreign_rows(folder / _DATABASE, _MESSAGES, session, hint=_HINT):
-        yield {"info": _decode_object(data), "parts": parts.get(message, [])}
+        yield {"info": _read_object(data), "parts": parts.get(message, [])}
 
 
 def _tree_messages(folder: Path, session: str) -> Iterator[js.Json]:
@@ -219,17 +219,12 @@ def _tree_messages(folder: Path, session: str) -> Iterator[js.Json]:
         yield {"info": about, "parts": [_read_object(part) for part in parts]}
 
 
-def _read_object(path: Path) -> js.Json:
+def _read_object(place: Path | bytes | str) -> js.Json:
+    """The JSON object in a file or a column; empty where it cannot be read."""
     try:
-        return _decode_object(path.read_bytes())
-    except OSError:
-        return {}
-
-
-def _decode_object(raw: bytes | str) -> js.Json:
-    try:
+        raw = place.read_bytes() if isinstance(place, Path) else place
         return js.section({"value": msgspec.json.decode(raw)}, "value")
-    except (msgspec.DecodeError, UnicodeError, RecursionError):
+    except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
 
 

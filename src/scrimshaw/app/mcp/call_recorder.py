@@ -43,9 +43,8 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
         return
     found = call.reply.get("result", call.reply)
     hits = found.get("hits") or found.get("matches") or ()
-    injected = Injected(
-        session=session.id, occasion=call.tool, tokens=count_tokens(call.text), hits=len(hits), at=engine.clock()
-    )
+    tokens, now = count_tokens(call.text), engine.clock()
+    injected = Injected(session=session.id, occasion=call.tool, tokens=tokens, hits=len(hits), at=now)
     seen = _observe_call(engine, rules, session, call)
     if seen is None:
         sessions.tick(engine, session.id, injected)
@@ -84,8 +83,7 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
     )
     drop_ratio = engine.settings.redaction.drop_ratio
     seen = make_observation(event, relevant, process=0, extraction=True, drop_ratio=drop_ratio)
-    item = seen.item
-    if item is None:
+    if (item := seen.item) is None:
         return None
     # An item is no more trusted than what it quotes.
     trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in call.text else item.source.trust

@@ -43,7 +43,6 @@ def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
 
 def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "") -> SearchReply:
     """A search result; `trace` brings stages and the reasons behind every score."""
-    stages = result.trace if trace else ()
     return copy_fields(
         SearchReply,
         result,
@@ -53,7 +52,7 @@ def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "")
         degraded=result.degradations,
         trace=tuple(
             {"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
-            for each in stages
+            for each in (result.trace if trace else ())
         ),
     )
 

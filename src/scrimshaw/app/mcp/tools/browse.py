@@ -147,10 +147,8 @@ def memory_health(
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` says so
         skips = skipped_files(engine)
-    vectors = dict(zip(("done", "total"), found.vectors, strict=True))
-    return copy_fields(
-        HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=[*map(public_words, skips)]
-    )
+    vectors, skipped = dict(zip(("done", "total"), found.vectors, strict=True)), [*map(public_words, skips)]
+    return copy_fields(HealthReply, found, vectors=vectors, degraded=found.degradations, skipped=skipped)
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
