@@ -20,12 +20,9 @@ from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
 START_AFTER_S = 1.5  # start-up belongs to the client: catching up waits for its first question, or this long
 SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers all of them
 WATCH_TIMEOUT_MS = 1_000  # how soon after its begin a watch is trusted to have begun
-# How often the files are looked at where the system will not watch them; a look at 1,000 files takes some 20 ms.
-POLL_S = 10.0
-# What the canary may take of the first answer's time: less than a person notices, enough for five to twenty questions.
-CANARY_S = 0.2
-# How often everything is looked at although no file changed, and how long nobody has asked anything by then.
-AGAIN_S, IDLE_S = 300.0, 2.0
+POLL_S = 10.0  # between looks at files that the system will not watch; one at 1,000 files takes some 20 ms
+CANARY_S = 0.2  # of the first answer's time: less than a person notices, enough for five to twenty questions
+AGAIN_S, IDLE_S = 300.0, 2.0  # between looks although no file changed; how long nobody has asked anything by then
 
 LEASE_S = 60.0  # a worker that says nothing for this long is taken for dead
 BEAT_S = LEASE_S / 4  # so often a worker says that it lives, whatever the work at hand takes

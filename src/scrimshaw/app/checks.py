@@ -42,8 +42,7 @@ def _check_watcher(engine: Engine) -> Result | str:
     if not roots:
         return "there is no folder to watch yet"
     try:
-        for _ in watch(*roots, stop_event=stop):
-            break
+        next(watch(*roots, stop_event=stop), None)
     except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
         return off(f"the files cannot be watched: {error}")
     return f"{len(roots)} folders can be watched"
@@ -60,15 +59,13 @@ def _check_hook(_engine: Engine) -> Result | str:
 
 def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
     """The worst of a client's scopes, in words."""
-    texts = [
-        f"{each.scope}: {each.fault or 'server and hooks are set'}" if each.scope else each.fault for each in found
-    ]
+    works = "server and hooks are set"
+    text = "; ".join(f"{each.scope}: {each.fault or works}" if each.scope else each.fault for each in found)
     if any(each.is_broken or each.scope is None for each in found):
-        return off("; ".join(texts))
-    return Result(Status.DEGRADED if any(each.fault for each in found) else Status.ON, "; ".join(texts))
+        return off(text)
+    return Result(Status.DEGRADED if any(each.fault for each in found) else Status.ON, text)
 
 
 PROCESS = make_checks(watcher=_check_watcher, hook=_check_hook)
 (CLIENT,) = make_checks(**{"client:NAME": partial(_check_client, ())})
-# Every kind of check, as docs/capabilities.md lists them.
-ALL_CHECKS: tuple[Check, ...] = (*CHECKS, *PROCESS, CLIENT)
+ALL_CHECKS = (*CHECKS, *PROCESS, CLIENT)  # every kind of check, as docs/capabilities.md lists them

@@ -24,10 +24,7 @@ def ancestors() -> tuple[int, ...]:
 
 def client_process() -> int:
     """The process that started this one, past the shells it may have used for that; 0 when it is not known."""
-    for process in ancestors():
-        if _read_proc(process, "comm").strip() not in _SHELLS:
-            return process
-    return 0
+    return next((each for each in ancestors() if _read_proc(each, "comm").strip() not in _SHELLS), 0)
 
 
 def _read_proc(process: int, name: str) -> str:

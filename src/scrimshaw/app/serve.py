@@ -31,8 +31,7 @@ INSTRUCTIONS = (
 )
 _PAGE, _CURSOR_DIGITS = 100, 9
 _RECALL_TOKENS = 300
-# The first question waits so long for the first scan; a thousand files take about this on a slow machine.
-FIRST_SCAN_S = 5.0
+FIRST_SCAN_S = 5.0  # the first question waits so long for the first scan: a thousand files on a slow machine
 
 
 def serve(project: Path, toolsets: str) -> None:
@@ -73,9 +72,8 @@ class Memories:
             raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
         offset = int(cursor or 0)
         found = counts.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
-        following = offset + _PAGE
         entries = [(memory.id, public_title(memory)) for memory in found.memories]
-        return entries, str(following) if following < found.total else ""
+        return entries, str(offset + _PAGE) if offset + _PAGE < found.total else ""
 
     def read(self, memory_id: str) -> str:
         """A memory's text, in a fence with its label where no person vouches for it; raises NotFound."""
@@ -93,11 +91,9 @@ def recall(
 ) -> str:
     """Bring what is known about a topic into the conversation."""
     found = search_reply(read.search(engine, SearchRequest(query=topic, excerpt_tokens=_RECALL_TOKENS)))
-    lines = [
-        f"## {hit['title']} (memory://{hit['id']}, trust: {hit.get('trust', 'human')})\n{hit['text']}"
-        for hit in found.hits
-    ]
-    body = "\n\n".join(lines) or "Nothing is known about it yet."
+    entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
+    entries = (entry.format_map({"trust": "human", **hit}) for hit in found.hits)
+    body = "\n\n".join(entries) or "Nothing is known about it yet."
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     walled = fencing.fence("Notes of the project.", body)
     return f"What the project's memory holds about {topic!r}:\n\n{walled}{doubts}"

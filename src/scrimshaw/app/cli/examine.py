@@ -242,11 +242,25 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
         except StorageFailure as error:
             yield Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
         else:
-            names = "; ".join(map(frame.describe_skip, report.skipped))
-            found = f"{len(report.skipped)} passed over: {names}" if names else f"all {report.files} can be read"
-            yield Finding("files", Severity.NOTE if names else Severity.OK, found)
+            skips = "; ".join(map(frame.describe_skip, report.skipped))
+            found = f"{len(report.skipped)} passed over: {skips}" if skips else f"all {report.files} can be read"
+            yield Finding("files", Severity.NOTE if skips else Severity.OK, found)
         yield from (Finding("constitutional", Severity.NOTE, *each) for each in _list_claims(engine))
-        yield from _examine_databases(engine)
+        health = check_health(engine, thorough=True, more=PROCESS)
+        for row in health.capabilities:
+            if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
+                drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
+                fix = health.advice.get(row.name, "")
+                yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
+        names = {row.name for row in health.capabilities}
+        faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
+        for problem in faults:
+            what, _, fix = problem.partition("; ")
+            fix = fix or "See `scrimshaw checkpoint list` for older copies."
+            yield Finding("databases", Severity.PROBLEM, what, fix)
+        if not faults:
+            rows = engine.journal.verify()[0]
+            yield Finding("databases", Severity.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
 
 
 def _list_claims(engine: Engine) -> Iterator[tuple[str, str]]:
@@ -261,23 +275,6 @@ def _list_claims(engine: Engine) -> Iterator[tuple[str, str]]:
     for memory in trust.find_claims(engine):
         detail, _, command = trust.describe_claim(memory).partition(": `")
         yield detail, f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
-
-
-def _examine_databases(engine: Engine) -> Iterator[Finding]:
-    health = check_health(engine, thorough=True, more=PROCESS)
-    for row in health.capabilities:
-        if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
-            drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
-            fix = health.advice.get(row.name, "")
-            yield Finding(row.name, health.verdicts[row.name], f"{row.detail}{drift}", fix)
-    names = {row.name for row in health.capabilities}
-    faults = [problem for problem in health.problems if problem.partition(":")[0] not in names]
-    for problem in faults:
-        what, _, fix = problem.partition("; ")
-        yield Finding("databases", Severity.PROBLEM, what, fix or "See `scrimshaw checkpoint list` for older copies.")
-    if not faults:
-        rows = engine.journal.verify()[0]
-        yield Finding("databases", Severity.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
 
 
 def _examine_clients(settings: Settings) -> Iterator[Finding]:

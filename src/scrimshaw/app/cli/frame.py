@@ -25,8 +25,7 @@ from scrimshaw.storage.sql import earliest
 
 _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
-# Long enough for a few batches on a slow machine; another process may take over a silent job after it.
-LEASE_S = 60.0
+LEASE_S = 60.0  # long enough for a few batches on a slow machine; then another process may take a silent job over
 SKIPS_SHOWN = 20
 
 

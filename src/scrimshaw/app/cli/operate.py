@@ -31,8 +31,7 @@ JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's 
 
 
 def _render_scan(result: Mapping[str, Any]) -> Lines:
-    changes = "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged"
-    yield changes.format_map(result)
+    yield "{files} files: {added} added, {updated} updated, {removed} removed, {unchanged} unchanged".format_map(result)
     yield from frame.render_coverage(result["skipped"], result["vectors"])
 
 

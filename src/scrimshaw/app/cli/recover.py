@@ -24,6 +24,7 @@ from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest
 from scrimshaw.engine.restore import restore as bring_back
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFailure
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
+from scrimshaw.storage.ports import Row
 
 app = typer.Typer()
 ledger = command_group("ledger", "The record of all changes.", "verify")
@@ -36,7 +37,6 @@ _NOTHING = (
 )
 _SEARCHED = "In files, their names, paths of links, rows of databases, checkpoints, and all objects of git."
 
-LedgerRow = Mapping[str, Any]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The checkpoint's name.")]
 ClearExisting = Annotated[bool, typer.Option("--clear-existing", help="Exactly that state; else what is missing.")]
 OverwriteEdits = Annotated[bool, typer.Option("--overwrite-edits", help="Replace files edited by hand too.")]
@@ -49,7 +49,7 @@ def _one_line(text: str) -> str:
     return plain(text).replace("\n", "\N{REPLACEMENT CHARACTER}")
 
 
-def _render_rows(rows: Sequence[LedgerRow]) -> Lines:
+def _render_rows(rows: Sequence[Row]) -> Lines:
     for row in rows:
         moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
         by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
@@ -64,7 +64,7 @@ def _render_verified(verified: Mapping[str, int]) -> Lines:
     return [line(broken), "What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies."]
 
 
-def _render_undone(undone: Undone) -> Lines:
+def _render_undo(undone: Undone) -> Lines:
     for step in undone.steps:
         mark = ("stands  ", "yellow") if step.trouble else ("back    ", "green")
         why = f"  {step.trouble or step.note or step.reason}"
@@ -89,6 +89,10 @@ def _render_checkpoints(found: Sequence[Checkpoint]) -> Lines:
         made_as = f"  (made as {_one_line(each.made_as)})" if each.made_as else ""
         yield line((f"{moment}  ", "dim"), (_one_line(each.name), "cyan"), made_as, f"  {_one_line(what)}")
         yield from (line((_one_line(f"    {key}: {text}"), "dim")) for key, text in each.metadata.items())
+
+
+def _render_deleted(gone: Mapping[str, Any]) -> Lines:
+    yield line("Would delete " if gone["dry_run"] else "Deleted ", (gone["path"], "cyan"))
 
 
 def _render_restored(restored: Restored) -> Lines:
@@ -195,7 +199,7 @@ def show_ledger(
     memory: Annotated[str, typer.Option(metavar="ID", help="Only of this memory.")] = "",
     session: Annotated[str, typer.Option(metavar="ID", help="Only what this session changed.")] = "",
     limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 20,
-) -> Sequence[LedgerRow]:
+) -> Sequence[Row]:
     """The newest changes: what was done to which memory, by whom and why."""
     return engine.journal.history(memory, limit, session=session)
 
@@ -229,12 +233,7 @@ def export_ledger(
 
 
 @command(
-    app,
-    "undo",
-    "--session 0e24 --dry-run",
-    "--entry 17",
-    render=_render_undone,
-    fails=lambda undone: undone.undone < len(undone.steps),
+    app, "undo", "--session 0e24 --dry-run", "--entry 17", render=_render_undo, fails=lambda x: x.undone < len(x.steps)
 )
 def undo(
     engine: Engine,
@@ -294,13 +293,7 @@ def restore_checkpoint(
     return _bring_back(engine, checkpoints.path_of(engine, name), clear_existing, overwrite_edits, dry_run, yes)
 
 
-@command(
-    checkpoint,
-    "delete",
-    "before-cleanup",
-    render=lambda gone: [line("Would delete " if gone["dry_run"] else "Deleted ", (gone["path"], "cyan"))],
-    fresh=False,
-)
+@command(checkpoint, "delete", "before-cleanup", render=_render_deleted, fresh=False)
 def delete_checkpoint(
     engine: Engine,
     name: Name,

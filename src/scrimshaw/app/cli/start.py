@@ -50,7 +50,7 @@ def _render_initialized(result: Mapping[str, Any]) -> Lines:
     yield f"Other clients:        {msgspec.json.encode(result['client_config']).decode()}"
 
 
-def _render_import(summary: Mapping[str, Any]) -> Lines:
+def _render_sums(summary: Mapping[str, Any]) -> Lines:
     """A line for everything that was not there already, then the sums."""
     new = [each for each in summary["taken"] if each.status != "unchanged"]
     for each in new[:MOST_LINES]:
@@ -110,8 +110,7 @@ def init(
         ]
     # `made` and `kept` are names in the project's Scrimshaw folder.
     about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources}
-    more = {"skipped": report.skipped, "vectors": vectors, "client_config": CLIENT_CONFIG, "imported": imported}
-    return {**about, **more}
+    return about | {"skipped": report.skipped, "vectors": vectors, "client_config": CLIENT_CONFIG, "imported": imported}
 
 
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))
@@ -128,12 +127,7 @@ def serve(
 
 
 @command(
-    app,
-    "import",
-    "transcripts --dry-run",
-    "memory-json m.jsonl",
-    render=_render_import,
-    fails=lambda summary: summary["interrupted"],
+    app, "import", "transcripts --dry-run", "memory-json m.jsonl", render=_render_sums, fails=lambda x: x["interrupted"]
 )
 def import_(
     engine: Engine,
@@ -170,8 +164,7 @@ def export(
             return
         is_filled = any(output.iterdir()) if output.is_dir() else output.exists()
         refusal = InvalidRequest(f"{output} holds something.", "Add --force to replace it.", parameter="output")
-        question = f"{output} holds something. Replace what has the same name?"
-        confirm(question, force or not is_filled, refusal)
+        confirm(f"{output} holds something. Replace what has the same name?", force or not is_filled, refusal)
         write = export_markdown if format_ == "markdown" else export_jsonl
         exported = {"memories": write(engine, output.absolute()), "format": format_, "place": str(output.absolute())}
     show(exported, as_json, lambda x: [line(f"{x['memories']} memories as {x['format']} in ", (x["place"], "cyan"))])
@@ -216,7 +209,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
             return None
     summary = _run_import(plan_import(engine, EVERYTHING, home), as_json)
     if not as_json:
-        print_lines(_render_import(summary), stderr=True)
+        print_lines(_render_sums(summary), stderr=True)
     return summary
 
 
@@ -250,8 +243,7 @@ def setup(
         advice = [each.advice for each in chosen if each.advice and not remove]
         advice += [_HERE_ONLY] if not remove and any(change.root == root for change in changes) else []
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
-    names = tuple(each.name for each in chosen)
-    result = {"clients": names, "dry_run": dry_run, "files": files, "advice": tuple(advice)}
+    result = {"clients": [each.name for each in chosen], "dry_run": dry_run, "files": files, "advice": advice}
     if not as_json:
         show(result, as_json, _render_changes)
     elif changes and not (dry_run or yes):

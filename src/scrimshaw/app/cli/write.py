@@ -78,6 +78,10 @@ def _render_consolidated(found: Sequence[Consolidation | ConsolidationOutcome]) 
         yield "No two sessions of these days share a topic."
 
 
+def _render_discarded(gone: Mapping[str, Any]) -> Lines:
+    yield f"{len(gone['names'])} {'would be ' if gone['dry_run'] else ''}removed."
+
+
 @command(app, "save", '"We use apsw, since ..." --type decision --trigger "wal reset"', render=_render_saved)
 def save(
     engine: Engine,
@@ -197,13 +201,7 @@ def promote_draft(engine: Engine, name: DraftName) -> Saved:
     return drafting.promote_draft(engine, name)
 
 
-@command(
-    drafts,
-    "discard",
-    "0e24ab",
-    render=lambda gone: [f"{len(gone['names'])} {'would be ' if gone['dry_run'] else ''}removed."],
-    fresh=False,
-)
+@command(drafts, "discard", "0e24ab", render=_render_discarded, fresh=False)
 def discard_drafts(
     engine: Engine,
     names: Annotated[list[str], typer.Argument(metavar="NAME...", help="The drafts to remove.")],
