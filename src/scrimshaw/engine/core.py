@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from pathlib import Path
@@ -35,7 +35,7 @@ GLOBAL_LOCK = "global.lock"
 
 
 @dataclass(frozen=True)
-class Engine:
+class Engine(AbstractContextManager["Engine"]):
     """An open memory. Safe to use from several threads; several engines may share a project."""
 
     settings: Settings
@@ -94,9 +94,6 @@ class Engine:
         """Release databases and locks."""
         note_ledger_end(self.folder)
         self.storage.close()
-
-    def __enter__(self) -> Engine:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

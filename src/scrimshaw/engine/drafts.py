@@ -117,9 +117,8 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
     else:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)
-    engine.sessions.record_draft(
-        Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
-    )
+    drafted = Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
+    engine.sessions.record_draft(drafted)
     return outcome
 
 

@@ -54,15 +54,8 @@ _MARK_LENGTH = 8
 # Ids of events that only an import makes; a client's own ids never look so.
 _EVENT_PREFIX = "transcript:"
 _START_ID = f"{_EVENT_PREFIX}start"
-# What a save says -> what the import says.
-_STATUS = {
-    "saved": "taken",
-    "updated": "taken",
-    "indexed": "unchanged",
-    "duplicate": "unchanged",
-    "rejected": "left",
-    "dry_run": "found",
-}
+# What a save says -> what the import says: `unchanged` of a text that is here already.
+_STATUS = {"saved": "taken", "updated": "taken", "rejected": "left", "dry_run": "found"}
 
 
 class ImportResult(Struct, frozen=True, kw_only=True):
@@ -130,9 +123,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
             lines.append(f"{redact(printable(str(file))).text}: {fault}")
         if not keep_going(number, len(files)):
             break
-    report = lines[:_MOST_REPORT_LINES]
-    if not files:
-        report.insert(0, "no Markdown file was found at these paths")
+    report = lines[:_MOST_REPORT_LINES] if files else ["no Markdown file was found at these paths"]
     if len(lines) > _MOST_REPORT_LINES:
         report.append(f"and {len(lines) - _MOST_REPORT_LINES} more")
     if counts["duplicate"]:
@@ -148,7 +139,7 @@ def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False
         except ScrimshawError as error:
             yield _leave("files", str(file), error.message)
         else:
-            status, ids = _STATUS[saved.status], (saved.id,)
+            status, ids = _STATUS.get(saved.status, "unchanged"), (saved.id,)
             yield ImportResult(source="files", place=str(file), status=status, memories=ids, reasons=saved.reasons)
 
 
@@ -316,7 +307,7 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
         if saved.status == "saved":
             # What is old would count as forgotten; taking it in today recalls it.
             touch(engine, [engine.memory(saved.id)])
-        return result(status=_STATUS[saved.status], memories=(saved.id,), reasons=saved.reasons)
+        return result(status=_STATUS.get(saved.status, "unchanged"), memories=(saved.id,), reasons=saved.reasons)
     memory = engine.memory(earlier[0])
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
         return result(status="unchanged", memories=(memory.id,))

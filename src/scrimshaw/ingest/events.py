@@ -51,10 +51,7 @@ class Event(Struct, frozen=True, kw_only=True):
 
 
 def add_call_id(event: Event, turn: str) -> Event:
-    """Give an event an id made of what it says and of `turn`, the client's mark of the moment.
-
-    The same report delivered twice gets the same id.
-    """
+    """Give an event an id of what it says and of `turn`, the client's mark of the moment; equal reports get one."""
     parts = (event.session, event.agent, event.kind.value, turn, event.occasion, event.tool_name, event.arguments)
     content = repr((*parts, event.output, event.prompt))
     return replace(event, call_id=hash_text(content, "backslashreplace"))
@@ -118,13 +115,10 @@ def find_redactions(observation: Observation) -> tuple[str, ...]:
 
 
 def redact_call(event: Event) -> ToolCall:
-    """The tool call of an event as rules see it: redacted, long output cut to its ends, paths below its `cwd` relative.
-
-    Records travel to other machines, where the folder has another name.
-    """
+    """The tool call of an event as rules see it: redacted, the ends of long output, paths below `cwd` relative."""
 
     def clean(value: Any) -> Any:
-        if isinstance(value, str):
+        if isinstance(value, str):  # records travel to other machines, where the folder has another name
             return redact(_make_relative(_cut_middle(value), event.cwd)).text
         if isinstance(value, Mapping):
             return dict(zip(map(str, value), map(clean, value.values()), strict=True))

@@ -110,10 +110,8 @@ def _has_cycle(node: Node, is_open: dict[int, bool]) -> bool:
         return is_open.get(id(node), False)
     is_open[id(node)] = True
     parts = chain.from_iterable(node.value) if isinstance(node, MappingNode) else node.value
-    if any(_has_cycle(part, is_open) for part in parts):
-        return True
-    is_open[id(node)] = False
-    return False
+    is_open[id(node)] = any(_has_cycle(part, is_open) for part in parts)
+    return is_open[id(node)]
 
 
 def _join_surrogates(text: str) -> str:

@@ -207,11 +207,7 @@ def _resolve_name(name: str, folder: str) -> str:
 def split_chunks(
     title: str, body: str, headings: Sequence[Heading] = (), *, size: int = CHUNK_CHARS
 ) -> tuple[Chunk, ...]:
-    """Chunks that cover `body` without gap or overlap, in order; never none, so that a bare title is found too.
-
-    Small neighbouring sections share one; a section longer than `size` characters is cut at a paragraph, else a line,
-    a sentence, a word.
-    """
+    """Chunks that cover `body` without gap or overlap, in order; never none, so that a bare title is found too."""
     if size < 1:
         raise ValueError(f"size must be positive, not {size}")
     paths: list[tuple[str, ...]] = []  # of each heading the texts of those above it and its own, outermost first
@@ -235,10 +231,7 @@ def split_chunks(
 
 
 def _merge_pieces(body: str, headings: Sequence[Heading], size: int) -> list[tuple[int, int, int]]:
-    """Sections cut where they are too long, and joined to the one before where both are small or one is blank.
-
-    Start, end and the index of the heading that each lies under; -1 before the first one.
-    """
+    """Start, end and heading's index (-1 before the first) of sections, long ones cut, small and blank ones joined."""
     merged: list[tuple[int, int, int]] = []
     last_is_blank = False
     starts = [0, *map(attrgetter("start"), headings), len(body)]

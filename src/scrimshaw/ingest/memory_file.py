@@ -276,11 +276,8 @@ def _line_start(node: Node) -> int:
 
 def _entry_end(text: str, start: int, node: Node) -> int:
     """The offset where an entry's own lines end: before the blank lines and comments that follow it."""
-    lines = _LINES.findall(text)
-    while len(lines) > 1:
-        idle = _IDLE.fullmatch(lines[-1])
-        if idle is None or not (lines[-1].isspace() or len(idle[1]) <= node.start_mark.column):
-            break
+    lines, column = _LINES.findall(text), node.start_mark.column
+    while len(lines) > 1 and (idle := _IDLE.fullmatch(lines[-1])) and (lines[-1].isspace() or len(idle[1]) <= column):
         lines.pop()
     return start + sum(map(len, lines))
 

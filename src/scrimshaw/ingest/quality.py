@@ -126,12 +126,11 @@ def read_contents(
         elif _RULE_ROW.fullmatch(piece.strip()) and line.kind == "row":
             del fields[row:]  # the head of a table
         elif "metadata" in section and _METADATA.match(piece):
-            found: object = None
             try:
                 node = compose_yaml(piece.partition("\n")[2].rpartition("```")[0], "metadata block")
                 found = convert_node(node) if node else None
             except UnreadableFile as error:
-                broken = broken or error.message
+                found, broken = None, broken or error.message
             if isinstance(found, dict):
                 lists = {key: known for key, known in values.items() if isinstance(known, list)}
                 joined = {

@@ -38,17 +38,14 @@ class Danger(NamedTuple):
 
 
 def check_rules(tables: Sequence[object]) -> tuple[tuple[Rule, ...], list[RuleProblem]]:
-    """The rules of a configuration and the default ones in the order of trial, and what deserves a warning.
-
-    Raises ConfigError when one must not be used. The tests check the default rules; a start need not do it again.
-    """
+    """The own and the default rules in the order of trial, and what deserves a warning; raises ConfigError."""
     own = read_rules(tables)
     rules = join_rules(own, default_rules())
-    problems = find_problems(rules) if own else []
+    problems = find_problems(rules) if own else []  # the tests check the default rules
     fatal = [f"{problem.message}; {problem.advice}" for problem in problems if problem.fatal]
     if fatal:
-        text = "The extraction rules cannot be used:\n  " + "\n  ".join(fatal)
-        raise ConfigError(text, "Correct [[rules]] and start again.")
+        listing = "\n  ".join(["The extraction rules cannot be used:", *fatal])
+        raise ConfigError(listing, "Correct [[rules]] and start again.")
     return rules, problems
 
 
