@@ -62,34 +62,28 @@ class _CueTable(Struct, frozen=True):
     marks: list[_Cue]
 
 
-class Sign(NamedTuple):
-    """A cue or mark that was met in a stretch of a text, by its number among all of them."""
+class _Sign(NamedTuple):
+    """A cue or mark that was met in a text, where, and its number among all of them."""
 
     start: int
-    end: int
     kind: str
     weight: float
     cue: int
 
 
-def find_suspicions(text: str) -> tuple[Sign, ...]:
-    """The stretches that make a text suspicious, in order; empty for nearly all texts."""
+def is_suspicious(text: str) -> bool:
+    """Whether a text speaks to an agent: enough signs of it are near each other; nearly no text does."""
     folded, origin = fold_text(text)
     signs = sorted(_find_signs(folded))
     if not signs and text.isascii():
-        return ()
+        return False
     fences = [found.start() for found in _FENCE.finditer(folded)] if signs else []
     placed = _find_hidden(text)
     for sign in signs:
         is_quoted = sign.kind != "fence" and _is_quoted(folded, fences, sign)
-        weight, start, end = sign.weight * (_QUOTED if is_quoted else 1), origin.find(sign.start), origin.find(sign.end)
-        placed.append(sign._replace(start=start, end=end, weight=weight))
-    return tuple(_select_crowded(sorted(placed)))
-
-
-def is_suspicious(text: str) -> bool:
-    """Whether a text speaks to an agent."""
-    return bool(find_suspicions(text))
+        weight = sign.weight * (_QUOTED if is_quoted else 1)
+        placed.append(sign._replace(start=origin.find(sign.start), weight=weight))
+    return _is_crowded(sorted(placed))
 
 
 @cache
@@ -111,37 +105,36 @@ def _compile_cue(number: int) -> re.Pattern[str]:
     return re.compile(rest.replace(" ?", "\0").replace(" ", _BETWEEN).replace("~", _FEW_WORDS).replace("\0", "[ -]?"))
 
 
-def _find_signs(folded: str) -> Iterator[Sign]:
+def _find_signs(folded: str) -> Iterator[_Sign]:
     """The marks, and the strongest cue that begins at each word: what can be read in two ways is still said once."""
     table, by_head = _load_cues()
     for number, mark in enumerate(table.marks, start=len(table.cues)):
         if any(map(folded.__contains__, mark.needles.split())):
             for found in re.finditer(mark.pattern, folded):
-                yield Sign(found.start(), found.end(), mark.kind, mark.weight, number)
+                yield _Sign(found.start(), mark.kind, mark.weight, number)
     for word in _WORD.finditer(folded):
         start, end = word.span()
-        best: Sign | None = None
+        best: _Sign | None = None
         for number in by_head.get(word.group(), ()):
             cue = table.cues[number]
-            follows = _compile_cue(number).match(folded, end, end + _REACH)
-            if follows and (best is None or cue.weight > best.weight):
-                best = Sign(start, follows.end(), cue.kind, cue.weight, number)
+            if _compile_cue(number).match(folded, end, end + _REACH) and (best is None or cue.weight > best.weight):
+                best = _Sign(start, cue.kind, cue.weight, number)
         if best:
             yield best
 
 
-def _find_hidden(text: str) -> list[Sign]:
+def _find_hidden(text: str) -> list[_Sign]:
     """Characters that carry text nobody sees, or turn it round."""
-    signs = [Sign(*tags.span(), "covert", ENOUGH, -1) for tags in _TAGS.finditer(text) if tags[1]]
+    signs = [_Sign(tags.start(), "covert", ENOUGH, -1) for tags in _TAGS.finditer(text) if tags[1]]
     inside = [found.start() for found in _HIDDEN_IN_WORD.finditer(text)]
     if len(inside) >= _REPEATED:
-        signs.append(Sign(inside[0], inside[0] + 1, "covert", ENOUGH / 2, -2))
+        signs.append(_Sign(inside[0], "covert", ENOUGH / 2, -2))
     if turn := _BIDI.search(text):
-        signs.append(Sign(*turn.span(), "covert", ENOUGH / 2, -3))
+        signs.append(_Sign(turn.start(), "covert", ENOUGH / 2, -3))
     return signs
 
 
-def _is_quoted(folded: str, fences: Sequence[int], sign: Sign) -> bool:
+def _is_quoted(folded: str, fences: Sequence[int], sign: _Sign) -> bool:
     """Whether a sign is in code, or in a short quotation or code span of a sentence, not in a value such as JSON's."""
     behind = bisect_right(fences, sign.start)
     if behind % 2 == 1 and behind < len(fences):
@@ -156,9 +149,9 @@ def _is_quoted(folded: str, fences: Sequence[int], sign: Sign) -> bool:
     return False
 
 
-def _select_crowded(signs: Sequence[Sign]) -> Iterator[Sign]:
-    """The signs of which enough are near each other; the same cue counts once there."""
-    first, reported = 0, 0
+def _is_crowded(signs: Sequence[_Sign]) -> bool:
+    """Whether enough of the signs, by their places, are near each other; the same cue counts once there."""
+    first = 0
     for last, sign in enumerate(signs):
         while sign.start - signs[first].start > _NEAR:
             first += 1
@@ -166,5 +159,5 @@ def _select_crowded(signs: Sequence[Sign]) -> Iterator[Sign]:
         for near in signs[first : last + 1]:
             best[near.cue] = max(near.weight, best.get(near.cue, 0.0))
         if sum(best.values()) >= ENOUGH - 1e-9:
-            yield from signs[max(first, reported) : last + 1]
-            reported = last + 1
+            return True
+    return False
