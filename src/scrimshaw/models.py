@@ -30,28 +30,21 @@ Relation = StrEnum("Relation", "CAUSED ENABLED SUPERSEDES CONTRADICTS DERIVED_FR
 EdgeKind = StrEnum("EdgeKind", "RELATION LINK EXTERNAL")
 # Who vouches for a text; a derived text takes the lowest trust of its sources.
 Trust = StrEnum("Trust", "HUMAN AGENT TOOL WEB")
-# One way of finding candidates.
-Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")
+Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")  # one way of finding candidates
 # What a ledger entry records.
 Action = StrEnum("Action", "CREATE UPDATE RETIRE RESTORE MERGE LINK UNLINK IMPORT PURGE EXTERNAL")
-# The life of a job; the last three are final.
-JobState = StrEnum("JobState", "QUEUED RUNNING DONE FAILED CANCELLED")
-# How well a memory was remembered at a review (FSRS).
-Grade = StrEnum("Grade", "AGAIN HARD GOOD EASY")
+JobState = StrEnum("JobState", "QUEUED RUNNING DONE FAILED CANCELLED")  # the life of a job; the last three are final
+Grade = StrEnum("Grade", "AGAIN HARD GOOD EASY")  # how well a memory was remembered at a review (FSRS)
 # How present a memory still is, by its retrievability, in falling order.
 Retention = StrEnum("Retention", "HOT WARM COLD DORMANT ARCHIVED")
-# Whether a part does what it should, does it in part, or not at all.
-Status = StrEnum("Status", "ON DEGRADED OFF")
-# How much context an answer may bring.
-Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")
+Status = StrEnum("Status", "ON DEGRADED OFF")  # whether a part does what it should, does it in part, or not at all
+Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")  # how much context an answer may bring
 # The life of a session; an active one that falls silent is interrupted.
 SessionState = StrEnum("SessionState", "ACTIVE COMPLETED INTERRUPTED")
-# What an entry of working memory is about.
-ItemKind = StrEnum("ItemKind", "DECISION ERROR FILE COMMIT RESULT")
+ItemKind = StrEnum("ItemKind", "DECISION ERROR FILE COMMIT RESULT")  # what an entry of working memory is about
 # How full the client's context is; unknown where nobody says.
 Pressure = StrEnum("Pressure", "UNKNOWN NORMAL ELEVATED HIGH")
-# What a client reports.
-EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")
+EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")  # what a client reports
 
 
 class ArtifactClass(StrEnum):
@@ -86,8 +79,7 @@ class Span(Struct, frozen=True, kw_only=True):
     secret_class: str
 
 
-# What stands in the place of a text that was purged.
-PURGED = "[REDACTED:purged]"
+PURGED = "[REDACTED:purged]"  # what stands in the place of a text that was purged
 
 
 class Redacted(Struct, frozen=True, kw_only=True):
@@ -311,8 +303,7 @@ class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # Sessions and what happens in them
 
-# The kind of job that makes a memory of a session; its key is the session's id.
-DRAFT_JOB = "draft"
+DRAFT_JOB = "draft"  # the kind of job that makes a memory of a session; its key is the session's id
 
 
 class ItemSource(Struct, frozen=True, kw_only=True):

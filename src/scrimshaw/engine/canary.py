@@ -32,8 +32,7 @@ from scrimshaw.storage import toml_files
 from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden, GoldenFile
 
 SAMPLES, WITHIN = 8, 5
-# Words of a title and a first sentence: enough to tell most memories from their neighbours.
-WORDS = 12
+WORDS = 12  # words of a title and a first sentence: enough to tell most memories from their neighbours
 # Least cosine of a stored vector with the one its text has now. float16 costs .001; in 4,695 pieces of one project's
 # documents, two different ones are so near once in 5,000 pairs.
 NEAR = 0.8
@@ -41,14 +40,12 @@ NO_TIME = "the time for a quick look was over"
 
 _ASLEEP = "a quick look does not wake the model"
 _EVERY = Filters(include_deprecated=True, min_quality_score=0.0)
-# How a search says that it could not look by meaning.
-_NO_MEANING = ("embedder_", "vectors_")
+_NO_MEANING = ("embedder_", "vectors_")  # how a search says that it could not look by meaning
 
 
 # What was lost; whether nothing was lost because it came first, or behind others; why nobody can tell.
 Answer = Lost | bool | str
-# By a name that stays the same from check to check.
-Questions = dict[str, Callable[[], Answer]]
+Questions = dict[str, Callable[[], Answer]]  # by a name that stays the same from check to check
 
 
 class Recall(Struct, frozen=True, kw_only=True):

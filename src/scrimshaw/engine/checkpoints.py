@@ -34,8 +34,7 @@ EXTENSION = ".scrim"
 AUTO, DAILY = "auto-", "auto-daily"
 # The newest ten of each kind are kept; dailies follow upon each other, and three days are enough to notice.
 KEPT, KEPT_DAILY = 10, 3
-# Brought back where they are missing, never replaced: settings are no memory.
-COMPANIONS = ("golden.toml", CONFIG_FILE)
+COMPANIONS = ("golden.toml", CONFIG_FILE)  # brought back where they are missing, never replaced: settings are no memory
 
 
 class Checkpoint(Struct, frozen=True, kw_only=True):

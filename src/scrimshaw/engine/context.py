@@ -22,8 +22,7 @@ from scrimshaw.session.resume import RECALL, Occasion, StateLine, fit_lines, sta
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
-# Of a resume's budget, the share that the session's own state may take before memories get theirs.
-_STATE_SHARE = 0.7
+_STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own state may take before memories get theirs
 
 _log = logging.getLogger(__name__)
 

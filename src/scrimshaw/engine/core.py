@@ -30,8 +30,7 @@ MEMORIES, CHECKPOINTS = "memories", "checkpoints"
 GLOBAL = "global/"
 # A restore of ten thousand memories holds the lock for about 13 s.
 LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
-# Of the user's own vault, which every project writes.
-GLOBAL_LOCK = "global.lock"
+GLOBAL_LOCK = "global.lock"  # of the user's own vault, which every project writes
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,7 @@ from scrimshaw.storage.toml_files import read_links
 from scrimshaw.storage.transaction import lock
 from scrimshaw.toml_text import parse_toml
 
-# A write holds the lock for milliseconds.
-LOCK_PATIENCE_S = 0.2
+LOCK_PATIENCE_S = 0.2  # a write holds the lock for milliseconds
 # Memories among which a check looks for one it can ask for.
 LOOKED_THROUGH = 50
 PROBE_TEXT = "a sentence to test the model with"

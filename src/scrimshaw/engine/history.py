@@ -20,8 +20,7 @@ from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 Row = Mapping[str, Any]
-# How the marks begin that replace secrets.
-_MARKER = "[REDACTED:"
+_MARKER = "[REDACTED:"  # how the marks begin that replace secrets
 
 
 class UndoStep(Struct, frozen=True, kw_only=True):

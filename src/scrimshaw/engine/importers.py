@@ -47,10 +47,8 @@ ORIGIN = "import"
 NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
 # Source -> the folder of its memories here.
 _FOLDERS = {NOTES: "notes", GUIDANCE: "guidance", GRAPH: "entities", DECISIONS: "decisions"}
-# For the others an agent vouches.
-_OF_PEOPLE = (GUIDANCE, DECISIONS)
-# Digits that tell apart what would get the same id.
-_MARK_LENGTH = 8
+_OF_PEOPLE = (GUIDANCE, DECISIONS)  # for the others an agent vouches
+_MARK_LENGTH = 8  # digits that tell apart what would get the same id
 # Ids of events that only an import makes; a client's own ids never look so.
 _EVENT_PREFIX = "transcript:"
 _START_ID = f"{_EVENT_PREFIX}start"

@@ -21,8 +21,7 @@ from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
 EMBED = "embed"
-# Texts per commit: small enough that a killed worker loses under a second of work.
-EMBED_BATCH = 16
+EMBED_BATCH = 16  # texts per commit: small enough that a killed worker loses under a second of work
 
 KeepGoing = Callable[[int, int], bool]
 

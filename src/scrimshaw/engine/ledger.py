@@ -26,10 +26,8 @@ from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
-# For one file of a vault that other projects write too.
-SHARED_TIMEOUT_S = 10.0
-# Files seen for the first time per commit, so that their texts fit in memory.
-EXTERNAL_BATCH = 500
+SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
+EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
 class LedgerFile(NamedTuple):

@@ -36,8 +36,7 @@ UNREADABLE = "unreadable_file"
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
 _MOST_RENAMES = 3
 
-# The window of the figures: two weeks show a change of habit.
-DAYS = 14
+DAYS = 14  # the window of the figures: two weeks show a change of habit
 # Least score of each band; chosen so that a note with one weakness is still a B.
 BANDS: Mapping[str, float] = {"A": 0.85, "B": 0.65, "C": 0.40, "D": 0.0}
 

@@ -35,8 +35,7 @@ from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
 
-# A shorter line may be in many memories: headings and stock phrases are.
-PASSAGE_CHARACTERS = 24
+PASSAGE_CHARACTERS = 24  # a shorter line may be in many memories: headings and stock phrases are
 # The longest lines of a memory stand for a longer text.
 MOST_PASSAGES = 200
 OUTSIDE = (

@@ -27,13 +27,11 @@ from scrimshaw.storage.ports import Review
 
 # Attention fades by this factor per turn; warm memories bring so many characters of their text.
 TURN_DECAY, WARM_CHARACTERS = 0.98, 150
-# After so many turns what is left is below what an answer shows.
-_ALL_FADED = 1000
+_ALL_FADED = 1000  # after so many turns what is left is below what an answer shows
 # A validation moves the confidence, 0.5 at first, by these; promotion to critical is proposed from here.
 USEFUL, NOT_USEFUL = 0.10, 0.05
 PROMOTE_CONFIDENCE, PROMOTE_REVIEWS = 0.9, 5
-# Longer than a century is for ever.
-MOST_STABLE_DAYS = 36_500.0
+MOST_STABLE_DAYS = 36_500.0  # longer than a century is for ever
 
 SCAN_PENDING = Degradation(
     failure_mode="scan_pending: the files have not been read yet",

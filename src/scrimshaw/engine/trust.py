@@ -17,8 +17,7 @@ from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_mem
 from scrimshaw.models import Action, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search.lineage import find_inherited_trusts, trust_rank
 
-# Who acts when a person gave the command.
-HUMAN_ACTORS = frozenset({"human", "cli"})
+HUMAN_ACTORS = frozenset({"human", "cli"})  # who acts when a person gave the command
 # An import that is run again brings what the same source says now, under the label that source has.
 _KEEPERS = HUMAN_ACTORS | {"import"}
 

@@ -35,8 +35,7 @@ from scrimshaw.storage.scan import IGNORED_FOLDERS
 
 Edit = Callable[[MemoryFile], MemoryFile]
 
-# So many memories are deleted together that one by one is no way to bring them back.
-MANY = 10
+MANY = 10  # so many memories are deleted together that one by one is no way to bring them back
 
 # What no UTF-8 text file can hold.
 _NOT_TEXT = re.compile("[\0\ud800-\udfff]")
@@ -45,10 +44,8 @@ _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 _ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
 _SAVE_JOBS = ((EMBED, ""),)
-# Sketches name the likeliest; the texts themselves decide.
-_CANDIDATES = 10
-# A minhash is a sample: texts that just are related share rarely less than half of what is expected.
-_SAMPLE_LUCK = 0.5
+_CANDIDATES = 10  # sketches name the likeliest; the texts themselves decide
+_SAMPLE_LUCK = 0.5  # a minhash is a sample: texts that just are related share rarely less than half of what is expected
 # What people write when something took the place of something else; compared without case.
 _CUES = re.compile(
     r"\b(?:instead|no longer|not any ?more|replac(?:es|ed|ing)|supersed(?:es|ed|ing)|deprecat(?:es|ed|ing)|obsolete"

@@ -19,8 +19,7 @@ from scrimshaw.models import EventKind, ItemSource, NewItem, Observation, Redact
 # What is recorded of an event for later drafts; more of it is in the client's own transcript.
 RECORDED_CHARACTERS = 4_000
 SUBJECT_CHARACTERS = 500
-# A tool's output is judged by its head and tail: what lies between costs time and says little.
-READ_CHARACTERS = 64_000
+READ_CHARACTERS = 64_000  # a tool's output is judged by its head and tail: what lies between costs time and says little
 # A folder nearer to the root says too little to be cut off the paths below it.
 _LEAST_DEPTH = 2
 _MILLISECONDS_FROM = 1e11  # as seconds that is the year 5138, as milliseconds 1973

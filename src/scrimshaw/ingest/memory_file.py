@@ -219,8 +219,7 @@ class _KeyPlace(NamedTuple):
         return is_block and self.value.start_mark.line > self.key.end_mark.line
 
 
-# A stretch of the YAML, and the text that replaces it.
-_Splice = tuple[int, int, str]
+_Splice = tuple[int, int, str]  # a stretch of the YAML, and the text that replaces it
 
 
 def _plan_change(base: MemoryFile, key: str, value: object) -> Iterator[_Splice]:

@@ -69,8 +69,7 @@ def redact_edit(before: str, after: str) -> Redacted:
     return _replace(after, _outside(spans, common)) if spans else Redacted(text=after)
 
 
-# Where a stretch of a text begins and ends, and what replaces it in a view.
-_Cut = tuple[int, int, str]
+_Cut = tuple[int, int, str]  # where a stretch of a text begins and ends, and what replaces it in a view
 
 
 class View:

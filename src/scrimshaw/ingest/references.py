@@ -34,8 +34,7 @@ _ITEM = re.compile(r"[ \t]*-[ \t]+")
 _VALUE = re.compile(r"\"([^\"\n]{1,400})\"|'([^'\n]{1,400})'|([^\s,\[\]|#\"'`*]{1,400})")
 
 
-# How a reference is written.
-ReferenceKind = StrEnum("ReferenceKind", "CODE LINK WIKILINK FIELD")
+ReferenceKind = StrEnum("ReferenceKind", "CODE LINK WIKILINK FIELD")  # how a reference is written
 # A reference in a line: how it is written, its path, where that begins, and whether its form makes it certain.
 _Hit = tuple[ReferenceKind, str, int, bool]
 

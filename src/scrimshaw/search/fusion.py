@@ -16,8 +16,7 @@ from msgspec import Struct
 
 from scrimshaw.models import Channel, Match
 
-# How far below the best cosine a candidate counts nothing; above 0.3 hardly anything changes, 0.2 costs .01.
-SPAN = 0.4
+SPAN = 0.4  # how far below the best cosine a candidate counts nothing; above 0.3 hardly anything changes, 0.2 costs .01
 
 
 class Fused(Struct, frozen=True):

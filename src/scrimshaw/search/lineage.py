@@ -10,8 +10,7 @@ from scrimshaw.models import Memory, Relation, Trust
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.ports import Index
 
-# Steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep.
-DEEPEST = 8
+DEEPEST = 8  # steps from a memory to its sources' sources; consolidations of consolidations are a few steps deep
 
 _ORDER = tuple(Trust)
 _LEAST = _ORDER[-1]

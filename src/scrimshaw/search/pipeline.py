@@ -21,12 +21,9 @@ from scrimshaw.search.routing import route
 from scrimshaw.search.tokens import excerpt, head, query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
-# Hits whose causal neighbours are looked at; more seeds lift what answers nothing.
-SEEDS = 5
-# So many hits from the session's record stay, however good the memories are.
-RECALLED_STAY = 3
-# A word that only begins like one of the query's says half as much.
-PREFIX = 0.5
+SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
+RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
+PREFIX = 0.5  # a word that only begins like one of the query's says half as much
 # Decimals of a score as a hit shows it; what is equal there is equal.
 DIGITS = 6
 NO_CONTEXT = SessionContext()

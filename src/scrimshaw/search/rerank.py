@@ -21,8 +21,7 @@ OTHER_ARTIFACT = 0.80
 # Hardly any text: fewer characters than SHORT say little about the query.
 SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
-# Validated as not useful: confidence falls from 0.5 to 0.
-UNTRUSTED_FACTOR = 0.90
+UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
 # Most hits per state where limits are asked for; room that a state does not use passes to the next.
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
 

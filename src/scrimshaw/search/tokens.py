@@ -48,8 +48,7 @@ whose why will with won would wouldn you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_STOP_LIST.split())
 
-# A start of a text of at most so many tokens, and how many it has.
-CutText = Callable[[str, int], tuple[str, int]]
+CutText = Callable[[str, int], tuple[str, int]]  # a start of a text of at most so many tokens, and how many it has
 
 
 def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:

@@ -59,8 +59,7 @@ _SUBJECTLESS = STOP_WORDS.union(
 _STEM = 5
 # Half of the words that name a subject must occur in an entry that was not asked for by recall wording.
 _LEAST_SHARE = 0.5
-# An entry recalled as such counts at least this much, the rest comes from its first attention.
-_RECALLED = 0.5
+_RECALLED = 0.5  # an entry recalled as such counts at least this much, the rest comes from its first attention
 
 
 def state_lines(

@@ -36,10 +36,8 @@ from scrimshaw.models import (
     Wipe,
 )
 
-# An entry of the ledger, and the text that its change replaced.
-LedgerEntry = tuple[Entry, Redacted | None]
-# A row of a table, by column.
-Row = Mapping[str, Any]
+LedgerEntry = tuple[Entry, Redacted | None]  # an entry of the ledger, and the text that its change replaced
+Row = Mapping[str, Any]  # a row of a table, by column
 DatabaseName = Literal["index", "journal"]
 
 

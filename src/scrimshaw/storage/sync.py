@@ -19,10 +19,8 @@ from scrimshaw.models import Document, Skip, SourceFile, content_hash
 from scrimshaw.storage.ports import FileState, Index
 from scrimshaw.storage.scan import Source, scan
 
-# A commit costs about as much as indexing a few files.
-BATCH = 100
-# The size of a file that was skipped unread: that of no file, so that it is read once it may be.
-_UNREAD = -1
+BATCH = 100  # a commit costs about as much as indexing a few files
+_UNREAD = -1  # the size of a file that was skipped unread: that of no file, so that it is read once it may be
 
 Parse = Callable[[SourceFile, bytes], Document]
 Progress = Callable[[int, int], None]

@@ -61,8 +61,7 @@ class _Queries(Struct, frozen=True, forbid_unknown_fields=True):
     query: tuple[dict[str, Any], ...] = ()
 
 
-# Raises InvalidRequest for a text that cannot be searched.
-Accept = Callable[[str], object]
+Accept = Callable[[str], object]  # raises InvalidRequest for a text that cannot be searched
 
 
 def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:

@@ -20,12 +20,10 @@ from scrimshaw.ingest.tool_calls import canonical_tool, is_own_tool
 from scrimshaw.models import EventKind
 
 SERVER, HOOK = "scrimshaw", "scrimshaw-hook"
-# The hook gives up after a quarter of a second by itself; this is for a machine too busy to start it.
-PATIENCE_S = 5
+PATIENCE_S = 5  # the hook gives up after a quarter of a second by itself; this is for a machine too busy to start it
 # A transcript's beginning says its session and folder: its first line, which may hold 50 KB, and this much.
 HEAD_BYTES = 64 * 1024
-# A larger file would take gigabytes of memory to read as a whole.
-LARGEST_FILE = 256 * 1024 * 1024
+LARGEST_FILE = 256 * 1024 * 1024  # a larger file would take gigabytes of memory to read as a whole
 
 # What the agent said at a stop; the summary that a compaction leaves.
 _OUTPUT_KEYS = {EventKind.STOP: "last_assistant_message", EventKind.COMPACT: "compact_summary"}

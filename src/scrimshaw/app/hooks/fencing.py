@@ -27,8 +27,7 @@ _MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
 _ANY_NAME = re.compile("scrimshawmemory|systemreminder|hookcontext|untrustedcontext")
 _NO_LETTER = re.compile(r"[\W_]+")
 _PIECE = re.compile(r"[<>]|[^<>]+")
-# A text is read as it is, and with its entities resolved once and twice.
-_READINGS = 3
+_READINGS = 3  # a text is read as it is, and with its entities resolved once and twice
 # Word pieces are 3.3 characters on average and never fewer than one; 3 keeps a text within its tokens without a
 # tokenizer, which would cost a hook 20 ms.
 CHARACTERS_PER_TOKEN = 3
@@ -40,8 +39,7 @@ _NOTES = {
     Occasion.CLEAR: "What was going on before the context was cleared.",
 }
 
-# Offsets into a text.
-_Stretch = tuple[int, int]
+_Stretch = tuple[int, int]  # offsets into a text
 
 
 def fence(note: str, text: str) -> str:

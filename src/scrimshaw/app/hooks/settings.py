@@ -25,8 +25,7 @@ from scrimshaw.storage.durable import make_private
 # A hundred hooks at once write one after the other, each for some milliseconds.
 BUSY_MS = 3000
 COPY = "index.db.settings"
-# The coarsest clock of a file system (FAT) counts in steps of two seconds.
-LEAST_AGE_S = 2.0
+LEAST_AGE_S = 2.0  # the coarsest clock of a file system (FAT) counts in steps of two seconds
 
 # By file: its size in bytes, and when its content and its state last changed, in nanoseconds.
 Stamps = dict[str, list[int]]

@@ -37,8 +37,7 @@ from scrimshaw.ingest.invisible_characters import replace_invisible
 MEMORY_SCHEME = "memory://"
 # Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time.
 WORKER_THREADS = 4
-# How long a stopping server waits for after-tool callbacks.
-CALLBACK_DRAIN_SECONDS = 2.0
+CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for after-tool callbacks
 # What callbacks wait, so that the answer is sent first: both would share one interpreter lock.
 ANSWER_FIRST_SECONDS = 0.01
 
@@ -87,8 +86,7 @@ class InternalError(ScrimshawError, code="internal"):
 
 
 AfterTool = Callable[[FinishedCall], None]
-# Called in the worker thread before a request is answered; it may wait.
-Ready = Callable[[], object]
+Ready = Callable[[], object]  # called in the worker thread before a request is answered; it may wait
 
 
 class AfterToolCallbacks:

@@ -25,8 +25,7 @@ LEDGER = (
 )
 _APPENDED = LEDGER.removeprefix("seq, ")
 _APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
-# How long a done job can be asked for.
-KEPT_DONE_S = 30 * 86_400.0
+KEPT_DONE_S = 30 * 86_400.0  # how long a done job can be asked for
 
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
 # Which file an entry is about: a memory's own, unless it names another.

@@ -37,16 +37,14 @@ _TABLES = (
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
 _LEDGER, _CONTENTS, _MIGRATIONS = "ledger", "contents", "migrations"
-# What happened and what it replaced is never cleared: undo and the chain live from it.
-_LASTING = (_LEDGER, _CONTENTS)
+_LASTING = (_LEDGER, _CONTENTS)  # what happened and what it replaced is never cleared: undo and the chain live from it
 # They name a memory and hold nothing of it: the ledger that it existed, a draft that it is not made again.
 _NAMING = (_LEDGER, "drafts")
 _PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
 )
-# The last change of every part, and the status before it.
-_LAST = """
+_LAST = """  # the last change of every part, and the status before it
 SELECT name, status, was, at FROM (
     SELECT seq, name, status, coalesce(lag(status) OVER parts, '') AS was, at, lead(seq) OVER parts AS later
     FROM capabilities WINDOW parts AS (PARTITION BY name ORDER BY seq))

@@ -10,8 +10,7 @@ from scrimshaw.config import release_freed_memory
 from scrimshaw.errors import DamagedDatabase
 from scrimshaw.storage.sqlite.database import Database
 
-# (memory row, cosine, ordinal of the best chunk), best first.
-Nearest = list[tuple[int, float, int]]
+Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
 # Finds the best `limit` memories of one model: of a vector, at a generation of the index, among these rows or all.
 VectorScan = Callable[[Any, int, int, set[int] | None], Nearest]
 
