@@ -47,7 +47,8 @@ _FAILURE = PATTERNS["failures"]
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 
-MOST_OPEN = 6  # open points
+# Open points
+MOST_OPEN = 6
 # What was left is mostly done later, so only the end of a session counts; what was put off stays open.
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
 _LONGEST_STEP = 300  # characters

@@ -26,7 +26,8 @@ from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, scan_disk
 FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
 ROWS_PER_MEMORY = 5  # a memory comes with all its chunks, so this many rows are read for each memory wanted
 
-_TEXT = f"""  # a whole memory has an even rowid in the full-text table, a chunk an odd one
+# A whole memory has an even rowid in the full-text table, a chunk an odd one.
+_TEXT = f"""
 SELECT m.id, c.ordinal, -f.rank FROM memory_text f
 LEFT JOIN chunks c ON c.row = CASE WHEN f.rowid & 1 THEN f.rowid >> 1 END
 JOIN memories m ON m.row = CASE WHEN f.rowid & 1 THEN c.memory ELSE f.rowid >> 1 END

@@ -44,7 +44,8 @@ _PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
 )
-_LAST = """  # the last change of every part, and the status before it
+# The last change of every part, and the status before it.
+_LAST = """
 SELECT name, status, was, at FROM (
     SELECT seq, name, status, coalesce(lag(status) OVER parts, '') AS was, at, lead(seq) OVER parts AS later
     FROM capabilities WINDOW parts AS (PARTITION BY name ORDER BY seq))
