@@ -367,9 +367,10 @@ def hang_up(server: subprocess.Popen[str]) -> None:
 
 
 def test_nonsense_on_the_wire_ends_nothing() -> None:
-    """A line that is no JSON is passed over, arguments that are no object are a protocol error, the next call works."""
+    """A line that is no JSON and arguments that are no object are errors of the protocol, and the next call works."""
     lines = ["{nonsense", wire_call(1, [1]), wire_call(2, {"query": "q", "limit": 1})]
-    answers, code = talk(lines, 2, hang_up)
+    answers, code = talk(lines, 3, hang_up)
+    assert answers[None]["error"]["code"] == -32700
     assert answers[1]["error"]["code"] == -32602
     assert answers[2]["result"]["structuredContent"] == {"hits": []}
     assert code == 0

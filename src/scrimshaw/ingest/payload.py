@@ -15,9 +15,8 @@ Json = Mapping[str, Any]
 _DEEPEST = 5  # levels of a tool's result that are searched for text: MCP content inside a list inside a result is 3
 _OUTPUT_KEYS = ("content", "text", "llmContent", "textResultForLlm", "output", "result", "results", "file", "filenames")
 _TEXT_KEYS = (*_OUTPUT_KEYS, "error", "message")
-_HALF_CHARACTER = (
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-)
+# An escape in JSON: a whole pair, or half of one, or any other.
+_ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F]|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\.", re.DOTALL)
 
 
 def text(value: object) -> str:
@@ -88,8 +87,15 @@ def decode_json(raw: str) -> Any:
     """The value of a JSON text; None where it is none. Half a character, which a cut leaves, reads as a mark."""
     for is_mended in (False, True):
         with suppress(msgspec.DecodeError, UnicodeError, RecursionError):
-            return msgspec.json.decode(re.sub(_HALF_CHARACTER, r"\\ufffd", raw) if is_mended else raw)
+            return msgspec.json.decode(replace_half_characters(raw) if is_mended else raw)
     return None
+
+
+def replace_half_characters(raw: str) -> str:
+    """A JSON text with U+FFFD for each escape of half a surrogate pair, as a cut emoji leaves it."""
+    if not re.search(r"\\u[dD][89a-fA-F]", raw):
+        return raw
+    return _ESCAPE.sub(lambda escape: r"\ufffd" if escape[1] else escape[0], raw)
 
 
 def select_rows(lines: Iterable[str], *marks: str) -> Iterator[Json]:

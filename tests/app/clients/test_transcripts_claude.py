@@ -149,10 +149,10 @@ def test_claude_sub_agents_are_marked() -> None:
 
 
 def test_bad_lines_are_counted_and_cost_nothing_else() -> None:
-    half = '{"type":"user","message":{"content":"cut \\ud83d here"}}'
+    half = '{"type":"user","message":{"content":"cut \\ud83d here, C:\\\\udead"}}'
     source = lines("not json", "[1]", "42", claude.row("user", "one\u2028line"), '{"type":"user", "cut', "", half)
     transcript = all_clients()["claude"].parse_transcript(source)
-    assert told(transcript) == [("prompt", "one\u2028line"), ("prompt", "cut \ufffd here")]
+    assert told(transcript) == [("prompt", "one\u2028line"), ("prompt", "cut \ufffd here, C:\\udead")]
     assert transcript.skipped == 4
 
 

@@ -1,4 +1,4 @@
-"""The one place that knows the MCP SDK: tools, resources and prompts in, a server of both protocol eras out.
+"""The MCP SDK's side of the server: tools, resources and prompts in, a server of both protocol eras out.
 
 The era is chosen by the client's first request (`server/discover` or `initialize`); nothing here depends on it.
 Tools are synchronous and run in worker threads, so that a slow one does not hold up the others.
@@ -26,11 +26,11 @@ import msgspec
 from mcp import types as wire
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.stdio import stdio_server
 from mcp.shared.exceptions import MCPError
 
 import scrimshaw
 from scrimshaw.app.mcp.schema import ToolSpec, decode, input_schema, output_schema
+from scrimshaw.app.mcp.stdio import Wire
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.invisible_characters import replace_invisible
 
@@ -202,15 +202,9 @@ def build_server(
 
 def serve_stdio(server: Server[Any]) -> None:
     """Serve one client on standard input and output, in the main thread, until it hangs up and its calls are done."""
-    # The SDK points file descriptor 1 at standard error meanwhile, so that a stray print cannot break the wire.
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # else the stop would wait for a last line on standard input
     gc.freeze()  # what is imported by now lives forever; walking it again costs up to 60 ms in the midst of a call
-    anyio.run(_serve, server)
-
-
-async def _serve(server: Server[Any]) -> None:
-    async with stdio_server() as (reader, writer):
-        await server.run(reader, writer, server.create_initialization_options())
+    anyio.run(Wire().serve, server)
 
 
 def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:

@@ -1,0 +1,141 @@
+"""Standard input and output as the messages of a session; a line that is no message is answered, never dropped."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import msgspec
+from mcp import types as wire
+from mcp.os.win32.utilities import rebind_std_handle_to_fd
+from mcp.server.lowlevel import Server
+from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from pydantic import ValidationError
+
+from scrimshaw.ingest.payload import replace_half_characters
+
+_BAD_ID = "id: Input should be a string or an integer that no unanswered request has"
+# A bracket, or a text and, where it is a name, the text or number after it. Possessive, so that time stays linear.
+_TEXT = r'"((?:[^"\\]++|\\.)*+)"?+'
+_ID = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"|-?(?:0|[1-9]\d*+)(?:\.\d+)?+(?:[eE][-+]?\d+)?+(?![\w.])'
+_PIECE = re.compile(rf"{_TEXT}(?:\s*+:\s*+({_ID})?+)?+|[\[\]{{}}]", re.DOTALL | re.ASCII)
+
+
+class Wire:
+    """Both directions of the one session that a process serves."""
+
+    def __init__(self) -> None:
+        self._incoming, self._messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        self._answers, self._outgoing = anyio.create_memory_object_stream[SessionMessage | bytes](math.inf)
+        # Ids of the requests that wait for an answer; None stands for those that the client may still send.
+        self._requests: set[object] = {None}
+
+    async def serve(self, server: Server[Any]) -> None:
+        """Serve until the client hangs up and every request is answered, or until it no longer reads answers.
+
+        Descriptor 0 is empty and 1 is standard error from now on, so that a stray print cannot break the wire.
+        """
+        stdin, stdout, lines = os.dup(0), os.dup(1), asyncio.Queue[bytes]()
+        for descriptor, replacement in ((0, os.open(os.devnull, os.O_RDONLY)), (1, 2)):
+            os.dup2(replacement, descriptor)
+            rebind_std_handle_to_fd(descriptor)
+        arguments = (stdin, lines, asyncio.get_running_loop())
+        threading.Thread(target=_read_lines, args=arguments, name="stdin", daemon=True).start()
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._receive, lines)
+            group.start_soon(self._send, stdout, group.cancel_scope)
+            await server.run(self._messages, self._answers, server.create_initialization_options())
+
+    async def _receive(self, lines: asyncio.Queue[bytes]) -> None:
+        while line := await lines.get():
+            message, code, reason = _parse(line)
+            metadata = None
+            if isinstance(message, wire.JSONRPCRequest) and message.id not in self._requests:
+                self._requests.add(message.id)
+                metadata = ServerMessageMetadata(on_request_unanswered=partial(self._settle, message.id))
+            else:
+                for refusal in _refuse(line, code, reason):
+                    self._answers.send_nowait(refusal)
+                    message = None
+            if message:
+                await self._incoming.send(SessionMessage(message, metadata))
+        await self._settle(None)
+
+    async def _send(self, stdout: int, session: anyio.CancelScope) -> None:
+        async for item in self._outgoing:
+            if isinstance(item, SessionMessage):
+                await self._settle(getattr(item.message, "id", ...))
+                item = item.message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            rest = memoryview(item + b"\n")
+            try:
+                while rest:
+                    rest = rest[await anyio.to_thread.run_sync(os.write, stdout, rest) :]
+            except OSError:
+                session.cancel()
+                return
+
+    async def _settle(self, request: object) -> None:
+        self._requests.discard(request)
+        if not self._requests:
+            self._incoming.close()
+
+
+def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:
+    """The message of a line if it is one, and why it is no request: an error's code and words.
+
+    Half characters and bytes that are no UTF-8 read as U+FFFD.
+    """
+    try:
+        return wire.jsonrpc_message_adapter.validate_json(line, by_name=False), wire.INVALID_REQUEST, _BAD_ID
+    except ValidationError as error:
+        whole = replace_half_characters(line.decode("utf-8", "replace").lstrip("\ufeff")).encode()
+        if whole != line:
+            return _parse(whole)
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        field = problem["loc"][1:2]
+        code = wire.INVALID_PARAMS if field == ("params",) else wire.INVALID_REQUEST
+        code = wire.PARSE_ERROR if problem["type"] == "json_invalid" else code
+        return None, code, ": ".join((*map(str, field), problem["msg"]))
+
+
+def _refuse(line: bytes, code: int, reason: str) -> Iterator[bytes]:
+    """An error for each request in a line, even a torn one; none for responses and notifications."""
+    text = line.decode("utf-8", "replace").strip("\ufeff \t\r\n")
+    for names in _read_names(text) if text else ():
+        is_response = "method" not in names and not names.keys().isdisjoint(("result", "error"))
+        is_notification = "method" in names and "id" not in names and code != wire.PARSE_ERROR
+        if not is_response and not is_notification:
+            number = msgspec.Raw((names.get("id") or "null").encode())
+            yield msgspec.json.encode({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": reason}})
+
+
+def _read_names(text: str) -> list[dict[str, str | None]]:
+    """The outermost names of each message and the ids they may hold, as spelt; the rest may be torn, or too deep."""
+    outermost, depth, messages = 2 if text.startswith("[") else 1, 0, list[dict[str, str | None]]()
+    for piece in _PIECE.finditer(text):
+        if piece[0] in "{[":
+            depth += 1
+            messages += [{}] if depth == outermost and piece[0] == "{" else []
+        elif piece[0] in "}]":
+            depth -= 1
+        elif depth == outermost and messages:
+            messages[-1][piece[1]] = piece[2]
+    return messages or [{}]
+
+
+def _read_lines(stdin: int, lines: asyncio.Queue[bytes], loop: asyncio.AbstractEventLoop) -> None:
+    """Queue each line, then an empty one. Runs in a daemon thread, since a read cannot be interrupted."""
+    with suppress(RuntimeError), os.fdopen(stdin, "rb") as reader:  # RuntimeError: the loop is closed
+        with suppress(OSError):
+            for line in reader:
+                loop.call_soon_threadsafe(lines.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, b"")
