@@ -140,7 +140,7 @@ def _place(error: BaseException) -> str:
     frame, place = error.__traceback__, "?"
     while frame:
         path = Path(frame.tb_frame.f_code.co_filename)
-        if "scrimshaw" in path.parts or path.name == "targets.py":
+        if "scrimshaw" in path.parts or path.parent == FOUND.parent:
             place = f"{path.name}:{frame.tb_lineno}"
         frame = frame.tb_next
     return place

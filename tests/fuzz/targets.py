@@ -15,6 +15,7 @@ from tests.app.clients.record import load_records
 from tests.fuzz import seeds
 from tests.fuzz.calls import call_of
 from tests.fuzz.mutation import Mutator
+from tests.fuzz.wire import lines_of, open_wires
 from tests.samples import SECRET, source_file
 
 from scrimshaw.app.clients import all_clients
@@ -63,8 +64,15 @@ class Target(NamedTuple):
 
 def holds_secret(folder: Path) -> bool:
     """Whether any file below a folder has the secret in it, or in its name."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return any(SECRET in path.name or SECRET.encode() in path.read_bytes() for path in files)
+    return any(SECRET in path.name or SECRET.encode() in _read(path) for path in folder.rglob("*"))
+
+
+def _read(path: Path) -> bytes:
+    """A file's bytes; none where it is a folder, or gone because a server is at work."""
+    try:
+        return path.read_bytes() if path.is_file() else b""
+    except FileNotFoundError:
+        return b""
 
 
 def _documents(text: str) -> None:
@@ -213,6 +221,14 @@ def _tools(folder: Path) -> Iterator[Check]:
         yield check
 
 
+@contextmanager
+def _wires(folder: Path) -> Iterator[Check]:
+    with open_engine(_project(folder)) as engine:
+        write.save(engine, NewText(content="# About a\n\nWhat a is.\n", id="a"), force=True)
+    with open_wires(folder) as check:
+        yield check
+
+
 def _project(folder: Path) -> Any:
     (folder / ".scrimshaw/memories").mkdir(parents=True, exist_ok=True)
     (folder / ".scrimshaw/config.toml").write_text(_CONFIG, encoding="utf-8")
@@ -242,6 +258,7 @@ TARGETS: tuple[Target, ...] = (
     _of_texts("edits", _edits, seeds.documents),
     *map(_of_client, load_records()),
     Target("tools", call_of, _tools),
+    Target("wire", lines_of, _wires),
     Target(
         "configuration",
         lambda random: Mutator(seeds.configurations(), random).text(),
