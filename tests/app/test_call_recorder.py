@@ -131,8 +131,18 @@ async def test_what_was_saved_is_redacted_and_linked(engine: Engine, project: Pa
     assert (item.source.source_tool, item.source.extraction_rule_id) == ("memory_save", "edit")
     assert item.source.redaction_applied
     assert "Tuesdays" in item.text
+    assert find_secret(project) == []
+
+
+async def test_the_name_of_a_tool_that_is_not_there_is_kept_nowhere(engine: Engine, project: Path) -> None:
+    await calls(engine, (f"note {SECRET}", {}), ("memory_list", {}))
+    assert {each.occasion for each in engine.sessions.injections("S")} == {"", "memory_list"}
+    assert find_secret(project) == []
+
+
+def find_secret(project: Path) -> list[Path]:
     files = [file for file in (project / ".scrimshaw").rglob("*") if file.is_file()]
-    assert [file for file in files if SECRET.encode() in file.read_bytes()] == []
+    return [file for file in files if SECRET.encode() in file.read_bytes()]
 
 
 @pytest.mark.parametrize(

@@ -154,8 +154,9 @@ class Dispatcher:
             refusal = _as_expected(failure, f"tool {name}")
             error = refusal.code
             reply, text = _encode_reply({"error": error_body(refusal)})
+        tool = name if spec else ""  # names are stored as they are, and this one may be any text
         finished = FinishedCall(
-            call_id=uuid.uuid4().hex, tool=name, arguments=arguments, reply=reply, text=text, error=error
+            call_id=uuid.uuid4().hex, tool=tool, arguments=arguments, reply=reply, text=text, error=error
         )
         self.after_tool.fire(finished)
         return finished
