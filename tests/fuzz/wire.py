@@ -175,7 +175,8 @@ def _plain(number: object) -> object:
     """An id as both sides can say it."""
     if isinstance(number, str):
         return number.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    is_number = isinstance(number, int | float) and not isinstance(number, bool) and math.isfinite(number)
+    is_number = isinstance(number, float) and math.isfinite(number)
+    is_number = is_number or (isinstance(number, int) and not isinstance(number, bool))
     return number if is_number else None
 
 
