@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from scrimshaw.storage import durable, transaction
+from scrimshaw.storage import durable
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.journal import SqliteJournal
 from scrimshaw_lab.proving import writer
@@ -29,8 +29,7 @@ def file_not_forced() -> None:
         staged.write_bytes(data)
         return staged
 
-    for place in (durable, transaction):
-        put(place, "stage_file", stage_file)
+    put(durable, "stage_file", stage_file)
 
 
 def names_not_forced() -> None:
@@ -50,7 +49,7 @@ def written_in_place() -> None:
                 os.fsync(file.fileno())
         durable.sync_folder(path.parent)
 
-    put(transaction, "replace_file", replace_file)
+    put(durable, "replace_file", replace_file)
 
 
 def journal_before_file() -> None:
@@ -67,7 +66,7 @@ def journal_before_file() -> None:
             later.pop()()
         return numbers
 
-    put(transaction, "replace_file", replace_later)
+    put(durable, "replace_file", replace_later)
     put(SqliteJournal, "record", record_first)
 
 
@@ -101,6 +100,7 @@ BREAKS = {
 
 
 def put(place: Any, name: str, value: object) -> None:
+    assert hasattr(place, name), f"{place} has no {name}: nothing would be broken"
     setattr(place, name, value)
 
 
