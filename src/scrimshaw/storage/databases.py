@@ -1,4 +1,4 @@
-"""Opens the databases of a project: the only place that names an engine. Light to import: hooks use it.
+"""Opens the databases of a project: where an engine is chosen. Light to import: hooks use it.
 
 A journal that is lost differs from that of a new project by what stands beside it: the index notes how far it went.
 """
