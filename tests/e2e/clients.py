@@ -107,7 +107,8 @@ def _search_path(npm: Path) -> str:
 
 def _configure_claude(workspace: Workspace, url: str) -> Launch:
     command, *arguments = workspace.recorded_serve()
-    server = {"command": command, "args": arguments, "env": SERVER_ENVIRONMENT}
+    # Without `alwaysLoad` a run with -p asks its model at once, and a server that is not yet connected has no tools.
+    server = {"command": command, "args": arguments, "env": SERVER_ENVIRONMENT, "alwaysLoad": True}
     config = workspace.root / "mcp.json"
     config.write_text(json.dumps({"mcpServers": {SERVER: server}}))
     allowed = ["Read", f"mcp__{SERVER}__memory_search", f"mcp__{SERVER}__memory_save"]
