@@ -12,12 +12,15 @@ from functools import partial
 from pathlib import Path
 
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index
-from scrimshaw.engine.degradations import INDEX, RECALL, WATCHER
-from scrimshaw.errors import ScrimshawError, StorageFailure
+from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
+from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
 
 START_AFTER_S = 1.5  # start-up belongs to the client: catching up waits for its first question, or this long
+# From the first question on, answers wait so long in all for the first scan: longer than a thousand unchanged files
+# take. Where nothing was ever read they would be empty: a thousand new files take so long on a slow machine.
+FIRST_ANSWER_S, FIRST_INDEX_S = 0.5, 5.0
 SETTLE_MS = 300  # an editor writes a file in several steps; one scan answers all of them
 WATCH_TIMEOUT_MS = 1_000  # how soon after its begin a watch is trusted to have begun
 POLL_S = 10.0  # between looks at files that the system will not watch; one at 1,000 files takes some 20 ms
@@ -126,20 +129,30 @@ class Background:
         self._stop = threading.Event()
         self._fresh = threading.Event()
         self._asked = threading.Event()
-        self._last_question, self._tested_generation = 0.0, -1
+        self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
+        self._is_new = False  #: whether nothing was ever read
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for name, work in parts.items()]
 
     def start(self) -> None:
-        """Begin; returns at once."""
+        """Begin; returns at once. Until the first scan is done answers say so."""
+        self._engine.degradations.put(INDEX, SCAN_PENDING)
         for thread in self._threads:
             thread.start()
 
     def wait_until_fresh(self, timeout_s: float) -> bool:
         """Whether the first scan is done, after waiting for it at most so long; a question makes it start at once."""
         self._last_question = time.monotonic()
+        self._first_question = self._first_question or self._last_question
         self._asked.set()
         return self._fresh.wait(timeout_s)
+
+    def wait_briefly(self) -> None:
+        """Wait for the first scan before an answer, but not for long: an old index is better than none."""
+        for most_s in (FIRST_ANSWER_S, FIRST_INDEX_S):
+            waited_s = time.monotonic() - (self._first_question or time.monotonic())
+            if self.wait_until_fresh(most_s - waited_s) or not self._is_new:
+                break
 
     def stop(self) -> None:
         """End the threads; a job at hand is finished or given back by its lease."""
@@ -200,9 +213,12 @@ class Background:
             yield
 
     def _scan(self) -> None:
-        index.tidy(self._engine)
+        self._is_new = not self._engine.index.generation()
         if mended := index.scan(self._engine).mended:
             _log.warning("The index had lost %s memories; their files were read again.", mended)
+        if self._fresh.is_set():
+            with suppress(VaultBusy):  # no question waits for a writer; the next scan tidies up
+                index.tidy(self._engine)
 
     def _finish_drafts(self) -> None:
         """Queue the drafts that earlier sessions left nobody to make, and remove those that have expired."""

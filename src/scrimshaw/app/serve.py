@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +30,6 @@ INSTRUCTIONS = (
 )
 _PAGE, _CURSOR_DIGITS = 100, 9
 _RECALL_TOKENS = 300
-FIRST_SCAN_S = 5.0  # the first question waits so long for the first scan: a thousand files on a slow machine
 
 
 def serve(project: Path, toolsets: str) -> None:
@@ -50,7 +48,7 @@ def serve(project: Path, toolsets: str) -> None:
                 tools,
                 engine,
                 resources=Memories(engine),
-                ready=partial(background.wait_until_fresh, FIRST_SCAN_S),
+                ready=background.wait_briefly,
                 prompts=(recall,),
                 instructions=INSTRUCTIONS,
                 after_tool=(make_recorder(engine, rules),),

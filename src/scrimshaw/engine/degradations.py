@@ -39,6 +39,12 @@ _MEANINGS = {
     "checkpoint": ("checkpoint_failed", "older checkpoints", "none on what is found; a restore goes back further"),
 }
 
+SCAN_PENDING = Degradation(
+    failure_mode="scan_pending: not all files have been read yet",
+    fallback_mode="what the index holds so far",
+    confidence_impact="what is new or changed in the files may not be found",
+    retry_recommendation="ask again in a few seconds",
+)
 REBUILD = "Run `scrimshaw doctor`; `scrimshaw rebuild` makes the index again."
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.degradations import INDEX, RECALL, SESSION
+from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.markdown import find_section, parse_headings
@@ -32,13 +32,6 @@ _ALL_FADED = 1000  # after so many turns what is left is below what an answer sh
 USEFUL, NOT_USEFUL = 0.10, 0.05
 PROMOTE_CONFIDENCE, PROMOTE_REVIEWS = 0.9, 5
 MOST_STABLE_DAYS = 36_500.0  # longer than a century is for ever
-
-SCAN_PENDING = Degradation(
-    failure_mode="scan_pending: the files have not been read yet",
-    fallback_mode="none",
-    confidence_impact="nothing can be found",
-    retry_recommendation="ask again in a few seconds",
-)
 
 
 class MemoryText(Struct, frozen=True, kw_only=True):
@@ -81,8 +74,9 @@ def search(
         request = replace(request, filters=replace(request.filters, exclude=seen))
     around = sessions.session_context(engine, session, request.query, request.limit or engine.settings.search.limit)
     result = engine.searcher.search(request, around)
-    pending = () if engine.index.generation() else (SCAN_PENDING,)
-    if red := (*pending, *engine.degradations.of(INDEX, RECALL, SESSION)):
+    found = engine.degradations.of(INDEX, RECALL, SESSION)
+    pending = () if SCAN_PENDING in found or engine.index.generation() else (SCAN_PENDING,)
+    if red := (*pending, *found):
         result = replace(result, degradations=(*result.degradations, *red))
     return result
 

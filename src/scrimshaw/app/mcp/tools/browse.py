@@ -15,6 +15,7 @@ from scrimshaw.app.mcp.replies import copy_fields, public_edge, public_memory, p
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
 from scrimshaw.engine import Engine, counts, learning, links, read
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import skipped_files
 from scrimshaw.errors import StorageFailure
@@ -56,12 +57,13 @@ class ListCall(Call, frozen=True):
     include_deprecated: bool = False
 
 
-class ListReply(Reply, frozen=True):
+class ListReply(Reply, frozen=True, omit_defaults=True):
     """A page; `total` counts all that satisfy the filters."""
 
     memories: Sequence[Mapping[str, Any]]
     total: int
     offset: int
+    degraded: Sequence[Degradation] = ()
 
 
 class StatsCall(Call, frozen=True):
@@ -155,7 +157,8 @@ def memory_health(
 def memory_list(engine: Engine, call: ListCall) -> ListReply:
     """Page through memories in a fixed order."""
     page = counts.page(engine, filters_of(call), sort=call.sort_by, limit=call.limit, offset=call.offset)
-    return copy_fields(ListReply, page, memories=[public_memory(memory) for memory in page.memories])
+    memories, behind = [public_memory(memory) for memory in page.memories], engine.degradations.of(INDEX)
+    return copy_fields(ListReply, page, memories=memories, degraded=behind)
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
@@ -170,7 +173,7 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
         vectors=dict(zip(("done", "total"), found.vectors, strict=True)),
         bytes={"index": found.index_bytes, "journal": found.journal_bytes},
         skipped=[*map(public_words, found.skipped)],
-        degraded=found.degradations,
+        degraded=(*found.degradations, *engine.degradations.of(INDEX)),
     )
 
 

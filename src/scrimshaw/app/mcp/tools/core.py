@@ -112,10 +112,11 @@ class SaveReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class TriggersReply(Reply, frozen=True):
+class TriggersReply(Reply, frozen=True, omit_defaults=True):
     """Memories whose phrases stand in the prompt, strongest first; `flags` warn of a text, which is then fenced."""
 
     matches: Sequence[Mapping[str, Any]]
+    degraded: Sequence[Degradation] = ()
 
 
 @tool(toolset="core", layer="L1", read_only=True, idempotent=True)
@@ -300,7 +301,7 @@ def memory_match_triggers(
     found = read.match_triggers(
         engine, prompt, limit, folder=spec_folder, session=session, turn=turn_number, cognitive=include_cognitive
     )
-    return TriggersReply(matches=[_public_match(match) for match in found])
+    return TriggersReply(matches=[_public_match(match) for match in found], degraded=engine.degradations.of(INDEX))
 
 
 def find_session(engine: Engine, session_id: str) -> Session | None:
