@@ -130,6 +130,7 @@ class Background:
         self._fresh = threading.Event()
         self._asked = threading.Event()
         self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
+        self._opening = 0
         self._is_new = False  #: whether nothing was ever read
         parts = {"follow-files": self._follow_files, "run-jobs": self._run_jobs, "look-again": self._look_again}
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for name, work in parts.items()]
@@ -177,8 +178,7 @@ class Background:
         for _ in self._watch(roots) if roots else ():
             self._attempt(INDEX, self._scan)
             self._attempt("checkpoint", partial(checkpoints.backup_if_due, self._engine))
-            if self._engine.degradations.of(RECALL) or self._tested_generation != self._engine.index.generation():
-                self._attempt("canary", self._test_recall)
+            self._attempt("canary", partial(self._test_recall, only_change=True))
 
     def _watch(self, roots: list[Path]) -> Iterator[None]:
         """A turn soon after the watch began, for what changed before it did, and one for every change.
@@ -197,7 +197,7 @@ class Background:
         )
         try:
             for number, changes in enumerate(changes_seen):
-                if changes or number == 0:
+                if changes or number == 0 or self._find_opening() != self._opening:
                     yield
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
             _log.warning("The files cannot be watched: %s", error)
@@ -212,7 +212,14 @@ class Background:
         while not self._stop.wait(POLL_S):
             yield
 
+    def _find_opening(self) -> int:
+        """A number that changes when somebody takes the index away, so that there is another one."""
+        with suppress(StorageFailure):  # the next question says so
+            self._engine.index.generation()  # which opens what is there now
+        return self._engine.storage.index_database.openings
+
     def _scan(self) -> None:
+        self._opening = self._find_opening()
         self._is_new = not self._engine.index.generation()
         if mended := index.scan(self._engine).mended:
             _log.warning("The index had lost %s memories; their files were read again.", mended)
@@ -225,10 +232,11 @@ class Background:
         drafts.queue_drafts(self._engine)
         drafts.expire_drafts(self._engine)
 
-    def _test_recall(self) -> None:
+    def _test_recall(self, *, only_change: bool = False) -> None:
         """Ask known questions again; every answer says what they lost."""
-        self._tested_generation = self._engine.index.generation()
-        canary.check(self._engine, budget_s=CANARY_S)
+        before, self._tested_generation = self._tested_generation, self._engine.index.generation()
+        if not only_change or before != self._tested_generation or self._engine.degradations.of(RECALL):
+            canary.check(self._engine, budget_s=CANARY_S)
 
     def _look_again(self) -> None:
         """Now and then, while nobody asks: an index may be spoiled without a change of any file."""

@@ -63,6 +63,7 @@ class Engine(AbstractContextManager["Engine"]):
     @contextmanager
     def write_lock(self) -> Iterator[None]:
         """Hold the vault's writer lock; what a killed process left half done is ended first. Raises VaultBusy."""
+        self.storage.demand_in_place()  # before a file is made where the project was
         with transaction.lock(self.folder / LOCK_FILE, LOCK_TIMEOUT_S):
             roots = [self.settings.folder, *map(attrgetter("root"), filter(attrgetter("writable"), self.sources))]
             transaction.recover(self.folder, lambda mark: bool(self.journal.history(limit=1, mark=mark)), roots)

@@ -303,6 +303,7 @@ def write_test_file(folder: Path) -> str:
 
 
 def _check_lock(engine: Engine) -> Result | str:
+    engine.storage.demand_in_place()
     with lock(engine.folder / LOCK_FILE, LOCK_PATIENCE_S):
         return "taken and given back"
 

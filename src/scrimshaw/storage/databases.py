@@ -102,6 +102,12 @@ class Storage:
             self.close()
             raise
 
+    def demand_in_place(self) -> None:
+        """Raise StorageFailure where a database is not at its place any more."""
+        for database in (self.journal_database, self.index_database):
+            with database.lend():
+                pass
+
     def count_lost_rows(self, damaged: Path) -> tuple[dict[str, int], list[str]]:
         """(rows by table that only a damaged journal holds, tables that could not be read to their end)."""
         from scrimshaw.storage.sqlite.maintenance import count_lost_rows  # noqa: PLC0415 - only after a loss

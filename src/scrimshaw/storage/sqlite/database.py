@@ -5,7 +5,9 @@ apsw bundles a current SQLite, so neither the interpreter's own version nor its 
 
 from __future__ import annotations
 
+import os
 import time
+from _thread import RLock  # `threading` takes a hook a millisecond
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from functools import cache, partial
@@ -22,6 +24,7 @@ from scrimshaw.storage.sql import marks
 
 _Value = TypeVar("_Value")
 _Row = TypeVar("_Row", bound=Struct)
+_Identity = list[tuple[int, int] | None]
 _RETRY_S = 0.01
 # How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
@@ -38,6 +41,10 @@ class Database:
     With `through` it stops at the migration of that number, as a version of then left it.
     Raises NewerDatabase for the file of a later version, and leaves that as it is.
     Safe to use from many short-lived threads: connections are lent from a pool, not kept by a thread.
+
+    SQLite would go on in a file that was deleted, and lose all of it in the end. So what stands at the path is compared
+    with what is open at every loan and before every commit. Another file there is opened; a durable one that is gone is
+    refused, and made by nobody.
     """
 
     def __init__(
@@ -47,27 +54,37 @@ class Database:
         self._schema = schema
         self._durable = durable
         self._busy_timeout_ms = busy_timeout_ms
+        self._through = through
         self._idle: list[apsw.Connection] = []
+        self._loans = 0
+        self._names = (str(path), str(self.log))
+        self._identity: _Identity = []  #: of the files that are open
+        self._guard = RLock()
+        self.openings = 0  #: how many files were opened here, one after the other
         path.parent.mkdir(parents=True, exist_ok=True)
         make_private(path)
-        _migrate(self, schema, through)
+        with self.lend():
+            pass
 
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
         """A connection for one piece of work; what SQLite refuses is raised as StorageFailure."""
         try:
-            try:
-                connection = self._idle.pop()
-            except IndexError:
-                connection = self._connect()
+            with self._guard:
+                if self._identify() != self._identity:
+                    self._open()
+                connection = self._idle.pop() if self._idle else self._connect()
+                self._loans += 1
             try:
                 yield connection
             finally:
-                # A read-only connection sees no changes, so it serves once.
-                if connection.readonly("main"):
-                    connection.close()
-                else:
-                    self._idle.append(connection)
+                with self._guard:
+                    self._loans -= 1
+                    # A read-only connection sees no changes, so it serves once.
+                    if connection.readonly("main"):
+                        connection.close()
+                    else:
+                        self._idle.append(connection)
         except (apsw.Error, OverflowError, UnicodeDecodeError) as error:
             refusal = _explain(self.path, error)
             if refusal is None:
@@ -104,6 +121,8 @@ class Database:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
+                if self._identify() != self._identity:
+                    raise _absence_error(self.path)
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
@@ -135,12 +154,47 @@ class Database:
 
     def close(self) -> None:
         """Close the connections that nobody is using."""
-        while self._idle:
-            self._idle.pop().close()
+        with self._guard:
+            while self._idle:
+                self._idle.pop().close()
+
+    def _open(self) -> None:
+        """Open what is at the path, after the first time only what somebody else put there."""
+        self.close()  # which takes into the file what was left in a log that lost its name
+        if self._loans:  # SQLite must not have both logs open
+            raise _absence_error(self.path)
+        if self.openings:
+            if not self._durable and self.path.parent.is_dir():
+                make_private(self.path)
+            if not self.path.exists() or (self._durable and not self.path.stat().st_size):
+                raise _absence_error(self.path)
+        before = self._identify()[:1]
+        self._idle.append(self._connect())
+        self._identity = self._identify()
+        try:
+            if before != self._identity[:1]:
+                raise _absence_error(self.path)
+            self.openings += 1
+            _migrate(self, self._schema, self._through)
+        except BaseException:
+            self._identity = []  # to be opened again
+            raise
+
+    def _identify(self) -> _Identity:
+        """Device and inode of the database and its log, as they are at the path now."""
+        found: list[tuple[int, int] | None] = []
+        for name in self._names:
+            try:
+                info = os.stat(name)  # noqa: PTH116 - twice as fast as that of a Path, before each statement
+            except OSError:
+                found.append(None)
+            else:
+                found.append((info.st_dev, info.st_ino))
+        return found
 
     def _connect(self) -> apsw.Connection:
         try:
-            connection = apsw.Connection(str(self.path))
+            connection = apsw.Connection(str(self.path), flags=apsw.SQLITE_OPEN_READWRITE)
             connection.set_busy_timeout(self._busy_timeout_ms)
             # Of two processes that switch a new file to a write-ahead log at once SQLite refuses one without waiting.
             patience = time.monotonic() + self._busy_timeout_ms / 1000
@@ -205,6 +259,14 @@ def _damage_error(path: Path, error: Exception) -> DamagedDatabase:
         "Run `scrimshaw rebuild`." if _is_index(path) else "Run `scrimshaw restore --newest`.",
         path=str(path),
     )
+
+
+def _absence_error(path: Path) -> StorageFailure:
+    message = f"{path} was deleted, moved or replaced while it was open; nothing was written to it."
+    hint = (
+        "Try again; if that does not help, start the server anew where the project is now, or run `scrimshaw doctor`."
+    )
+    return StorageFailure(message, hint, path=str(path))
 
 
 def _is_index(path: Path) -> bool:

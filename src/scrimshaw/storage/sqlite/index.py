@@ -100,7 +100,7 @@ class SqliteIndex:
     def __init__(self, database: Database, *, ram_scan_max: int) -> None:
         self._database = database
         self._ram_scan_max = ram_scan_max
-        self._scans: dict[str, VectorScan] = {}
+        self._scans: tuple[int, dict[str, VectorScan]] = (0, {})
         self._permitted: tuple[int, dict[tuple[Any, ...], set[int] | None]] = (-1, {})
         self._guard = threading.Lock()
 
@@ -250,11 +250,14 @@ class SqliteIndex:
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         generation = self.generation()
         with self._guard:
-            if model not in self._scans:
+            if self._scans[0] != self._database.openings:
+                self._scans = (self._database.openings, {})
+            scans = self._scans[1]
+            if model not in scans:
                 many = self._database.value("SELECT count(*) FROM chunks") > self._ram_scan_max
                 on_disk = partial(scan_disk, self._database, model)
-                self._scans[model] = on_disk if many else RamScan(self._database, model)
-            scan = self._scans[model]
+                scans[model] = on_disk if many else RamScan(self._database, model)
+            scan = scans[model]
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation))
         rows = [row for row, _, _ in nearest]
         names = dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", rows))
@@ -289,7 +292,9 @@ class SqliteIndex:
         return self._database.read(sql, [*sketch, shared, limit], itemgetter(0))
 
     def generation(self) -> int:
-        return int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
+        count = int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
+        # A file that took the place of another may have counted as many changes.
+        return count and count + (self._database.openings << 32)
 
     # Graph
 
