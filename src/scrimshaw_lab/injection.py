@@ -27,7 +27,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import fold_text
 from scrimshaw.models import Trust
 from scrimshaw.session.resume import Occasion, StateLine
-from scrimshaw_lab.redaction import Rate
+from scrimshaw_lab.metrics import Rate
 
 _LEAST_TIMED = 2_000  # characters: of shorter texts the clock says little
 _TEN_KB = 10_240

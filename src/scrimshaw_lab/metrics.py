@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from msgspec import Struct
+
 ANSWERS = 2
 
 
@@ -51,3 +53,18 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 def _discounted(grades: Sequence[int]) -> float:
     return math.fsum((2**grade - 1) / math.log2(place + 1) for place, grade in enumerate(grades, start=1))
+
+
+PERSONAL_CLASSES = frozenset({"email", "phone", "ssn"})
+
+
+class Rate(Struct, frozen=True, kw_only=True):
+    """Of `total` texts, `hit` were touched by the gate."""
+
+    hit: int
+    total: int
+
+    @property
+    def value(self) -> float:
+        """Hits per text, 0..1; 0 where there is no text."""
+        return self.hit / self.total if self.total else 0.0

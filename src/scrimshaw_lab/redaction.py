@@ -19,22 +19,10 @@ from scrimshaw.ingest.secret_values import TABLE
 from scrimshaw.models import Redacted
 from scrimshaw_lab import calibration, targets
 from scrimshaw_lab.labelled import Case, RecordedCall, lines_of, redaction_cases
-
-PERSONAL_CLASSES = frozenset({"email", "phone", "ssn"})
+from scrimshaw_lab.metrics import PERSONAL_CLASSES, Rate
+from scrimshaw_lab.secret_forms import evaluate_forms, render_forms
 
 Redact = Callable[[str], Redacted]
-
-
-class Rate(Struct, frozen=True, kw_only=True):
-    """Of `total` texts, `hit` were touched by the gate."""
-
-    hit: int
-    total: int
-
-    @property
-    def value(self) -> float:
-        """Hits per text, 0..1; 0 where there is no text."""
-        return self.hit / self.total if self.total else 0.0
 
 
 class RedactionReport(Struct, frozen=True, kw_only=True):
@@ -115,22 +103,38 @@ class Figures(Struct, frozen=True, kw_only=True):
     false_positive_rate_by_class: dict[str, Rate]
 
 
-@app.command("redact", epilog=example("scrimshaw eval redact --labelled secrets.jsonl --benign plain.jsonl"))
+@app.command(
+    "redact",
+    epilog=example(
+        "scrimshaw eval redact --labelled secrets.jsonl --benign plain.jsonl", "scrimshaw eval redact --forms --seed 7"
+    ),
+)
 def evaluate_redact(
     labelled: Annotated[
-        list[Path], typer.Option(exists=True, dir_okay=False, help="Texts labelled secret or not (repeatable).")
-    ],
+        list[Path] | None, typer.Option(exists=True, dir_okay=False, help="Texts labelled secret or not (repeatable).")
+    ] = None,
     benign: Annotated[
         list[Path] | None, typer.Option(exists=True, dir_okay=False, help="Texts without secrets (repeatable).")
     ] = None,
     outputs: Annotated[
         Path | None, typer.Option(exists=True, dir_okay=False, help="Real tool calls without secrets.")
     ] = None,
+    forms: Annotated[bool, typer.Option("--forms", help="Made secrets of unseen vendors in many contexts.")] = False,
+    seed: Annotated[int, typer.Option(help="With --forms: draws the values and halves vendors and contexts.")] = 1,
+    misses: Annotated[int, typer.Option(min=0, help="With --forms: how many misses of the tuned half to show.")] = 0,
     record: Annotated[bool, typer.Option("--record", help=f"Write the run to {calibration.PAGE}.")] = False,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Measure what the redaction gate removes: of secrets, of what only looks like one, of real outputs."""
+    """Measure what the redaction gate removes: of secrets, of what only looks like one, of real outputs.
+
+    With --forms the secrets are made at run time, and a vendor's own rules are left out while its keys are judged.
+    """
+    if forms:
+        show(evaluate_forms(seed, misses), as_json, render_forms)
+        return
+    if not labelled:
+        raise InvalidRequest("There is nothing to measure.", "Name texts by --labelled, or give --forms.")
     shell = [call.output for call in lines_of(outputs, RecordedCall) if call.tool == "Bash"] if outputs else []
     if record and len(shell) < FEWEST_OUTPUTS:
         raise InvalidRequest(

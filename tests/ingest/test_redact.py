@@ -77,6 +77,7 @@ ASSIGNED = [
     ("api-key", "X-Api-Key: {}", MIXED[:24]),
     ("api-key", "aws_secret_access_key = {}", MIXED[:40]),
     ("high-entropy", "the token for staging:\n{}", MIXED[:40]),
+    ("high-entropy", "the build is {}", MIXED[:40]),
     ("password", "the password for user 'app' is '{}'", "ad" + "min"),
     ("password", "$user = 'app'; $password = {};", "good" + "word"),
     ("okta-token", "okta = {}", "0" + "0" + MIXED[:40]),
@@ -90,8 +91,8 @@ ASSIGNED = [
 ]
 
 BENIGN = [
+    "Author: Jane Roe, " + MIXED[:24],
     "commit " + HEX[:40],
-    "the build is " + MIXED[:40],
     "export TOKEN=ops_" + MIXED[:36] + "...",
     "pk" + "_live_" + MIXED[:24],
     "sk-" + "ant-api03-" + MIXED[:50] + "AA",
@@ -206,6 +207,13 @@ def test_a_marker_does_not_shield_what_stands_beside_it() -> None:
     assert redact(f"[REDACTED:email]{secret}").text == "[REDACTED:email][REDACTED:github-token]"
     around = redact(PEM.replace(MIXED[:64], "[REDACTED:jwt]", 1)).text
     assert around == "[REDACTED:private-key][REDACTED:jwt][REDACTED:private-key]"
+
+
+@pytest.mark.parametrize(
+    "line", ["Author: Jane Roe <{}>", "authors = ['Jane Roe <{}>']", "Signed-off-by: Jane Roe <{}>"]
+)
+def test_an_author_keeps_the_name_and_loses_the_address(line: str) -> None:
+    assert redact(line.format("jane.roe" + "@" + "corp-mail.io")).text == line.format("[REDACTED:email]")
 
 
 def test_a_text_is_mostly_removed_above_ninety_percent() -> None:

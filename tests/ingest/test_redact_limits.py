@@ -13,6 +13,8 @@ from scrimshaw.models import Redacted, Span
 DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" * 11
 UPPER = "A1B2C3D4E5F6G7H8J9K0" * 2
 KEY = "gh" + "p_" + DRAWN[:36]
+# Lines of a certificate are no keys, the last one included.
+CERTIFICATE = f"MIID{DRAWN[:60]}\nQq+/{DRAWN[3:63]}\nZz9/{DRAWN[7:47]}"
 SLACK = "xox" + "p-"
 GITLAB = "gl" + "pat-"
 MAIL = "jane.roe" + "@" + "corp-mail.io"
@@ -29,7 +31,12 @@ REMOVED = [
     ("a digit", "{}", SLACK + "abcdefghijklm4", "slack-token"),
     ("an address behind a URL", "see https://x.io {}", MAIL, "email"),
     ("an address 101 characters into a URL", "https://" + "a" * 97 + "/{}", MAIL, "email"),
-    ("32 drawn characters", "the token is {}", DRAWN[:32], "high-entropy"),
+    ("20 drawn characters", "the token is {}", DRAWN[:20], "high-entropy"),
+    ("drawn characters without small letters", "the token is {}", UPPER, "high-entropy"),
+    ("drawn characters without capitals", "the token is {}", UPPER.lower(), "high-entropy"),
+    ("30 drawn characters without a name", "take {} today", DRAWN[:30], "high-entropy"),
+    ("24 drawn characters with a prefix", "take {} today", "zq_" + DRAWN[:22], "high-entropy"),
+    ("drawn characters with a prefix under a name", "colour = '{}'", "zq_" + DRAWN[:22], "high-entropy"),
     ("200 drawn characters", "the token is {}", DRAWN[:200], "high-entropy"),
     ("a word for a secret at the start", "token at\n{}", DRAWN[:40], "high-entropy"),
     ("text that goes on", "the token is at {} today.\n" + "And so on.\n" * 20, DRAWN[:40], "high-entropy"),
@@ -55,11 +62,28 @@ KEPT = [
     ("an address that nobody reads, spelled out", "No-Reply@corp-mail.io"),
     ("a picture for dense screens", "icon@2x.png"),
     ("a picture for half dense screens", "icon@1.5x.png"),
-    ("31 drawn characters", "the token is " + DRAWN[:31]),
+    ("19 drawn characters", "the token is " + DRAWN[:19]),
+    ("29 drawn characters without a name", f"take {DRAWN[:29]} today"),
+    ("23 drawn characters with a prefix", f"take zq_{DRAWN[:21]} today"),
+    ("an id that is the whole text", "zq_" + DRAWN[:40]),
+    ("an id by its prefix", f"call toolu_{DRAWN[:24]} failed"),
+    ("a file of drawn characters", f"see {DRAWN[:34]}.wav there"),
+    ("a path of drawn characters", f"see zq-{DRAWN[:30]}/x there"),
+    ("digests in a row", "00-" + "0af7651916cd43dd" * 2 + "-b7ad6b7169203331-01 is a trace"),
+    ("a key of a known vendor that is too short", f"take gl{'pat-'}{DRAWN[:19]}/ today"),
+    ("drawn characters of an entropy below 3 bits", "the token is " + DRAWN[:7] * 4),
+    ("drawn characters under a name of something else", f"colour = '{DRAWN[:40]}'"),
+    ("drawn characters in a property of something else", f'{{"colour": "{DRAWN[:40]}"}}'),
+    ("drawn characters in a row of values", f"take red,{DRAWN[:40]},blue today"),
+    ("letters in their order", "the token is 00QCjAl4MlV-WPXM-ABCDEFGHIJKL-0HmjFx-vbGu"),
+    ("letters and digits in their order", "the token is 1234567890aBcDeFgHiJkLmNoPqRsT1234567890abcdef"),
+    ("hexadecimal that says so", "the token is x8f12fb8b20008e14b5A5ff4bad15af9b545d98144da8707892dcc2a2014ba58"),
+    ("many marks", "the token is t3h_FuTUr3_15_bR1ghT_1_H0p3_y0uR3_W34r1nG_5h4d35"),
+    ("a certificate", f"-----BEGIN CERTIFICATE-----\n{CERTIFICATE}\n-----END CERTIFICATE-----\n"),
+    ("a certificate in a string", "-----BEGIN CERTIFICATE-----\\n" + CERTIFICATE.replace("\n", "\\n")),
+    ("a certificate in a program", '"' + CERTIFICATE.replace("\n", '\\n"\n    "') + '"'),
+    ("a key of hexspeak", "AKIA" + "DEADBEEF" * 2),
     ("201 drawn characters", "the token is " + DRAWN[:201]),
-    ("drawn characters without small letters", "the token is " + UPPER),
-    ("drawn characters without capitals", "the token is " + UPPER.lower()),
-    ("drawn characters of an entropy of 3 bits", "the token is " + DRAWN[:8] * 4),
     ("a name of 40 letters and a digit", "the token is someVeryLongIdentifierNameForTheTest2OfIt"),
     ("a sample that says so", "the token is " + DRAWN[:34] + "EXAMPLE"),
     ("a digest", "the token is sha256:" + DRAWN[:40] + " and more"),

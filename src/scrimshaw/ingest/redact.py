@@ -16,21 +16,32 @@ from scrimshaw.ingest.secret_values import TABLE, WORDS, SecretRule, is_masked, 
 from scrimshaw.models import Redacted, Span
 
 VARIED = 9  # distinct characters; no key of 20 or more drawn ones has fewer
+NAMED_SIZE, PREFIXED_SIZE, BARE_SIZE = 20, 24, 30  # letters and digits of a drawn value
 MOSTLY_REMOVED_RATIO = 0.90  # share of characters; above it an item is dropped
 
-_DIGIT_GROUPS = r"\d{3}\)?[-. ]\d{2,3}[-. ]\d{4}"
-_LONG_WORD = r"[^\s\"'<>(),;`]{13,}"
+# What begins with a set of characters is searched faster than what begins with a repeat, a choice or a look-behind.
+_DIGIT_GROUPS = r"[0-9][0-9][0-9]\)?[-. ][0-9]{2,3}[-. ][0-9]{4}"
+_LONG_WORD = r"[^\s\"'<>(),;`]{13}[^\s\"'<>(),;`]*"
 _MAIL_DOMAIN = r"@(?<=[\w.+%-]@)(?P<domain>[\w-]{1,63}(?:\.[\w-]{1,63}){0,5}\.[A-Za-z]{2,24})(?![\w-])"
 _MAIL_LOCAL = r"\w[\w.+%-]{0,63}\Z"
 # A run is tried once and whole: a shorter piece of it could not match either, and trying them all is quadratic.
-_ENTROPY_TOKEN = r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{32,}+={0,2}+(?![A-Za-z0-9+/_=-]|\.\.\.)"
-_SECRET_WORD_NEAR = r"(?i)(?:secret|token|passw|credential|auth|api.?key|access.?key)[^\n]{0,80}(?:\n[^\n]{0,40})?\Z"
-# What precedes a digest, an image, an id, a public token, or a part of a path or URL.
-_BLOB_LEAD = r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id)\W{0,5}|(?:csrf|public|nonce)[^\n]{0,30})\Z"
+_TOKEN = (
+    r"(?<![A-Za-z0-9+/_.~-])(?=[A-Za-z0-9][A-Za-z0-9_.~+/:-]{15})(?:(?=[A-Za-z]{0,20}\d)[A-Za-z0-9]{8,20}:)?"
+    r"[A-Za-z_.~+/-]*+\d[A-Za-z0-9_.~+/-]*+={0,2}+"
+)
+_SECRET_NEAR = r"(?i)(?:secret|token|passw|credential|auth(?!or(?!iz))|(?:api|access).?key).{0,80}(?:\n.{0,40})?\Z"
+# What precedes a digest, an image, an id, a public token or key, or a part of a path or URL; a certificate goes on.
+_BLOB_LEAD = (
+    r"(?i)(?:[/.@#%]|base64,|(?:sha\d{1,3}|md5|integrity|id|h1|zh|ssh-\w{1,20})\W{0,5}"
+    r"|(?:csrf|public|nonce|page.?token)[^\n]{0,30}|-----(?:\\n|\s)+|[a-z0-9+/]{60}(?:\\n)?[\s\"'\\,]{1,20})\Z"
+)
+_BLOB_TAIL = r"(?:\\n)?[\s\"'\\,]{1,20}[A-Za-z0-9+/]{16}"
+# A name that announces no secret; behind one only a prefix tells a key.
+_NAME_LEAD = r"(?:\w,|[\w\])][\"']?\s?:?=\s?|[\"']\s?:\s?|(?:\A|\n)[\s-]*[\w.-]+:\s)[\"'`]?\Z"
 _MARKER = r"\[REDACTED:[a-z0-9-]+\]"
 _JOINT = (
-    r"(?:(?P<quote>[\"'])(?=[\s+.\\])(?<=[\w/+=-].)\s{0,80}(?:[+.]\s{0,80}|\\?\r?\n\s{0,80})(?P=quote)"
-    r"|\\(?<=[\w/+=-].)\r?\n[ \t]{0,80})(?=[\w/+=-])"
+    r"(?P<quote>[\"'\\])(?=[\s+.\\])(?<=[\w/+=-].)(?:"
+    r"(?<=[\"'])\s{0,80}(?:[+.]\s{0,80}|\\?\r?\n\s{0,80})(?P=quote)|(?<=\\)\r?\n[ \t]{0,80})(?=[\w/+=-])"
 )
 _TRANSLATION = {code: code + 32 for code in range(ord("A"), ord("Z") + 1)}
 
@@ -152,14 +163,7 @@ def _scan(text: str) -> Iterator[Span]:
     yield from values.find_assigned_secrets(text, lowered)
     if "@" in text:
         yield from _find_emails(text)
-    # Long tokens that read like drawn characters, close behind a word for a secret. Beyond 200 characters it is a file,
-    # not a key; without such a word it is an id, a digest or a key of the wrong form.
-    for match in re.finditer(_ENTROPY_TOKEN, text):
-        value, start = match.group(), match.start()
-        if len(value) <= 200 and _is_drawn(value):
-            is_named = re.compile(_SECRET_WORD_NEAR).search(text, max(0, start - 160), start)
-            if is_named and not re.compile(_BLOB_LEAD).search(text, max(0, start - 40), start):
-                yield Span(start=start, end=match.end(), secret_class="high-entropy")
+    yield from _find_drawn(text, words)
 
 
 def _apply(rule: SecretRule, text: str) -> Iterator[Span]:
@@ -187,7 +191,7 @@ def _is_url_password(value: str) -> bool:
 
 def _is_authorization(value: str) -> bool:
     is_strong = is_random(value, 8) or value.endswith("=") or (len(value) >= 16 and values.entropy(value) >= 3.5)
-    return is_strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value)
+    return is_strong and bool(re.search(r"[\dA-Z]", value)) and not is_placeholder(value) and "uthoriz" not in value
 
 
 _CHECKS: dict[str, Callable[[str], bool]] = {
@@ -216,14 +220,23 @@ def _find_emails(text: str) -> Iterator[Span]:
             yield Span(start=start, end=match.end(), secret_class="email")
 
 
-def _is_drawn(value: str) -> bool:
-    return (
-        all(re.search(kind, value) for kind in (r"[a-z]", r"[A-Z]", r"\d"))
-        and not is_masked(value)
-        and is_random(value, 32)
-        and values.entropy(value) >= 4.2
-        and not values.is_identifier_or_hash(value)
-    )
+def _find_drawn(text: str, words: str) -> Iterator[Span]:
+    """Tokens that read like drawn characters: behind a word for a secret, or where they are long or have a prefix."""
+    sizes = {word: values.measure_drawn(re.sub(r"(?<!\.)\.\.?$", "", word)) for word in set(re.findall(_TOKEN, words))}
+    for match in re.finditer(_TOKEN, text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
+        value, start, size = match.group().rstrip("."), match.start(), sizes[match.group()]
+        if size < NAMED_SIZE or re.compile(_BLOB_LEAD).search(text, max(0, start - 80), start):
+            continue
+        prefix = (re.match(r"[A-Za-z][A-Za-z0-9]{0,15}[-_.~]", value) or [""])[0][:-1].lower()
+        if prefix in WORDS["id_prefixes"] or (len(value) >= 60 and re.compile(_BLOB_TAIL).match(text, match.end())):
+            continue
+        if not re.compile(_SECRET_NEAR).search(text, max(0, start - 160), start):
+            # One of a known vendor must have the form of its rule; a text of one token is a name, as of a call.
+            known = [rule for rule in TOKENS if len(rule.hint) > 5 and value.lower().startswith(rule.hint.lower())]
+            is_named = not prefix and re.compile(_NAME_LEAD).search(text, max(0, start - 80), start)
+            if not re.search(r"\s", text) or is_named or known or size < (PREFIXED_SIZE if prefix else BARE_SIZE):
+                continue
+        yield Span(start=start, end=start + len(value), secret_class="high-entropy")
 
 
 def _merge(spans: Iterable[Span]) -> list[Span]:

@@ -42,7 +42,7 @@ _REFERENCE = (
 )
 _TEMPLATE = r"\$\{|\{\{|\$\(|<%|#\{|\{[\w.]{0,40}\}|%\([\w.]+\)s|%[sdr]|\\\("
 _SEGMENT = r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+"
-_SAME_RUN = r"([X*.#0\-_?])\1{5,}|x{12}"
+_SAMPLE_PARTS = r"([X*.#0\-_?])\1{5,}|x{12}|EXAMPLE|DEADBEEF|(?i:your)"
 _LONG_RUN = r"(.)\1{15}"
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
 _WORDS = r"[#./]?[A-Za-z][A-Za-z]*(?:[-_./: #][A-Za-z]+)*[.:!?]?$"
@@ -50,6 +50,8 @@ _UUID = r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}$"
 _LONG_HEX = r"(?:[0-9a-f]{32,}|[0-9A-F]{32,})$"
 _HASH = r"(?a)(?:0x)?[0-9a-fA-F]+$|sha\d{1,3}[-:=]"
 _LOCATOR = r"[a-z][a-z0-9+.-]*://|~?\.{0,2}/[\w.@~-]+(?:/|$)|[A-Za-z]:\\|arn:|[\w.-]+\.(?:json|ya?ml|pem|crt|key|txt|py|js|ts|go|rb|cer|p12|toml|md)$"
+# Digests, a name with an extension or a version, and a path: it has marks that no alphabet of keys has together.
+_NO_KEY = r"^(?:0?x)?[0-9a-fA-F\W_]+$|^sha\d|\d\.\d+\.|\.[a-z][a-z0-9]{1,4}$|/.*[-_.~]|[-_.~].*/|\.\."
 _DOTTED = r"[A-Za-z_][\w-]*(?:(?:\.|->|::|\?\.)[A-Za-z_]\w*)+$"
 _VERSION = r"(?:[a-z][\w-]*-)?v?\d+(?:\.\d+)+[\w.+-]*$|\d{4}-\d\d-\d\d"
 # Characters that tell how a value was drawn: names in a row would otherwise have each all that follows looked through.
@@ -57,15 +59,19 @@ _SAMPLE = 256
 _NAMED = r"[A-Za-z_]*\d{0,2}$"
 _TYPE = r"(?:&?(?:'static )?str|string|optional\[str\]|str \| none|secretstr|bytes)"
 _OPERATOR = (
-    r"(?P<close>\\?[\"'`]?\]?)(?P<operator>"
+    r"(?P<close>\\?[\"'`]?\]?(?:\*\*(?=:))?)(?P<operator>"
     rf"\s{{0,2}}:?\s{{0,2}}{_TYPE}\s{{0,2}}=\s{{0,4}}"
-    r"|\s{0,40}(?:===?|!==?|=>|:{1,3}=|\?=|=|:(?!:))[ \t]{0,40}"
-    r"|>|\s{1,4}value\s?=\s?|\s{0,4}\n\s{0,40}[\"']?value[\"']?\s?:\s?|\s{0,2},\s{0,40}|\s{1,4}is\s|[ \t]{1,3})"
+    r"|\s{0,40}(?:===?|!==?|=>|:{1,3}=|\?=|=|:(?!:)(?:\*\*)?|\|\|=?|\?\?=?)[ \t]{0,40}"
+    r"|>|\s{1,4}value\s?=\s?|(?:\s{0,4}\n|,)\s{0,40}[\"']?value[\"']?\s?:\s?"
+    r"|\s{0,2},\s{0,40}|\s{1,4}(?:is|to|was|from)\s|[ \t]{1,3})"
 )
 _HEAD = r"(?P<lead>[<\"'`$]|--?|;[ ]?|)(?P<head>[A-Za-z0-9_.][A-Za-z0-9_.-]*|)\Z"
 _NAME_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+"
 _QUOTED_VALUE = r"[rbfuRBFU]{0,2}(?P<quote>\\?[\"'`])(?!(?P=quote))(?P<value>[^\n]{1,2000}?)(?P=quote)"
-_BARE_VALUE = r"(?P<value>[^\s\"'`,;&<>()\[\]{}\\]{1,2000})(?P<next>.?)"
+# A value without quotes goes on to a space or to the next pair; in code any mark ends it.
+_BARE_VALUE = r"(?:(?![;&,|][ ]?[\w.-]+(?: ID| [A-Z][a-z]+)?[=:])[^\s\"'`<>\\]){0,2000}+"
+_CALL = r"^[({\[]|\w[(\[](?:.*[)\]]|[rbfu]{0,2}[\"'`\\]|(?:.*[,(\[])?$)"
+_LINE_HEAD = r"(?:\A|\n)[ \t]*(?:(?:[-+*]+|- name:|export|set|ENV|ARG)[ \t]*)?[\w.-]*\Z"
 _USER_LINE = (
     r"(?i)user(?:name)?\s{0,3}[=: ]\s{0,3}[\"']?[\w.@-]+[\"']?;?[ \t]*(?:(?:#|//)[^\n]*)?\n"
     r"(?:\s*(?:#|//)[^\n]*\n){0,5}\s{0,40}(?:\$?\w{1,20}(?:->|\.))?\Z"
@@ -98,7 +104,7 @@ def is_reference(value: str) -> bool:
 
 def is_masked(token: str) -> bool:
     """Whether a token with a known prefix is blanked out, as documentation prints it."""
-    return bool(re.search(_SAME_RUN, token)) or "EXAMPLE" in token or "your" in token.lower()
+    return bool(re.search(_SAMPLE_PARTS, token))
 
 
 def is_typed_sample(token: str) -> bool:
@@ -109,13 +115,24 @@ def is_typed_sample(token: str) -> bool:
 
 def is_random(value: str, shortest: int = 16) -> bool:
     """Whether `value` reads like drawn characters: letters and digits in short runs, >= 3 bits per character."""
-    if len(value) < shortest or value.isdigit() or not re.search(r"\d", value):
+    if len(value) < shortest or value.isdigit() or " " in value or not re.search(r"\d", value):
         return False
     if re.match(_LONG_HEX, value):
         return entropy(value) >= 3.0
     sample = value[:_SAMPLE]
     runs = re.findall(_SEGMENT, sample)
     return bool(runs) and sum(map(len, runs)) <= 3.3 * len(runs) and entropy(sample) >= 3.0
+
+
+def measure_drawn(value: str) -> int:
+    """How many letters and digits `value` has, if they look drawn: too few follow each other as in words; else 0."""
+    plain = re.sub(r"[\W_]", "", value[:_SAMPLE])
+    size, low = len(plain), plain.lower()
+    if not 0.85 * len(value) <= size <= len(value) <= 200 or re.search(_NO_KEY, value) or is_masked(value):
+        return 0
+    pairs = sum(map(WORDS["common_pairs"].__contains__, re.findall("..", low) + re.findall("..", low[1:])))
+    is_wordy = pairs > 0.35 * size or size > 3.8 * len(re.findall(_SEGMENT, plain))
+    return 0 if is_wordy or entropy(plain) < 3.0 or re.match(_LOCATOR, value) else size
 
 
 def is_identifier_or_hash(value: str) -> bool:
@@ -192,9 +209,10 @@ def find_assigned_secrets(text: str, lowered: str) -> Iterator[Span]:
 
 def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
     quoted = re.compile(_QUOTED_VALUE).match(text, match.end())
-    found = quoted or re.compile(_BARE_VALUE).match(text, match.end())
+    start = quoted.start("value") if quoted else match.end()
+    end, last = (quoted.end("value"),) * 2 if quoted else _end_bare(text, match)
     head = re.compile(_HEAD).search(text, max(0, match.start() - 40), match.start())
-    if not found or not head:
+    if start == end or not head:
         return None
     name, operator = head["head"] + text[match.start() : match.start("close")], match["operator"]
     quote = quoted["quote"] if quoted else ""
@@ -206,15 +224,32 @@ def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
         lead=head["lead"],
         name=name,
         operator=operator.strip() or ("," if match["close"] else " "),
-        value=found["value"],
+        value=text[start:end],
         quote=quote,
-        after="" if quoted else found["next"],
+        after="" if quoted else text[end : end + 1],
         is_tight=operator == "=",
         follows_user=bool(re.compile(_USER_LINE).search(text, max(0, head.start() - 200), head.start())),
     )
     if not _ACCEPTS.get(kind, _accepts_secret)(pair):
         return None
-    return Span(start=found.start("value"), end=found.end("value"), secret_class="api-key" if kind == "key" else kind)
+    return Span(start=start, end=last, secret_class="api-key" if kind == "key" else kind)
+
+
+def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:
+    """Where a value without quotes ends, for the judge and as a whole: alone on its line it has its last marks."""
+    start, end = match.end(), next(re.compile(_BARE_VALUE).finditer(text, match.end())).end()
+    after, shown = text[end : end + 1], text[start : end + 1].rstrip()
+    if match["operator"] == ">" and after != "<":
+        return start, start
+    head = re.compile(_LINE_HEAD).search(text, max(0, match.start() - 80), match.start())
+    is_line = bool(head and re.compile(r"[ \t]*(?:\r?\n|\Z)").match(text, end))
+    is_setting = is_line and match["operator"] == "=" and text[match.start() : start].isupper()
+    if is_setting or match["operator"].strip() in _VERBS:
+        shown = shown.rstrip("([,")
+    if after != "<" and (re.search(_CALL, shown) or (not is_line and re.search(r"[)\]][^\w)\]},;]|&&|\|\|", shown))):
+        return (next(re.compile(r"[^\s\"'`,;&<>()\[\]{}\\]{0,2000}").finditer(text, start)).end(),) * 2
+    judged = start + len(text[start:end].rstrip(",;)]}"))
+    return judged, end if is_line or after in tuple("\"'`<;&,") else judged
 
 
 def _find_kind(name: str) -> str:
@@ -240,17 +275,21 @@ def _find_kind(name: str) -> str:
 
 def _accepts_password(pair: _Pair) -> bool:
     name, value, lead = pair.name.lower(), pair.value, pair.lead
-    if pair.follows_user and pair.operator in ("=", ":", " "):
+    is_told = pair.operator in ("=", ":") or (pair.operator == " " and (pair.quote or not value.isalpha()))
+    if pair.follows_user and is_told and pair.after not in _CODE:
         return _is_password_literal(value, name) or (bool(pair.quote) and not is_reference(value))
     if pair.quote:
-        is_prose = pair.operator == " " and (pair.quote == "`" or name == "pass")
-        return is_random(value, 8) if pair.operator == "," else not is_prose and _is_password_literal(value, name)
-    if pair.after in _CODE or pair.operator in (*_COMPARISONS, ",", "is"):
+        is_prose = pair.operator in (" ", *_VERBS) and (name == "pass" or pair.quote + pair.operator == "` ")
+        is_name = pair.operator == "," and value.isidentifier() and not pair.name.isupper()
+        is_argument = is_random(value, 8) or (_is_strange(value) and " " not in value and not is_name)
+        return is_argument if pair.operator in _DEFAULTS else not is_prose and _is_password_literal(value, name)
+    if pair.after in _CODE or pair.operator in (*_COMPARISONS, ","):
         return False
     # Where a plain word is a value: in settings files, in markup and on command lines.
     is_word = len(value) >= 4 and value.lower() != name and not is_placeholder(value)
-    if pair.operator in (" ", ">"):
-        return lead in _OPTIONS and is_word
+    if pair.operator in (" ", ">", *_VERBS):
+        is_option = lead in _OPTIONS and is_word and not (pair.operator == " " and value.isalpha())
+        return _is_strange(value.rstrip(".!?")) if pair.operator in _VERBS else is_option
     if lead == "$" and pair.after == ";":
         return value.islower() and value not in _PERL_CALLS and not is_placeholder(value)
     if lead.strip() in (";", '"', "'") and pair.after == ";":
@@ -258,12 +297,18 @@ def _accepts_password(pair: _Pair) -> bool:
     if lead in ("-", "--") or (pair.is_tight and (pair.name.isupper() or "." in name)):
         return is_word
     # Where code could stand as well.
-    is_strange = value.isdigit() or (re.search(r"[!@#^&*?~%]", value) and not is_placeholder(value))
-    return name != "pass" and ((bool(is_strange) and len(value) >= 6) or _is_bare_secret(value))
+    is_marked = value.isdigit() or (re.search(r"[!@#^&*?~%]", value) and not is_placeholder(value))
+    return name != "pass" and ((bool(is_marked) and len(value) >= 6) or _is_strange(value))
+
+
+def _is_strange(value: str) -> bool:
+    """Whether a value is no word and no name of a variable; six letters and two digits are a usual password."""
+    is_numbered = re.match(r"[A-Za-z]{6,}\d\d$", value) and not re.search("(?i)pass|pwd", value)
+    return _is_bare_secret(value) or (bool(is_numbered) and not is_placeholder(value))
 
 
 def _accepts_secret(pair: _Pair) -> bool:
-    if pair.operator in (" ", "is", ">") and pair.lead not in _OPTIONS:
+    if pair.operator in (" ", ">", *_VERBS) and pair.lead not in _OPTIONS:
         return False
     if pair.operator in _COMPARISONS and pair.quote and pair.name.lower().endswith("secret"):
         return _is_password_literal(pair.value, pair.name.lower())
@@ -274,7 +319,7 @@ def _accepts_secret(pair: _Pair) -> bool:
 
 def _accepts_key(pair: _Pair) -> bool:
     """A name that only ends in `key` or `login`: the value must be drawn; a hash needs a full name."""
-    if pair.operator in (" ", "is", ",", ">") or pair.after in _CODE:
+    if pair.operator in (" ", ",", ">", *_VERBS) or pair.after in _CODE:
         return False
     words = re.findall(_NAME_WORD, pair.name)
     is_named = len(words) > 1 and WORDS["lookup_qualifiers"].isdisjoint(word.lower() for word in words)
@@ -288,6 +333,8 @@ def _accepts_key(pair: _Pair) -> bool:
 _OPTIONS = ("<", "-", "--")
 _PERL_CALLS = ("shift", "pop", "undef", "wantarray")
 _CODE = ("(", "[", "{")
+_VERBS = ("is", "to", "was", "from")
+_DEFAULTS = (",", "||", "||=", "??", "??=", "from")  # after these a word is a name, not a value
 _COMPARISONS = ("==", "!=", "===", "!==")
 # The other kinds are judged as secrets.
 _ACCEPTS: dict[str, Callable[[_Pair], bool]] = {"password": _accepts_password, "key": _accepts_key}
