@@ -169,7 +169,7 @@ def test_what_a_link_leads_to_is_named_and_makes_the_exit_code_1(cli: Cli, note:
 
 def test_no_more_is_claimed_than_was_done(cli: Cli, note: Path) -> None:
     out = " ".join(cli("purge", "--secret", NEEDLE, "--yes").out.split())
-    assert "Looked for: as it is; in JSON" in out
+    assert "Looked for: as it is; in small and capital letters" in out
     assert "UTF-16 and UTF-32" in out
     assert "rows of databases, checkpoints" in out
     assert "what the expression describes" in cli("purge", "--secret", "zan[a-z]+-w", "--pattern", "--dry-run").out

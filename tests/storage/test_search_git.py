@@ -67,7 +67,7 @@ def test_a_file_of_the_past_is_found_with_its_commit(repository: Path) -> None:
 def test_what_no_commit_has_any_more_is_found(repository: Path) -> None:
     (repository / "loose.md").write_text(NEEDLE)
     git(repository, "add", "-A")
-    git(repository, "rm", "-q", "--cached", "loose.md")
+    git(repository, "rm", "-q", "-f", "loose.md")
     assert [(place.kind, place.commit, place.path) for place in look(repository).places] == [("blob", "", "")]
 
 

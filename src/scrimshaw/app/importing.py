@@ -20,7 +20,7 @@ from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.rule_checks import usable_rules
-from scrimshaw.models import Degradation
+from scrimshaw.models import Degradation, Traces
 from scrimshaw.storage.scan import SERENA_MEMORIES
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
@@ -57,6 +57,19 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
     if deleted and not isinstance(deleted, Degradation):
         found.append(FoundSource(kind=DECISIONS, place=str(project), count=len(deleted), size=0))
     return found
+
+
+def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tuple[Path, int, str]]:
+    """(where a client keeps a session of this project, how often it holds a text, why nobody can tell)."""
+    for client in _transcript_clients().values():
+        place = home
+        try:
+            for stored in client.find_sessions(project, home):
+                place = Path(stored.place)
+                if count := sum(traces.count(text.encode(errors="replace")) for text in stored.read_texts()):
+                    yield place, count, ""
+        except UnreadableFile as error:
+            yield place, 0, error.message
 
 
 def source_names() -> tuple[str, ...]:

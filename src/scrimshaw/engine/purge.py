@@ -41,8 +41,9 @@ MOST_PASSAGES = 200
 OUTSIDE = (
     "compressed and encrypted files that somebody put into Scrimshaw's folders, other than its checkpoints",
     "exports and backups written elsewhere (scrimshaw export, scrimshaw backup)",
-    "transcripts and settings of your agent clients",
+    "settings of your agent clients, and what they keep of other projects",
     "journals of other projects that used the same global memory",
+    "files of the project that git ignores, or all but documents where there is no git",
     "git, where it keeps another folder than this project, such as that of your own vault",
     "other clones and remotes, snapshots and backups of the disk, its unused blocks",
 )
@@ -105,6 +106,11 @@ class Purged(Struct, frozen=True, kw_only=True):
     def is_clean(self) -> bool:
         """Whether nothing of it is left in Scrimshaw's folders, as far as anybody can tell."""
         return not (self.left or self.held or self.unreadable or self.foreign)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it is left nowhere that was looked at, git and documents included."""
+        return self.is_clean and not (self.documents or self.git.found or self.git.degradation)
 
 
 class PurgeOptions(NamedTuple):
@@ -181,12 +187,13 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
 def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
     erased = [erase(engine, target, options) for engine, target in scope]
-    after = _search_all(scope, options)
+    after, (engine, target) = _search_all(scope, options), scope[0]
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
     return replace(
         planned,
         dry_run=False,
+        git=search_git(engine.settings.project, target.traces, target.files),  # which looks into cleaned files too
         left=after.places,
         unreadable=after.unreadable,
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),

@@ -25,9 +25,10 @@ _NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 _GO = {ord(each): f"\\u{ord(each):04x}" for each in "<>&"}
 _NET = {ord(each): f"\\u{ord(each):04X}" for each in "<>&'+"}
 _FORMS = [
-    "as it is", "in JSON, once and twice", "in YAML and SQL quotes", "in a URL",
-    "in base64 at any place, of both alphabets", "in hexadecimal", "in UTF-16 and UTF-32",
-    "with the line ends of Windows and Unix", "in the Unicode forms NFC and NFD", "broken over lines, indented or not",
+    "as it is", "in small and capital letters", "its words joined as in ids", "in JSON, once and twice",
+    "in YAML and SQL quotes", "in a URL", "in base64 at any place, of both alphabets", "in hexadecimal",
+    "in UTF-16 and UTF-32", "with the line ends of Windows and Unix", "in the Unicode forms NFC and NFD",
+    "broken over lines, indented or not",
 ]  # fmt: skip
 
 
@@ -67,7 +68,7 @@ class SecretTraces:
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """(start, end, marker) of all places, in order; no two overlap."""
         matches = self._expression.finditer(data) if self._expression else ()
-        spans = [(*match.span(), self._markers.get(match.group(), PURGED.encode())) for match in matches]
+        spans = [(*match.span(), self._markers.get(match.group().lower(), PURGED.encode())) for match in matches]
         for start, stop in self._over_lines(data):
             place = bisect_left(spans, (start,))
             if (not place or spans[place - 1][1] <= start) and (place == len(spans) or stop <= spans[place][0]):
@@ -98,14 +99,19 @@ def traces_of_secret(secret: str) -> SecretTraces:
         message = f"A secret of less than {MIN_CHARACTERS} characters would be found everywhere."
         hint = "Describe it and what stands around it by an expression, with --pattern."
         raise InvalidRequest(message, hint, parameter="secret")
-    composed = {secret, *(unicodedata.normalize(form, secret) for form in ("NFC", "NFD"))}
+    # Topics, phrases and ids are made of its words, in small letters. RE2 sees through the case of ASCII alone.
+    words = re.findall(r"\w+", secret.casefold())
+    is_word = len(words) < 2 and not re.search(r"\d", secret)  # which may stand anywhere without the marks around it
+    derived = {text for text in ("-".join(words), " ".join(words)) if len(text) >= MIN_CHARACTERS and not is_word}
+    cases = {secret, secret.lower(), secret.upper(), secret.casefold()} | derived
+    composed = {unicodedata.normalize(form, each) for form in ("NFC", "NFD") for each in cases} | cases
     spellings = composed | {each.replace("\r\n", "\n").replace("\n", "\r\n") for each in composed}
     narrow = {form: PURGED.encode() for text in spellings for form in _encode_narrow(text)}
-    wide = {text.encode(code): PURGED.encode(code) for text in spellings for code in _WIDE}
+    wide = {text.encode(code).lower(): PURGED.encode(code) for text in spellings for code in _WIDE}
     ends = _compile(_END)
     # Where a line ended, a space may be missing.
-    joined = _compile_any({ends.sub(b"", text) for text in narrow}, space=b" ?")
-    return SecretTraces(_compile_any({**narrow, **wide}), {**narrow, **wide}, _FORMS, joined)
+    joined = _compile_any({ends.sub(b"", text) for text in narrow}, space=b" ?", any_case=True)
+    return SecretTraces(_compile_any({**narrow, **wide}, any_case=True), wide, _FORMS, joined)
 
 
 def traces_of_pattern(pattern: str) -> SecretTraces:
@@ -145,22 +151,22 @@ def _require_unicode(text: str, parameter: str) -> None:
         raise InvalidRequest(f"The {parameter} is no text in UTF-8.", hint, parameter=parameter) from error
 
 
-def _compile_any(texts: Iterable[bytes], space: bytes = b"\\ ") -> Any:
+def _compile_any(texts: Iterable[bytes], space: bytes = b"\\ ", *, any_case: bool = False) -> Any:
     """An expression for any of some texts, of two that begin alike the longer one; None without texts."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
     longest_first = sorted(texts, key=lambda text: (-len(text), text))
     expressions = (bytes(re2.escape(text)).replace(b"\\ ", space) for text in longest_first)
-    return _compile(b"|".join(expressions)) if longest_first else None
+    return _compile(b"|".join(expressions), any_case=any_case) if longest_first else None
 
 
-def _compile(expression: bytes) -> Any:
+def _compile(expression: bytes, *, any_case: bool = False) -> Any:
     """An expression over bytes; raises InvalidRequest for one that is too long."""
     import re2  # noqa: PLC0415 - native library, needed only where something is purged
 
     options = re2.Options()
     options.encoding = re2.Options.Encoding.LATIN1
-    options.max_mem = _MEMORY_BYTES
+    options.max_mem, options.case_sensitive = _MEMORY_BYTES, not any_case
     options.log_errors = False  # they would show the secret
     try:
         return re2.compile(expression, options)

@@ -135,7 +135,7 @@ def _no_history(error: StorageFailure) -> Degradation:
 
 
 class GitPlace(Struct, frozen=True, kw_only=True):
-    """A place in git that holds the text; a ref, and a file of git's own, have a path alone."""
+    """A place in git that holds the text; a ref, a file of git's own, and one not committed have a path alone."""
 
     object: str = ""
     kind: str
@@ -186,6 +186,14 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitT
     places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]] + files
     places += [GitPlace(kind="ref", path=name) for name in refs if traces.count(name.encode())]
     places += [GitPlace(kind="file of git", path=name) for name in own]
+    is_past = bool(places)  # what the commands are for
+    changed = ask_git(top, "ls-files", "-z", "--others", "--modified", "--deduplicate", "--exclude-standard").split(
+        "\0"
+    )
+    for name in filter(None, changed):
+        with storage_errors("read", top / name):
+            if (top / name).is_file() and traces.count(os.fsencode(name)) + traces.count((top / name).read_bytes()):
+                places.append(GitPlace(kind="file not committed", path=name))
     gone = " ".join(f"--path {shlex.quote(place.path)}" for place in files)
     commands = (
         *((f"git filter-repo --force --invert-paths {gone}",) if files else ()),
@@ -196,8 +204,8 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitT
         objects=objects,
         found=max(len(found) - MOST_PLACES, 0) + len(places),
         places=tuple(replace(each, path=_mask(each.path, traces)) for each in places),
-        commands=commands if places else (),
-        stays=_LEFTOVERS if places else (),
+        commands=commands if is_past else (),
+        stays=_LEFTOVERS if is_past else (),
         unsearched=tuple(_mask(name, traces) for name in unsearched),
     )
 

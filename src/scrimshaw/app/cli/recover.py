@@ -16,6 +16,7 @@ import typer
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain
+from scrimshaw.app.importing import search_transcripts
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.history import Undone
@@ -157,7 +158,9 @@ def _render_purge(purged: Purged) -> Lines:
     yield from (line(("held by another process: ", "red"), name, stop) for name in purged.held)
     yield line(("Looked for: ", "dim"), (f"{'; '.join(purged.forms)}.", "dim"))
     yield line((_SEARCHED, "dim"))
-    yield from _render_traces("Documents, which Scrimshaw reads and never writes, hold it:", purged.documents, "yellow")
+    yield from _render_traces(
+        "Documents and transcripts, which Scrimshaw never writes, hold it:", purged.documents, "yellow"
+    )
     yield from _render_git(purged.git)
     yield line(("Not searched, since it is out of Scrimshaw's hands:", "dim"))
     yield from (line((f"  {place}", "dim")) for place in purged.outside)
@@ -176,6 +179,8 @@ def _render_git(git: GitTraces) -> Lines:
     for place in git.places[:_TRACES_SHOWN]:
         commit = place.commit[:12] or ("in no commit" if place.object else "")
         yield f"  {place.kind}  {commit}  {place.path}"
+    if not git.commands:
+        return
     yield "Only you can rewrite history. Commit first, then, in a fresh clone or after a backup:"
     yield from (line((f"  {each}", "cyan")) for each in git.commands)
     yield "git-filter-repo is a program of its own: `pip install git-filter-repo`."
@@ -365,7 +370,7 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
     "--secret - --yes < FILE",
     "--memory ID",
     render=_render_purge,
-    fails=lambda purged: not purged.dry_run and (not purged.is_clean or purged.git.found > 0),
+    fails=lambda purged: not (purged.dry_run or purged.is_gone),
 )
 def purge_traces(
     project: Path | None,
@@ -397,6 +402,9 @@ def purge_traces(
             with suppress(NotFound):  # that work tree never had the memory
                 scope.append((other, make_target(other)))
         planned = purge.find_traces(scope, PurgeOptions(include_global))
+        where = search_transcripts(engine.settings.project, Path.home(), scope[0][1].traces)
+        transcripts = (scope[0][1].trace(*found) for found in where)
+        planned = msgspec.structs.replace(planned, documents=(*planned.documents, *transcripts))
         if dry_run:
             return planned
         confirm(f"Erase it for good, in {len(planned.places)} places?", yes)
