@@ -15,6 +15,8 @@ from tests.app.test_importing_sessions import SECRET, put_session
 from scrimshaw.app.cli import start
 from scrimshaw.app.importing import source_names
 from scrimshaw.engine.importers import ImportResult
+from scrimshaw.errors import StorageFailure
+from scrimshaw.storage.sqlite.journal import SqliteJournal
 
 STYLE = "# Shop\n\n## Style\n\n- Always use tabs in Makefiles and spaces everywhere else; lines end at 120 letters.\n"
 
@@ -126,6 +128,19 @@ def test_what_cannot_be_imported_is_said(cli: Cli, arguments: tuple[str, ...], c
     done = cli("import", *arguments)
     assert (done.code, done.out) == (code, "")
     assert told in done.err
+
+
+def test_a_session_whose_draft_could_not_be_written_is_no_success(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> list[int]:
+        raise StorageFailure("The disk is full.")
+
+    assert cli("init", "--no-import").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(SqliteJournal, "record", refuse)
+        done = cli("import", "all", "--json")
+    assert (done.code, done.json["counts"]) == (3, {"failed": 2})
+    again = cli("import", "all", "--json")
+    assert (again.code, again.json["counts"]) == (0, {"taken": 2})
 
 
 def test_without_a_memory_there_is_nothing_to_import_into(cli: Cli) -> None:

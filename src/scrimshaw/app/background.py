@@ -56,11 +56,9 @@ class Worker:
         """Work until `stop` is called; while the journal refuses, jobs wait and health says so."""
         while not self._stop.is_set():
             is_busy = False
-            try:
+            with self._engine.degradations.note_failure("jobs"):
                 is_busy = self.run_once()
                 self._engine.degradations.clear("jobs")
-            except StorageFailure as error:
-                self._engine.degradations.put("jobs", error)
             if not is_busy:
                 self._stop.wait(PAUSE_S)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from msgspec import Struct
 
-from scrimshaw.errors import ScrimshawError
+from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.models import Degradation
 
 # Parts: the index against the files, what the canary finds, the session of a question, who watches the files.
@@ -77,6 +78,14 @@ class ProcessDegradations:
                 retry_recommendation=fault.hint,
             )
         self._found[part] = fault
+
+    @contextmanager
+    def note_failure(self, part: str) -> Iterator[None]:
+        """Keep what the system refuses in the block from failing what is done already; the part is degraded."""
+        try:
+            yield
+        except StorageFailure as error:
+            self.put(part, error)
 
     def clear(self, part: str) -> None:
         """The part works again."""

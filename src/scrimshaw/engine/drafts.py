@@ -19,7 +19,7 @@ from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import KeepGoing
 from scrimshaw.engine.write import NewText, Saved, compose_memory, retire, rewrite, save, slug
-from scrimshaw.errors import NotFound, ScrimshawError
+from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
 from scrimshaw.ingest.redact import redact
@@ -229,9 +229,10 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         created=document.created,
     )
     saved = save(engine, new, force=True)
-    if last := engine.sessions.draft(session):
-        engine.sessions.record_draft(replace(last, memory_id=saved.id))
-    discard_drafts(engine, [name])
+    with suppress(StorageFailure):  # a draft that stays goes when its time is over
+        if last := engine.sessions.draft(session):
+            engine.sessions.record_draft(replace(last, memory_id=saved.id))
+        discard_drafts(engine, [name])
     return saved
 
 

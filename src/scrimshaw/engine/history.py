@@ -11,7 +11,8 @@ from typing import Any
 from msgspec import Struct
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.engine.index import scan
+from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.index import catch_up
 from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
@@ -148,7 +149,7 @@ def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = Fals
         if is_written:
             _write(engine, work)
     if is_written:
-        scan(engine)
+        catch_up(engine)
     return Undone(steps=tuple(work.steps), dry_run=dry_run)
 
 
@@ -212,4 +213,5 @@ def _write(engine: Engine, work: _Undo) -> None:
     changes = [FileChange(file.now.path, file.now.root, file.now.data, file.text) for file in changed]
     with atomic_file_changes(engine.folder, mark, changes):
         engine.journal.record(entries, (), texts)
-    engine.index.retire([str(change.path) for change in changes])
+    with engine.degradations.note_failure(INDEX):
+        engine.index.retire([str(change.path) for change in changes])

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
 
@@ -22,7 +23,7 @@ from scrimshaw.engine.read import touch
 from scrimshaw.engine.sessions import record_event
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.engine.write import NewText, Saved, save, slug, update
-from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, UnreadableFile
+from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.ingest.comparison import hash_normalised_text
 from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text, make_answers, make_observation
 from scrimshaw.ingest.extraction import Rule
@@ -61,7 +62,9 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
     source: str
     place: str
-    status: str  #: `taken`, `unchanged` (all of it was there), `left` (for `reasons`) or `found` (by a dry run).
+    #: `taken`, `unchanged` (all of it was there), `left` (for `reasons`), `failed` (for `reasons` that may pass) or
+    #: `found` (by a dry run).
+    status: str
     events: int = 0  #: Events recorded now of a session.
     memories: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()  #: Where a session was taken and became no memory, they say why.
@@ -135,14 +138,16 @@ def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False
         try:
             saved = save_file(engine, file, dry_run=dry_run)
         except ScrimshawError as error:
-            yield _leave("files", str(file), error.message)
+            yield _leave("files", str(file), error)
         else:
             status, ids = _STATUS.get(saved.status, "unchanged"), (saved.id,)
             yield ImportResult(source="files", place=str(file), status=status, memories=ids, reasons=saved.reasons)
 
 
-def _leave(source: str, place: str, reason: str, skipped: int = 0) -> ImportResult:
-    return ImportResult(source=source, place=place, status="left", reasons=(reason,), skipped=skipped)
+def _leave(source: str, place: str, reason: str | ScrimshawError, skipped: int = 0) -> ImportResult:
+    error = ScrimshawError(reason) if isinstance(reason, str) else reason
+    status = "failed" if error.exit_code == StorageFailure.exit_code else "left"
+    return ImportResult(source=source, place=place, status=status, reasons=(error.message,), skipped=skipped)
 
 
 def _check_path(engine: Engine, path: Path) -> Path:
@@ -226,7 +231,7 @@ def import_memories(engine: Engine, source: str, place: Path, *, dry_run: bool =
             text = NewText(**asdict(new), origin=ORIGIN, trust=trust, reason=reason)
             yield _save_other(engine, text, partial(ImportResult, source=source, place=where), dry_run)
         except ScrimshawError as error:
-            yield _leave(source, where, error.message)
+            yield _leave(source, where, error)
 
 
 def _read_source(engine: Engine, source: str, place: Path) -> _Found:
@@ -304,7 +309,8 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
         saved = save(engine, new, dry_run=dry_run)
         if saved.status == "saved":
             # What is old would count as forgotten; taking it in today recalls it.
-            touch(engine, [engine.memory(saved.id)])
+            with suppress(StorageFailure):
+                touch(engine, [engine.memory(saved.id)])
         return result(status=_STATUS.get(saved.status, "unchanged"), memories=(saved.id,), reasons=saved.reasons)
     memory = engine.memory(earlier[0])
     if memory.id in engine.index.find_ids(text_hash=hash_normalised_text(redact(new.content).text)):
@@ -339,12 +345,12 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
         return leave("its hooks recorded it while it ran")
     try:
         transcript, digest = read_session(stored)
+        if not any(event.kind is EventKind.TOOL for event in transcript.events):
+            return leave("it holds no tool call", transcript.skipped)
+        ids = {(event.kind, event.call_id) for event in known}
+        recorded = _record_session(engine, transcript, digest, ids, rules)
     except ScrimshawError as error:
-        return leave(error.message)
-    if not any(event.kind is EventKind.TOOL for event in transcript.events):
-        return leave("it holds no tool call", transcript.skipped)
-    ids = {(event.kind, event.call_id) for event in known}
-    recorded = _record_session(engine, transcript, digest, ids, rules)
+        return leave(error)
     result = partial(result, events=recorded, skipped=transcript.skipped)
     status = "taken" if recorded else "unchanged"
     if not engine.settings.features.drafts:
@@ -352,12 +358,14 @@ def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule])
     try:
         outcome = make_draft(engine, stored.session)
     except ScrimshawError as error:
-        return result(status=status, reasons=(error.message,))
+        failed = leave(error).status == "failed"
+        return result(status="failed" if failed else status, reasons=(error.message,))
     if not outcome.memory_id:
         return result(status=status, reasons=outcome.reasons)
     if outcome.status == "accepted":
         # A session's memory fades within weeks of its day; taking it in today recalls it.
-        touch(engine, [engine.memory(outcome.memory_id)])
+        with suppress(StorageFailure):
+            touch(engine, [engine.memory(outcome.memory_id)])
     return result(status="taken", memories=(outcome.memory_id,), reasons=outcome.reasons)
 
 

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from scrimshaw.engine.core import CHECKPOINTS, Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.ledger import links_path, record_external_changes
-from scrimshaw.errors import DamagedDatabase, StorageFailure, UnreadableFile
+from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Job, Skip, SourceFile
 from scrimshaw.storage.databases import note_ledger_end
@@ -105,11 +105,9 @@ def skipped_files(engine: Engine) -> list[Skip]:
 
 
 def catch_up(engine: Engine) -> None:
-    """Scan before an answer; where the index refuses, the answer is given from what it holds and says so."""
-    try:
+    """Scan before an answer or after a change; where the index refuses, the answer says so."""
+    with engine.degradations.note_failure(INDEX):
         scan(engine)
-    except StorageFailure as error:
-        engine.degradations.put(INDEX, error)
 
 
 def _follow_links(engine: Engine) -> list[Skip]:

@@ -20,13 +20,14 @@ from scrimshaw.engine.core import GLOBAL, Engine
 from scrimshaw.errors import InvalidMemoryId, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
-from scrimshaw.storage.durable import storage_errors
+from scrimshaw.storage.durable import read_if_there, storage_errors
 from scrimshaw.storage.paths import locate
 from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
 SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
+_UNKNOWN = (StorageFailure, InvalidMemoryId)  # nobody can tell whether a file is there, as behind a link that leads out
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
@@ -69,7 +70,7 @@ def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> Le
     """A file of the ledger; raises Conflict unless `expected_hash` is its own: "" for no file, None for any."""
     path, root, source, shared_lock = _locate(engine, name)
     with storage_errors("read", path):
-        data = path.read_bytes() if path.is_file() else None
+        data = read_if_there(path)
     file = LedgerFile(name, path, root, data, hash_of(data), source, shared_lock)
     if expected_hash not in (None, file.hash):
         demand_hash(name, data, expected_hash)
@@ -131,14 +132,14 @@ def _find_unrecorded(engine: Engine) -> list[tuple[str, str | None]]:
     recorded = engine.journal.last_hashes()
     manifests = (engine.index.manifest(source.name) for source in engine.sources if source.writable)
     indexed = {state.memory_id: state.content_hash for manifest in manifests for state in manifest.values()}
-    with suppress(OSError):
-        indexed[LINKS_FILE] = hash_of(_read(engine, LINKS_FILE))
+    with suppress(*_UNKNOWN):
+        indexed[LINKS_FILE] = read_file(engine, LINKS_FILE).hash
     found = []
     for name in sorted(filter(None, recorded.keys() | indexed.keys())):
         if recorded.get(name, "") != indexed.get(name, ""):
             # What the index saw may be some time ago: only the file itself is proof.
-            with suppress(OSError):
-                if hash_of(_read(engine, name)) != recorded.get(name, ""):
+            with suppress(*_UNKNOWN):
+                if read_file(engine, name).hash != recorded.get(name, ""):
                     found.append((name, recorded.get(name)))
     return found
 
@@ -153,21 +154,12 @@ def record_external_changes(engine: Engine) -> None:
         for start in range(0, len(found), EXTERNAL_BATCH):
             entries, texts = list[LedgerEntry](), list[StoredText]()
             for name, recorded in found[start : start + EXTERNAL_BATCH]:
-                with suppress(OSError):
-                    data = _read(engine, name)
-                    current = hash_of(data)
-                    entries.append((external_entry(name, recorded, current), None))
-                    if data is not None:
-                        texts.append(_redact_text(name, current, data))
+                with suppress(*_UNKNOWN):
+                    file = read_file(engine, name)
+                    entries.append((external_entry(name, recorded, file.hash), None))
+                    if file.data is not None:
+                        texts.append(_redact_text(name, file.hash, file.data))
             engine.journal.record(entries, (), texts)
-
-
-def _read(engine: Engine, name: str) -> bytes | None:
-    """A file's bytes, None where there is none; raises OSError where nobody can tell."""
-    try:
-        return _locate(engine, name)[0].read_bytes()
-    except (FileNotFoundError, NotADirectoryError, InvalidMemoryId):
-        return None
 
 
 def hash_of(data: bytes | None) -> str:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from scrimshaw.engine.core import Engine
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.ledger import RecordedChange, apply_changes, links_path, read_file
 from scrimshaw.engine.trust import demand_label_kept, limit_unlinked
 from scrimshaw.engine.write import rewrite
@@ -213,7 +214,8 @@ def _change_links(engine: Engine, entry: Entry, removed: Iterable[Edge], *added:
         text = redact_edit(render_links(before), render_links(after))
         if text.text != render_links(before):
             apply_changes(engine, [RecordedChange(entry, read_file(engine, LINKS_FILE), text)])
-            engine.index.put_links(after)
+            with engine.degradations.note_failure(INDEX):
+                engine.index.put_links(after)
 
 
 def _link_entry(action: Action, edge: Edge, actor: str, session: str) -> Entry:

@@ -21,7 +21,8 @@ from msgspec.structs import replace
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
 from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
-from scrimshaw.engine.index import scan
+from scrimshaw.engine.degradations import INDEX
+from scrimshaw.engine.index import catch_up, skipped_files
 from scrimshaw.engine.ledger import LedgerFile, hash_of
 from scrimshaw.engine.read import search
 from scrimshaw.engine.trust import demand_changeable
@@ -135,7 +136,10 @@ def restore(
             dry_run=dry_run,
         )
         outcome = _carry_out(engine, archive, steps, planned, actor, with_backup=not rows_only)
-    return outcome if dry_run else _check_found(engine, steps, outcome)
+    if not dry_run:
+        with engine.degradations.note_failure(INDEX):
+            outcome = _check_found(engine, steps, outcome)
+    return outcome
 
 
 def _plan_steps(engine: Engine, archive: Archive, clear: bool) -> tuple[set[str], list[_Step]]:
@@ -245,7 +249,8 @@ def _carry_out(
             entries.append((replace(whole, memory_id=now.name, **hashes, decision_meta=details), replaced))
         with atomic_file_changes(engine.folder, meta["mark"], [step.change for step in steps]):
             rows = commit(entries, planned.clear_existing)
-    engine.index.retire([str(step.now.path) for step in steps])
+    with engine.degradations.note_failure(INDEX):
+        engine.index.retire([str(step.now.path) for step in steps])
     return replace(planned, rows={table: number for table, number in rows.items() if number}, backup=backup)
 
 
@@ -270,7 +275,8 @@ def _check_found(engine: Engine, steps: Sequence[_Step], outcome: Restored) -> R
 def _scan_restored(engine: Engine) -> tuple[set[str], int]:
     """The paths that a scan passed over, and how many files the ledger took as changed by hand."""
     before = next((row["seq"] for row in engine.journal.history(limit=1)), 0)
-    unreadable = {skip.path for skip in scan(engine).skipped}
+    catch_up(engine)
+    unreadable = {skip.path for skip in skipped_files(engine)}
     rows = takewhile(lambda row: row["seq"] > before, engine.journal.history())
     return unreadable, sum(row["action"] == Action.EXTERNAL for row in rows)
 

@@ -23,7 +23,7 @@ from scrimshaw.engine.index import EMBED
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
 from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
-from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly, StorageFailure
+from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
@@ -293,10 +293,8 @@ def retire(
         apply_changes(engine, [RecordedChange(replace(entry, memory_id=file.name), file, None) for file in files])
         ids = {file.name for file in files}
         gone = [memory for memory in memories if memory.id in ids]
-        try:
+        with engine.degradations.note_failure(INDEX):
             engine.index.retire([memory.path for memory in gone])
-        except StorageFailure as error:
-            engine.degradations.put(INDEX, error)
     return [memory.id for memory in gone]
 
 
@@ -318,10 +316,8 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it
             document = replace(document, file=replace(document.file, size=info.st_size, mtime_ns=info.st_mtime_ns))
-    try:
+    with engine.degradations.note_failure(INDEX):  # it is durable all the same, and a scan brings it in
         engine.index.put([document])
-    except StorageFailure as error:  # it is durable all the same, and a scan brings it in
-        engine.degradations.put(INDEX, error)
     # Not read back from the index: a process that read the file a moment before may have put its older text there.
     return document.content_hash, document.file.path
 

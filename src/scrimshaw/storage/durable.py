@@ -24,7 +24,7 @@ _HINTS = {
     errno.EROFS: "The file system is read-only: mount it writable or move the vault.",
     **dict.fromkeys((errno.EACCES, errno.EPERM), "Give this user access to the file and its folder."),
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "A file stands where a folder is needed: rename one of them."),
-    errno.EISDIR: "A folder stands where the file belongs: rename one of them.",
+    errno.EISDIR: "Something else stands where the file belongs: rename one of them.",
     errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
 }
 
@@ -82,6 +82,16 @@ def replace_file(path: Path, data: bytes, *, private: bool = False, check: Calla
 def temporary_of(path: Path) -> Path:
     """A new name beside a file, for what shall become it or was it."""
     return path.with_name(TEMP_PREFIX + os.urandom(8).hex())
+
+
+def read_if_there(path: Path) -> bytes | None:
+    """A file's bytes, None for no file; raises OSError where nobody can tell, as for a pipe in its place."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise OSError(errno.EISDIR, "it is no regular file")
+        return path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def stage_file(path: Path, data: bytes, *, private: bool = False, temporary: Path | None = None) -> Path:

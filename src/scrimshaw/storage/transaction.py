@@ -15,6 +15,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -89,48 +90,67 @@ def lock(path: Path, timeout_s: float) -> Iterator[None]:
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     """Change files for the block, and for good if it ends without raising. Raises Conflict, StorageFailure."""
     # The block commits `mark` where `recover` will ask for it; a single file needs none.
-    if mark:
-        with _marked_changes(folder, mark, changes):
-            yield
-        return
-    (change,) = changes
-    after, is_touched = change.after, True
+    with _marked_changes(folder, mark, changes) if mark else _single_change(*changes):
+        yield
+
+
+@contextmanager
+def _single_change(change: FileChange) -> Iterator[None]:
+    """Change one file; what was there stays beside it until the block has ended, since no room may be left by then."""
+    path, before, after = change.path, change.before, change.after
+    action, aside = "remove" if after is None else "write", durable.temporary_of(path)
+    with storage_errors(action, path):
+        _demand_before(change, path)
     try:
-        try:
-            _replace(change, change.before, after)
-        except Conflict:
-            is_touched = False
-            raise
+        with storage_errors(action, path):
+            _replace(change, aside)
         yield
     except BaseException as error:
         note = "Nothing was changed."
         try:
-            with suppress(Conflict):  # what somebody else wrote meanwhile stays
-                if is_touched:
-                    _replace(change, after, change.before)
-        except StorageFailure:
-            note = f"{change.path} could not be put back; the text before is in the journal: see `scrimshaw undo`."
+            if durable.read_if_there(path) == after:  # else it was not touched, or somebody else wrote it meanwhile
+                path.unlink() if before is None else aside.replace(path)
+        except OSError:
+            note = f"{path} could not be put back; the text before is in the journal, and {aside} is the file."
+        else:
+            _tidy(change, aside)
+            with suppress(OSError):
+                durable.sync_folder(path.parent)
         if isinstance(error, StorageFailure):
             error.message = f"{error.message} {note}"
         raise
+    _tidy(change, aside)
 
 
-def _replace(change: FileChange, old: bytes | None, new: bytes | None) -> None:
-    """Replace a file's bytes, None for no file; raises Conflict where the old ones are not there any more."""
-    path = change.path
+def _replace(change: FileChange, aside: Path) -> None:
+    """Put the bytes to come in place of a file, which stands at `aside` then; raises Conflict, OSError."""
+    path, after = change.path, change.after
+    if after is None:
+        path.replace(aside)
+        durable.sync_folder(path.parent)
+        _demand_before(change, aside)  # which nobody can change by name any more
+    else:
+        if change.before is not None:
+            try:
+                os.link(path, aside)
+            except OSError:  # a file system where no file has two names
+                durable.stage_file(path, change.before, temporary=aside)
+        # Once more right before the rename: forcing bytes out takes long enough for a person to save.
+        durable.replace_file(path, after, check=partial(_demand_before, change, path))
 
-    def demand_old() -> None:
-        current = path.read_bytes() if path.is_file() else None
-        if current != old:
-            demand_hash(change.name or str(path), current, "" if old is None else content_hash(old))
 
-    with storage_errors("remove" if new is None else "write", path):
-        demand_old()
-        if new is not None:
-            # Looked at once more right before the rename: forcing bytes out takes long enough for a person to save.
-            durable.replace_file(path, new, check=demand_old)
-        elif old is not None:
-            durable.remove_file(path, change.root)
+def _tidy(change: FileChange, aside: Path) -> None:
+    """Remove what stood beside a file, and folders without any; what cannot be removed now is swept later."""
+    with suppress(OSError):
+        aside.unlink(missing_ok=True)
+        if not os.path.lexists(change.path):
+            durable.prune(change.path.parent, change.root)
+
+
+def _demand_before(change: FileChange, place: Path) -> None:
+    current, before = durable.read_if_there(place), change.before
+    if current != before:
+        demand_hash(change.name or str(change.path), current, "" if before is None else content_hash(before))
 
 
 @contextmanager
@@ -153,7 +173,8 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
         if isinstance(error, StorageFailure):
             error.message = f"{error.message} Nothing was changed."
         raise
-    _finish(folder, moves, is_committed=True)
+    with suppress(StorageFailure):  # it is done: who locks the vault next removes a marker that stays
+        _finish(folder, moves, is_committed=True)
 
 
 def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:

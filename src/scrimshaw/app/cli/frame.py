@@ -95,7 +95,7 @@ def command(
     render: Callable[..., Lines],
     fresh: bool = True,
     with_rules: bool = False,
-    fails: Callable[[Any], bool] = lambda _: False,
+    fails: Callable[[Any], int] = lambda _: 0,
     empty: str = "",
     hidden: bool = False,
 ) -> Callable[[_WorkT], _WorkT]:
@@ -103,7 +103,7 @@ def command(
 
     It may name what every command has: `engine`, the open memory, compared with its files when `fresh`; `filters`,
     made of the options that choose memories; `project` and `as_json`. `render` may name options too; `empty` says that
-    the answer is. An answer that `fails` ends with exit code 1. Examples are `arguments` behind the command's name, or
+    the answer is. `fails` gives the exit code. Examples are `arguments` behind the command's name, or
     whole lines of a shell.
     """
 
@@ -124,8 +124,8 @@ def command(
                 answer = work(**{key: values[key] for key in named})
             chosen = {key: values[key] for key in wanted}
             show(answer, as_json, lambda each: render(each, **chosen) if each or not empty else [empty])
-            if fails(answer):
-                raise typer.Exit(1)
+            if code := int(fails(answer)):
+                raise typer.Exit(code)
 
         options: list[inspect.Parameter] = []
         for key, each in named.items():
@@ -218,7 +218,7 @@ def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False) -> dict[s
     if not skip and isinstance(engine.embedder, Degradation):
         degradation = engine.embedder
     elif not skip:
-        with progress("Making vectors", as_json) as advance:
+        with progress("Making vectors", as_json) as advance, engine.degradations.note_failure(INDEX):
             made, degradation = _fill(engine, advance)
     ready, total = index.vectors_ready(engine)
     return {"made": made, "ready": ready, "total": total, "degradation": degradation}

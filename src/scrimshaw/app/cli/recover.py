@@ -15,10 +15,11 @@ import typer
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of_memory
-from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain
+from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, note_degradations, plain
 from scrimshaw.app.importing import search_transcripts
 from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, purge
 from scrimshaw.engine.checkpoints import Checkpoint
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.history import Undone
 from scrimshaw.engine.purge import Purged, PurgeOptions, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
@@ -351,6 +352,7 @@ def restore(
         note(f"{damaged if aside.exists() else 'The journal was missing.'} The files are left as they are.")
     with open_engine(settings, replace_lost_journal=aside is not None) as engine:
         restored, unusable = restore_newest(engine, aside=aside)
+        note_degradations(engine.degradations.of(INDEX))
     note(*(error.message for error in unusable))
     return restored
 

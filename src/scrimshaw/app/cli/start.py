@@ -23,7 +23,7 @@ from scrimshaw.app.setup import SetupChange
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
-from scrimshaw.errors import InvalidRequest
+from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Filters
 
 app = typer.Typer()
@@ -34,7 +34,7 @@ MOST_LINES = 30
 _HERE_ONLY = (
     "The files name programs by their path on this machine: keep those in the project out of git, or use --scope user."
 )
-_STYLES = {"taken": "green", "left": "yellow", "found": "cyan"}
+_STYLES = {"taken": "green", "left": "yellow", "failed": "red", "found": "cyan"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
 
@@ -65,6 +65,10 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
     yield f"{counts}; {summary['events']} events, {summary['memories']} memories"
 
 
+def _exit_code(summary: Mapping[str, Any]) -> int:
+    return StorageFailure.exit_code if summary["counts"]["failed"] else summary["interrupted"]
+
+
 def _render_changes(result: Mapping[str, Any]) -> Lines:
     for file in result["files"]:
         yield line((f"{file['action']} ", "bold"), (file["path"], "cyan"))
@@ -85,7 +89,7 @@ def _render_setup(result: Mapping[str, Any]) -> Lines:
     "cd my-project && scrimshaw init",
     "--import",
     render=_render_initialized,
-    fails=lambda result: bool(result["imported"]) and result["imported"]["interrupted"],
+    fails=lambda result: _exit_code(result["imported"]) if result["imported"] else 0,
 )
 def init(
     project: Path | None,
@@ -127,7 +131,7 @@ def serve(
 
 
 @command(
-    app, "import", "transcripts --dry-run", "memory-json m.jsonl", render=_render_sums, fails=lambda x: x["interrupted"]
+    app, "import", "transcripts --dry-run", "memory-json m.jsonl", render=_render_sums, fails=lambda x: _exit_code(x)
 )
 def import_(
     engine: Engine,

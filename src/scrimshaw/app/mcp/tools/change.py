@@ -12,8 +12,9 @@ from scrimshaw.app.mcp.replies import copy_fields
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Folder, MemoryId, session_id_of
 from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Filters, Relation, Tier
+from scrimshaw.models import Degradation, Filters, Relation, Tier
 from scrimshaw.storage.ports import Learning
 
 Confirm = Annotated[Literal[True], Meta(description="Must be true.")]
@@ -28,6 +29,7 @@ class DeleteReply(Reply, frozen=True):
     count: int
     dry_run: bool = False
     checkpoint: str = ""
+    degraded: Sequence[Degradation] = ()
 
 
 class ValidateReply(Reply, frozen=True):
@@ -98,7 +100,7 @@ def memory_delete(
         below = engine.index.select(filters, sort="id", limit=-1, offset=0)
         ids = [memory.id for memory in below if memory.writable]
     deleted = write.delete(engine, ids, purge=purge, session=session_id_of(engine, session_id))
-    return DeleteReply(deleted=deleted, count=len(deleted))
+    return DeleteReply(deleted=deleted, count=len(deleted), degraded=engine.degradations.of(INDEX))
 
 
 @tool(toolset="mutation", layer="L4", destructive=True)
@@ -122,7 +124,8 @@ def memory_bulk_delete(
     checkpoint = "" if skip_checkpoint else checkpoints.checkpoint_before(engine, "bulk-delete").name
     session = session_id_of(engine, session_id)
     deleted = write.delete(engine, chosen, reason=f"bulk delete of {tier}", session=session, backup=False)
-    return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint)
+    degraded = engine.degradations.of(INDEX)
+    return DeleteReply(deleted=deleted, count=len(deleted), checkpoint=checkpoint, degraded=degraded)
 
 
 @tool(toolset="mutation", layer="L4")

@@ -19,7 +19,7 @@ from scrimshaw.engine import Engine, importers, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.trust import describe_claim
-from scrimshaw.errors import InvalidRequest, StorageFailure
+from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Retention, Session, Tier
 from scrimshaw.search.results import Hit, SearchRequest
@@ -306,12 +306,10 @@ def memory_match_triggers(
 
 def find_session(engine: Engine, session_id: str) -> Session | None:
     """The session a question belongs to; where the journal refuses, none, and the answer says so."""
-    try:
+    found = None
+    with engine.degradations.note_failure(SESSION):
         found = sessions.bind_session(engine, session_id, ancestors())
-    except StorageFailure as error:
-        engine.degradations.put(SESSION, error)
-        return None
-    engine.degradations.clear(SESSION)
+        engine.degradations.clear(SESSION)
     return found
 
 
@@ -333,14 +331,11 @@ def filters_of(call: Any) -> Filters:
 
 def _mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) -> bool:
     """Remember what a session is shown; False without one, and where the journal refuses: it will be shown it again."""
-    if session is None:
-        return False
-    try:
-        sessions.mark_shown(engine, session, hits)
-    except StorageFailure as error:
-        engine.degradations.put(SESSION, error)
-        return False
-    return True
+    if session:
+        with engine.degradations.note_failure(SESSION):
+            sessions.mark_shown(engine, session, hits)
+            return True
+    return False
 
 
 def _fit_to_budget(reply: ContextReply) -> ContextReply:

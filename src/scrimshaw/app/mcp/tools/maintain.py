@@ -10,7 +10,8 @@ from msgspec import Meta
 from scrimshaw.app.mcp.replies import copy_fields, public_words
 from scrimshaw.app.mcp.schema import Reply, tool
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
-from scrimshaw.models import Job, JobState
+from scrimshaw.engine.degradations import INDEX
+from scrimshaw.models import Degradation, Job, JobState
 
 CheckpointName = Annotated[str, Meta(min_length=1, max_length=100, description="Letters, digits, dashes.")]
 JobId = Annotated[int, Meta(ge=1, description="job_id of memory_ingest_start.")]
@@ -74,6 +75,7 @@ class RestoreReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
     purged: Sequence[str]
     edits: Sequence[str]
     dry_run: bool = False
+    degraded: Sequence[Degradation] = ()
 
 
 class DeleteCheckpointReply(Reply, frozen=True):
@@ -145,7 +147,7 @@ def checkpoint_restore(
     """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
     path = checkpoints.path_of(engine, name)
     restored = restore.restore(engine, path, clear_existing=clear_existing, dry_run=dry_run, actor="agent")
-    return copy_fields(RestoreReply, restored)
+    return copy_fields(RestoreReply, restored, degraded=engine.degradations.of(INDEX))
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
