@@ -23,7 +23,7 @@ from msgspec import Meta, Struct
 
 from scrimshaw.errors import ConfigError, describe_os_error
 from scrimshaw.models import ArtifactClass
-from scrimshaw.toml_text import parse_toml
+from scrimshaw.toml_text import parse_toml, read_regular_file
 
 PROJECT_FOLDER = ".scrimshaw"
 # Characters; no system opens a longer one, and to climb it would take gigabytes.
@@ -326,7 +326,7 @@ def editor() -> str:
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        return parse_toml(path.read_text(encoding="utf-8-sig"))
+        return parse_toml(read_regular_file(path).decode("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: neither UTF-8 nor TOML

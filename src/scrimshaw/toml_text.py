@@ -1,12 +1,25 @@
-"""Reads TOML that anybody may have written."""
+"""Reads files, and TOML, that anybody may have written."""
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
+from pathlib import Path
 from typing import Any
 
 # Levels of tables and lists; no file of ours needs more than five.
 DEEPEST = 50
+_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _TOO_DEEP = "it is nested too deeply"
+
+
+def read_regular_file(path: Path) -> bytes:
+    """The bytes of a file; raises OSError, also for a pipe or a device, which might never end."""
+    with os.fdopen(os.open(path, _FLAGS), "rb") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EISDIR, "It is no file", str(path))
+        return file.read()
 
 
 def parse_toml(text: str) -> dict[str, Any]:

@@ -10,6 +10,8 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import keeping, write_memory
 
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.importers import INGEST, MOST_PATHS, ingest_status, run_ingest_job, save_file, start_ingest
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError, StorageFailure, UnreadableFile
@@ -19,9 +21,9 @@ LEASE_S = 60.0
 
 
 @pytest.fixture
-def outside(tmp_path: Path) -> Path:
+def outside(project: Path) -> Path:
     """A folder that no source reads."""
-    return tmp_path / "outside"
+    return project / "outside"
 
 
 def ids(engine: Engine) -> list[str]:
@@ -213,7 +215,7 @@ def test_a_file_that_cannot_be_read_is_refused_and_stops_no_other(engine: Engine
     with pytest.raises(StorageFailure, match="Cannot read"):
         save_file(engine, outside / "refusing.md")
     start_ingest(engine, [str(outside)])
-    assert "Cannot read" in run(engine, claimed(engine))
+    assert "outside of the project" in run(engine, claimed(engine))
     assert ids(engine) == ["whole"]
 
 
@@ -224,3 +226,22 @@ def test_a_file_whose_name_is_no_text_is_refused_and_stops_no_other(engine: Engi
     start_ingest(engine, [str(outside)])
     assert "its name is not UTF-8" in run(engine, claimed(engine))
     assert ids(engine) == ["whole"]
+
+
+def test_an_agents_paths_stay_in_the_project_and_its_sources(engine: Engine, tmp_path: Path, outside: Path) -> None:
+    secret = write_memory(tmp_path / "other", "diary", "The captain keeps a diary that nobody reads.")
+    write_memory(outside, "whole", "Walrus ivory was carved aboard, with a needle and much patience.")
+    (outside / "linked.md").symlink_to(secret)
+    (outside / "way").symlink_to(secret.parent)
+    for path in (str(secret), "../other", "..", "/", str(outside / "way"), str(outside / "way/diary.md")):
+        with pytest.raises(InvalidRequest, match="outside of the project"):
+            start_ingest(engine, ["docs", path])
+        call = Dispatcher(choose("all"), engine).dispatch("memory_save", {"file_path": path})
+        assert (call.error, "outside of the project" in call.text) == ("invalid", True)
+    start_ingest(engine, [str(outside)])
+    assert f"{outside / 'linked.md'}: " in run(engine, claimed(engine))
+    assert ids(engine) == ["whole"]
+    home = write_memory(engine.settings.home / "memories", "mine", "A note in the vault of all projects.")
+    start_ingest(engine, [str(home)])  # a configured source
+    assert run(engine, claimed(engine)) == ""
+    assert save_file(engine, secret).status == "saved"  # what a person names

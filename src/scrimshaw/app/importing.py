@@ -22,6 +22,7 @@ from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
 from scrimshaw.ingest.rule_checks import usable_rules
 from scrimshaw.models import Degradation, Traces
 from scrimshaw.storage.scan import SERENA_MEMORIES
+from scrimshaw.toml_text import read_regular_file
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
@@ -192,7 +193,7 @@ def _find_notes(project: Path, home: Path) -> list[Path]:
 def _read_section(file: Path, name: str) -> dict[str, Any]:
     """An object in the object that a JSON file holds; empty where there is none."""
     try:
-        value = msgspec.json.decode(file.read_bytes())
+        value = msgspec.json.decode(read_regular_file(file))
     except (OSError, msgspec.DecodeError, UnicodeError, RecursionError):
         return {}
     found = value.get(name) if isinstance(value, dict) else None

@@ -22,7 +22,7 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, StorageFailure
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
-from scrimshaw.toml_text import parse_toml
+from scrimshaw.toml_text import parse_toml, read_regular_file
 
 BACKUP = ".before-scrimshaw"
 _DESCRIPTION = "Memory for coding agents: Markdown in your git repository, searched and kept up to date."
@@ -118,7 +118,7 @@ def read_file(path: Path) -> str | None:
     """A file's text with its own line ends, None where there is no file; raises ConfigError, StorageFailure."""
     with storage_errors("read", path):
         try:
-            return path.read_bytes().decode()
+            return read_regular_file(path).decode()
         except (FileNotFoundError, NotADirectoryError):
             return None
         except UnicodeDecodeError as error:

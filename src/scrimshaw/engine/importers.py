@@ -6,6 +6,7 @@ Everything is redacted, judged and taken once; an import can be interrupted anyw
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import suppress
@@ -94,8 +95,18 @@ def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
         raise InvalidRequest("A path is empty.", "Name a file or a folder; `.` is the project.", parameter="paths")
     if any(redact(path).spans for path in paths):
         raise InvalidRequest("A path holds a secret.", "Rename it, or name its folder.", parameter="paths")
+    demand_inside(engine, *paths)
     key = hashlib.sha256("\0".join(sorted(paths)).encode()).hexdigest()[:16]
     return engine.journal.enqueue(INGEST, key, {"paths": list(paths)}, total=len(paths))
+
+
+def demand_inside(engine: Engine, *paths: str) -> None:
+    """Raise InvalidRequest where an agent's path leads out of the project and its sources, by links too."""
+    roots = [os.path.realpath(root) for root in (engine.settings.project, *(each.root for each in engine.sources))]
+    for path in paths:
+        if not any(Path(os.path.realpath(engine.settings.project / path)).is_relative_to(root) for root in roots):
+            hint = "Name what is in it; a person takes in other files with `scrimshaw import`."
+            raise InvalidRequest(f"{path!r} is outside of the project and its sources.", hint, parameter="paths")
 
 
 def ingest_status(engine: Engine, job_id: int) -> Job:
@@ -114,6 +125,7 @@ def run_ingest_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     counts, lines = Counter[str](), list[str]()
     for number, file in enumerate(files[start:], start=start + 1):
         try:
+            demand_inside(engine, str(file))
             saved = _save_path(engine, _check_path(engine, file))
             counts[saved.status] += 1
             fault = f"rejected: {'; '.join(saved.reasons)}" if saved.reasons else ""

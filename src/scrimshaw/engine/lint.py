@@ -31,6 +31,7 @@ from scrimshaw.models import Action, Entry, Filters, Memory, Skip
 from scrimshaw.storage.git import list_moved_files
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.scan import SPEC_FOLDERS, Source, scan
+from scrimshaw.toml_text import read_regular_file
 
 UNREADABLE = "unreadable_file"
 _QUOTED = re.compile(r"(?<!\w)'([^'\n]{2,})'|(\[[^\]\n]+\])")
@@ -124,7 +125,7 @@ def list_markdown(settings: Settings, folder: Path) -> list[Path]:
 def read_markdown(path: Path) -> str | None:
     """The text of a file, None where it cannot be read or is not text."""
     with suppress(OSError, UnreadableFile):
-        return decode_text(path.read_bytes(), str(path))
+        return decode_text(read_regular_file(path), str(path))
     return None
 
 
@@ -138,7 +139,7 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
     if isinstance(path, Skip):
         return Linted(path=name, state=LintState.SKIPPED, reasons=(path.reason,), lines=(0,))
     try:
-        file = parse_memory_file(path.read_bytes(), name)
+        file = parse_memory_file(read_regular_file(path), name)
         file.raise_problem()
     except (UnreadableFile, OSError) as error:
         reason, line = f"{name} cannot be read: {describe_os_error(error)}.", 0

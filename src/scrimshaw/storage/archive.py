@@ -37,8 +37,9 @@ _UNREADABLE = (
     zipfile.BadZipFile, zlib.error, struct.error, lzma.LZMAError, msgspec.MsgspecError, EOFError, KeyError,
     OverflowError, RuntimeError, ValueError,
 )  # fmt: skip
-# Larger manifests name more than a hundred thousand files; nothing of the kind was ever written.
-_LARGEST_MANIFEST = 64 * 1024 * 1024
+# What is read as a whole. A few bytes may unpack to a thousand times as many, so their number is looked at before.
+_LARGEST_LINE = 64 * 1024 * 1024  # of a table; of the manifest: a larger one names more than a hundred thousand files
+_LARGEST_TEXTS = 512 * 1024 * 1024  # all files together, which a restore holds in memory: 200,000 memories
 
 
 class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -112,7 +113,9 @@ class Archive(NamedTuple):
             name = f"{_TABLES}{table}{_JSONL}"
             digest, count = hashlib.sha256(), 0
             with _refusals(self.path), self.zip.open(name) as stream:
-                for line in stream:
+                while line := stream.readline(_LARGEST_LINE):
+                    if len(line) >= _LARGEST_LINE:
+                        raise _unusable(self.path, f"the table {table} has a row that is far too large")
                     digest.update(line)
                     count += 1
                     yield table, msgspec.json.decode(line, type=dict[str, Any])
@@ -173,6 +176,8 @@ def open_archive(path: Path, schema: int) -> Iterator[Archive]:
             manifest = msgspec.json.decode(data, type=Manifest)
         if sorted(opened.namelist()) != sorted([_MANIFEST, *manifest.parts]):
             raise _unusable(path, "it does not hold what its manifest names")
+        if sum(each.file_size for each in opened.infolist() if each.filename.startswith(_FILES)) > _LARGEST_TEXTS:
+            raise _unusable(path, f"its files would unpack to more than {_LARGEST_TEXTS >> 20} MB")
         yield Archive(path, manifest, opened)
 
 
@@ -198,7 +203,7 @@ def _open_zip(path: Path) -> Iterator[tuple[zipfile.ZipFile, bytes, _ManifestHea
         opened = zipfile.ZipFile(path)
     with opened:
         with _refusals(path):
-            if opened.getinfo(_MANIFEST).file_size > _LARGEST_MANIFEST:
+            if opened.getinfo(_MANIFEST).file_size > _LARGEST_LINE:
                 raise _unusable(path, "its manifest is far too large")
             data = opened.read(_MANIFEST)
             if content_hash(data).encode() != opened.comment:

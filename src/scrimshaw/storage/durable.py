@@ -26,6 +26,7 @@ _HINTS = {
     **dict.fromkeys((errno.ENOTDIR, errno.EEXIST), "A file stands where a folder is needed: rename one of them."),
     errno.EISDIR: "Something else stands where the file belongs: rename one of them.",
     errno.ENAMETOOLONG: "Use a shorter name or move the vault up.",
+    errno.ELOOP: "A link leads in a circle, or stands where none is followed: remove it.",
 }
 
 
@@ -35,9 +36,18 @@ def storage_errors(action: str, path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        message = f"Cannot {action} {path}: {error.strerror or error}."
-        hint = _HINTS.get(error.errno or 0, "Check the disk, then try again.")
-        raise StorageFailure(message, hint, path=str(path), errno=error.errno) from error
+        raise failure_of(error, action, path) or error from error
+
+
+def failure_of(error: Exception, action: str = "use", path: Path | None = None) -> StorageFailure | None:
+    """The system's refusal as a user is told of it, None for another error."""
+    if str(error).startswith("Symlink loop"):  # what `Path.resolve` says before Python 3.13
+        error = OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(error).partition("'")[2].rstrip("'"))
+    if not isinstance(error, OSError):
+        return None
+    place, hint = str(path or error.filename or "a file"), "Check the path and the disk, then try again."
+    message = f"Cannot {action} {place}: {error.strerror or error}."
+    return StorageFailure(message, _HINTS.get(error.errno or 0, hint), path=place, errno=error.errno)
 
 
 def make_private(path: Path) -> None:

@@ -20,6 +20,7 @@ from ruamel.yaml.error import YAMLError
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
 from scrimshaw.storage.paths import SUFFIX, printable
+from scrimshaw.toml_text import read_regular_file
 
 # Some 500,000 tokens: a larger file is no note that a person wrote.
 MAX_BYTES = 2 * 1024 * 1024
@@ -271,7 +272,7 @@ def _serena_sources(project: Path, home: Path | None) -> list[Source]:
 
 def _serena_settings(path: Path) -> dict[str, object]:
     try:
-        loaded = YAML(typ="safe", pure=True).load(path.read_text(encoding="utf-8"))
+        loaded = YAML(typ="safe", pure=True).load(read_regular_file(path).decode())
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, YAMLError) as error:

@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
 from scrimshaw.models import Edge, EdgeKind, Redacted, Relation
 from scrimshaw.storage.durable import replace_file, storage_errors
-from scrimshaw.toml_text import parse_toml
+from scrimshaw.toml_text import parse_toml, read_regular_file
 
 LINKS_FILE = "links.toml"
 GOLDEN_FILE = "golden.toml"
@@ -69,7 +69,7 @@ def read_links(path: Path, clean: Callable[[str], str]) -> tuple[Edge, ...]:
     with storage_errors("read", path):
         text = ""
         try:
-            text = path.read_text(encoding="utf-8")
+            text = read_regular_file(path).decode()
             links = msgspec.convert(parse_toml(text), _Links).link
         except FileNotFoundError:
             return ()
@@ -100,7 +100,7 @@ def golden_text(path: Path) -> str:
     """The file as it is, empty where there is none; raises UnreadableFile and StorageFailure."""
     with storage_errors("read", path):
         try:
-            return path.read_text(encoding="utf-8")
+            return read_regular_file(path).decode().replace("\r\n", "\n")
         except FileNotFoundError:
             return ""
         except UnicodeDecodeError as error:

@@ -17,7 +17,8 @@ from scrimshaw import __version__
 from scrimshaw.app.cli import examine, operate, read, recover, start, write
 from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
-from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError, StorageFailure
+from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
+from scrimshaw.storage.durable import failure_of
 
 # Packages add commands here: the name of an entry point is that of its command, its value a `typer.Typer`.
 COMMAND_GROUP = "scrimshaw.commands"
@@ -96,8 +97,6 @@ def main(arguments: Sequence[str]) -> int:
         return int(COMMAND.main(arguments, prog_name="scrimshaw", standalone_mode=False) or 0)
     except ScrimshawError as refused:
         error = refused
-    except OSError as refused:  # a path that was given and cannot be read
-        error = StorageFailure(f"{refused.filename or 'A file'} cannot be used: {refused.strerror}.", "Check the path.")
     except typer.TyperException as misuse:
         # typer quotes what it asked to convert a value.
         message = misuse.format_message().replace(": Value error, ", ": ", 1)
@@ -107,6 +106,10 @@ def main(arguments: Sequence[str]) -> int:
             return error.exit_code
     except typer.Abort:
         error = InvalidRequest("Nothing was done.")
+    except (OSError, RuntimeError) as refused:  # a path that was given and cannot be read
+        if (failure := failure_of(refused)) is None:
+            raise
+        error = failure
     complain(error, as_json)
     return error.exit_code
 

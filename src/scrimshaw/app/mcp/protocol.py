@@ -33,6 +33,7 @@ from scrimshaw.app.mcp.schema import ToolSpec, decode, input_schema, output_sche
 from scrimshaw.app.mcp.stdio import Wire
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.invisible_characters import replace_invisible
+from scrimshaw.storage.durable import failure_of
 
 MEMORY_SCHEME = "memory://"
 # Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time.
@@ -307,6 +308,8 @@ def _as_expected(error: Exception, doing: str) -> ScrimshawError:
     """The error as clients may see it; a bug is logged by type and place only: its text may quote memory content."""
     if isinstance(error, ScrimshawError):
         return error
+    if failure := failure_of(error):
+        return failure
     frames = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed with %s\n%s", doing, type(error).__name__, frames)
     hint = "Try again; if it stays, run `scrimshaw doctor` and see the server's log on standard error."

@@ -243,6 +243,7 @@ def memory_save(
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
     session = session_id_of(engine, session_id)
     if file_path:
+        importers.demand_inside(engine, file_path)
         saved = importers.save_file(engine, Path(file_path), force=force, dry_run=dry_run, session=session)
         return _save_reply(engine, saved)
     text = write.NewText(
