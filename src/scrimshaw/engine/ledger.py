@@ -61,7 +61,8 @@ def links_path(engine: Engine) -> Path:
 def _locate(engine: Engine, name: str) -> tuple[Path, Path, str, Path | None]:
     """A ledger row's file, the folder it may empty, its vault's name and lock; raises ReadOnly, InvalidMemoryId."""
     if name == LINKS_FILE:
-        return links_path(engine), engine.settings.folder, "", None
+        folder = engine.settings.folder.resolve()
+        return folder / LINKS_FILE, folder, "", None
     vault, inside = engine.vault_of(name)
     return locate(vault.root, inside), vault.root.resolve(), vault.name, vault.shared
 

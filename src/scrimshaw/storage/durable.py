@@ -13,6 +13,7 @@ from pathlib import Path
 from scrimshaw.errors import StorageFailure
 
 TEMP_PREFIX = ".scrimshaw-tmp-"
+_HANDLES = Path("/proc/self/fd")
 PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody makes files
 # For what sessions said and what is made from it.
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
@@ -76,17 +77,39 @@ def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
     sync_folder(folder.parent)
 
 
-def replace_file(path: Path, data: bytes, *, private: bool = False, check: Callable[[], None] | None = None) -> None:
-    """Put `data` at `path` durably, whole or not at all, in the mode of the file there unless `private`."""
-    temporary = stage_file(path, data, private=private)
+def replace_file(
+    path: Path, data: bytes, *, private: bool = False, check: Callable[[], None] | None = None, root: Path | None = None
+) -> None:
+    """Put `data` at `path` durably, whole or not at all, in the mode of the file there unless `private`.
+
+    Nothing is written outside of `root`, a real path, whoever swaps folders for links meanwhile.
+    """
+    with pin_folder(path.parent, root) as folder:
+        temporary = stage_file(folder / path.name, data, private=private)
+        try:
+            if check:  # right before the rename: forcing bytes out takes long enough for a person to save
+                check()
+            temporary.replace(folder / path.name)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(folder)
+
+
+@contextmanager
+def pin_folder(folder: Path, root: Path | None) -> Iterator[Path]:
+    """A folder by the name of its handle, which leads to no other folder; by its own where the system has no such."""
+    if not root or not _HANDLES.is_dir():
+        yield folder
+        return
+    make_folders(folder)
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        if check:  # right before the rename: forcing bytes out takes long enough for a person to save
-            check()
-        temporary.replace(path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(path.parent)
+        if not Path(os.path.realpath(_HANDLES / str(handle))).is_relative_to(root):
+            raise OSError(errno.ELOOP, "A link leads out of its folder")
+        yield _HANDLES / str(handle)
+    finally:
+        os.close(handle)
 
 
 def temporary_of(path: Path) -> Path:

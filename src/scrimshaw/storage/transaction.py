@@ -136,7 +136,7 @@ def _replace(change: FileChange, aside: Path) -> None:
             except OSError:  # a file system where no file has two names
                 durable.stage_file(path, change.before, temporary=aside)
         # Once more right before the rename: forcing bytes out takes long enough for a person to save.
-        durable.replace_file(path, after, check=partial(_demand_before, change, path))
+        durable.replace_file(path, after, check=partial(_demand_before, change, path), root=change.root)
 
 
 def _tidy(change: FileChange, aside: Path) -> None:
