@@ -12,6 +12,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from scrimshaw.engine import Engine
+from scrimshaw.engine.index import scan
+from scrimshaw.engine.trust import vouch
 from scrimshaw.ingest.comparison import find_head, hash_normalised_text
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, render_memory_file
@@ -96,6 +99,12 @@ def write_memory(vault: Path, memory_id: str, body: str, front_matter: str = "")
     head = f"---\n{front_matter.strip()}\n---\n" if front_matter else ""
     path.write_bytes((head + body).encode())
     return path
+
+
+def vouch_for(engine: Engine, *memory_ids: str) -> None:
+    """Have a person vouch for files as they are, as `scrimshaw trust` does."""
+    scan(engine)
+    vouch(engine, [*map(engine.memory, memory_ids)])
 
 
 def keeping(journal: Journal, job: Job, lease_s: float = 60.0) -> Callable[[int, int], bool]:

@@ -28,11 +28,11 @@ Intent = StrEnum("Intent", "ADD_FEATURE FIX_BUG REFACTOR SECURITY_AUDIT UNDERSTA
 Relation = StrEnum("Relation", "CAUSED ENABLED SUPERSEDES CONTRADICTS DERIVED_FROM SUPPORTS")
 # Where an edge is written: a relation in front matter, a link in the text, or outside a file that is not ours.
 EdgeKind = StrEnum("EdgeKind", "RELATION LINK EXTERNAL")
-# Who vouches for a text; a derived text takes the lowest trust of its sources.
-Trust = StrEnum("Trust", "HUMAN AGENT TOOL WEB")
+# Who vouches for a text, a person by a recorded command; a derived text takes the lowest trust of its sources.
+Trust = StrEnum("Trust", "HUMAN FILE AGENT TOOL WEB")
 Channel = StrEnum("Channel", "TEXT VECTOR TRIGGER GRAPH")  # one way of finding candidates
 # What a ledger entry records.
-Action = StrEnum("Action", "CREATE UPDATE RETIRE RESTORE MERGE LINK UNLINK IMPORT PURGE EXTERNAL")
+Action = StrEnum("Action", "CREATE UPDATE RETIRE RESTORE MERGE LINK UNLINK IMPORT PURGE EXTERNAL TRUST")
 JobState = StrEnum("JobState", "QUEUED RUNNING DONE FAILED CANCELLED")  # the life of a job; the last three are final
 Grade = StrEnum("Grade", "AGAIN HARD GOOD EASY")  # how well a memory was remembered at a review (FSRS)
 # How present a memory still is, by its retrievability, in falling order.
@@ -188,6 +188,7 @@ class SourceFile(Struct, frozen=True, kw_only=True):
     writable: bool = False
     artifact: ArtifactClass = ArtifactClass.UNKNOWN
     trust: Trust = Trust.HUMAN  #: who vouches for it where it does not say so itself
+    is_vouched: bool = False  #: a person does so by a recorded command
 
 
 class Skip(Struct, frozen=True, kw_only=True):

@@ -534,6 +534,7 @@ class TestDoctor:
             "journal": "ok",
             "jobs": "ok",
             "lock": "ok",
+            "trust": "ok",
             "watcher": "ok",
             "hook": "ok",
             "databases": "ok",

@@ -197,7 +197,7 @@ def test_export_as_lines_has_every_field(memory: Cli, tmp_path: Path) -> None:
     assert (style["id"], style["type"], style["provenance"]["trust"]) == (
         "guidance/claude-style",
         "preference",
-        "human",
+        "file",
     )
     assert "Always use tabs" in style["body"]
     assert style["edges"] == []

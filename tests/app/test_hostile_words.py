@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import OpenMemory
-from tests.samples import write_memory
+from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.app.cli.main import main
@@ -62,14 +62,14 @@ def agent(engine: Engine, vault: Path) -> Agent:
                  f"trigger_phrases: [zebra, {json.dumps(ORDER)}]\n{label % 'web'}")  # fmt: skip
     write_memory(vault, "derived", "zebra, said plainly", "relations: {derived_from: [page], caused: "
                  f"[{{id: tricks, evidence: {QUOTED}}}]}}\ntrigger_phrases: [zebra]")  # fmt: skip
-    scan(engine)
+    vouch_for(engine, "tricks")
     agent = Agent(engine, "s")
     agent.did("Grep", f"zebra {TRICKS}", 0.9, kind=ItemKind.DECISION)
     words = NewItem(
-        text=redact(f"zebra, said the agent {TRICKS}"),
+        text=redact(f"zebra, said the person {TRICKS}"),
         kind=ItemKind.DECISION,
         attention=0.9,
-        source=ItemSource(source_tool="Stop", source_call_id="c", trust=Trust.AGENT),
+        source=ItemSource(source_tool="Stop", source_call_id="c", trust=Trust.HUMAN),
     )
     agent.remember(words)
     return agent
@@ -110,20 +110,18 @@ def test_a_title_that_speaks_to_an_agent_is_not_said(agent: Agent) -> None:
 
 def test_no_id_path_or_message_holds_what_nobody_sees(agent: Agent, vault: Path) -> None:
     name, said = "a\u202eb", "What nobody sees may stand in the name of a file. It is told without it."
-    write_memory(vault, name, said, f"tier: constitutional\ntrigger_phrases: [quagga]\n{WEB}")
-    scan(agent.engine)
+    path = write_memory(vault, name, said, f"tier: constitutional\ntrigger_phrases: [quagga]\n{WEB}")
+    (skip,) = scan(agent.engine).skipped
+    assert "its name holds unseen characters" in skip.reason
     told = {
-        "get": agent.sent("memory_get", id=name),
-        "dependencies": agent.sent("memory_dependencies", id=name),
-        "drift": agent.sent("memory_drift_why", memory_id=name),
+        "get": agent.dispatch("memory_get", id=name),
         "triggers": agent.sent("memory_match_triggers", prompt="a quagga"),
-        "duplicate": agent.sent("memory_save", content=said),
-        "file": agent.sent("memory_save", file_path=str(vault / f"{name}.md")),
+        "file": agent.dispatch("memory_save", file_path=str(path)),
         "health": agent.sent("memory_health"),
     }
     for tool, text in told.items():
         assert not UNSEEN.search(text), tool
-        assert "a\N{REPLACEMENT CHARACTER}b" in text or tool == "health", tool
+        assert ("a\N{REPLACEMENT CHARACTER}b" in text) == (tool != "triggers"), tool
 
 
 def test_what_a_text_of_the_web_calls_things_is_fenced_or_not_said(agent: Agent, vault: Path) -> None:
@@ -171,9 +169,10 @@ def test_a_resource_has_the_label_and_the_fence_of_an_answer(agent: Agent, vault
     page, tricks = memories.read("page"), memories.read("tricks")
     assert page.startswith(f'<{FENCE} note="Trust web, speaks like an instruction.')
     assert page.endswith(MARK)
-    assert tricks.startswith(f'<{FENCE} note="Trust agent, ')
-    assert memories.read("session:s/2").startswith(f'<{FENCE} note="Trust agent, ')
-    assert (tricks.count(MARK), UNSEEN.search(tricks)) == (1, None)
+    assert memories.read("session:s/1").startswith(f'<{FENCE} note="Trust tool, ')
+    assert (tricks.count(MARK), UNSEEN.search(tricks)) == (0, None)
+    assert memories.read("mine").startswith(f'<{FENCE} note="Trust file, speaks like an instruction.')
+    vouch_for(agent.engine, "mine")
     assert memories.read("mine") == f"My own words: {ORDER}"
     titles = dict(memories.page("")[0])
     assert titles["page"] == "page"

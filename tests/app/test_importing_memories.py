@@ -63,7 +63,7 @@ def test_guidance_is_taken_once_and_brought_up_to_date_until_somebody_changes_it
     (taken,) = take(engine, home, "instructions")
     assert (taken.status, taken.memories) == ("taken", ("guidance/claude-style",))
     memory = engine.memory("guidance/claude-style")
-    assert (memory.type.value, memory.provenance.trust) == ("preference", Trust.HUMAN)
+    assert (memory.type.value, memory.provenance.trust) == ("preference", Trust.FILE)
     assert statuses(take(engine, home, "instructions")) == ["unchanged"]
     file.write_text(GUIDANCE.replace("120", "100"), encoding="utf-8")
     assert statuses(take(engine, home, "instructions", dry_run=True)) == ["found"]

@@ -14,12 +14,11 @@ import anyio
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
-from tests.samples import write_memory
+from tests.samples import vouch_for, write_memory
 
 import scrimshaw
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, index, open_engine, read
-from scrimshaw.engine.index import scan
 from scrimshaw.models import Filters, Tier
 from scrimshaw.search.results import SearchRequest
 
@@ -58,7 +57,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for memory_id, (front_matter, text) in MEMORIES.items():
         write_memory(home / "project/.scrimshaw/memories", memory_id, text, front_matter)
     with _open(home) as engine:
-        scan(engine)
+        vouch_for(engine, "rules/safety")
         assert index.embed_pending(engine) == len(MEMORIES)
     return home
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.engine.breaking import tamper
-from tests.samples import write_memory
+from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent, started
 from tests.storage.contract import LIFT_GUARDS
 
@@ -21,7 +21,6 @@ from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.importers import INGEST
-from scrimshaw.engine.index import scan
 
 ROOT = Path(__file__).parents[2]
 NOW = datetime.now(UTC)
@@ -862,7 +861,7 @@ def open_world(tmp_path: Path) -> Iterator[Callable[[str], World]]:
                 write_memory(project / ".scrimshaw/memories", memory_id, body, front_matter)
             write_memory(project / "docs", "guide", "# Guide\n\nThe walrus is fed at noon.\n")
             engine = opened.enter_context(started(project))
-            scan(engine)
+            vouch_for(engine, "rule/style")
             return World(project, engine)
 
         yield open_it

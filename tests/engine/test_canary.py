@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.conftest import OpenMemory
 from tests.engine.breaking import tamper
-from tests.samples import WordEmbedder, write_memory
+from tests.samples import WordEmbedder, vouch_for, write_memory
 
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, canary, open_engine, read
@@ -124,7 +124,7 @@ def test_deprecated_and_poor_memories_are_no_false_alarm(engine: Engine, vault: 
     write_memory(vault, "poor", "# Poor\nx", "provenance: {source: agent}\nquality: {score: 0.01}")
     write_memory(vault, "law", "# Law\nAlways so.", "tier: constitutional")
     write_memory(vault, "empty", "")
-    scan(engine)
+    vouch_for(engine, "law")
     assert canary.check(engine).lost == ()
 
 

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.samples import report, write_memory
+from tests.samples import report, vouch_for, write_memory
 from tests.scenarios.agent import Agent, cost, started
 
 from scrimshaw.engine import Engine, context
@@ -141,7 +141,7 @@ def test_no_reply_exceeds_the_budget_it_states(
         for number, (title, parts) in enumerate(memories):
             write_memory(vault, f"m{number}", f"# {title}\n\n" + "\n".join(parts) * 20)
         with started(Path(folder) / "project") as engine:
-            scan(engine)
+            vouch_for(engine, "law")
             for event in events:
                 Agent(engine, "s").did("Grep", event, 0.8)
             for budget, arguments in budgets:

@@ -20,7 +20,7 @@ from tests.engine.breaking import (
     tamper,
     written_by_another,
 )
-from tests.samples import WordEmbedder, write_memory
+from tests.samples import WordEmbedder, vouch_for, write_memory
 
 from scrimshaw.app.checks import PROCESS
 from scrimshaw.app.cli.main import main
@@ -81,7 +81,7 @@ def engine(open_memory: OpenMemory, vault: Path) -> Engine:
     for name, (front_matter, body) in NOTES.items():
         write_memory(vault, name, body, front_matter)
     engine = open_memory("[index]\nbusy_timeout_ms = 50\n", embedder=WordEmbedder())
-    scan(engine)
+    vouch_for(engine, "law")
     embed_pending(engine)
     return engine
 

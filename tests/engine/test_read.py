@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.conftest import OpenMemory
-from tests.samples import SECRET, WordEmbedder, write_memory
+from tests.samples import SECRET, WordEmbedder, vouch_for, write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.context import Context, ContextRequest, context
@@ -155,7 +155,7 @@ def test_constitutional_memories_come_first_within_their_room(open_memory: OpenM
         write_memory(vault, f"law/{number}", "Tabs are never used. " * 10, "tier: constitutional")
     write_memory(vault, "a", "walrus")
     engine = open_memory("[search]\nconstitutional_tokens = 150\n")
-    scan(engine)
+    vouch_for(engine, *(f"law/{number}" for number in range(5)))
     result = ask(engine, "walrus")
     assert [hit.memory.id for hit in result.always_on] == ["law/0", "law/1"]
     assert sum(hit.tokens for hit in result.always_on) <= 150

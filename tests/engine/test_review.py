@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
-from tests.samples import write_memory
+from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.config import ForgettingSettings
@@ -175,8 +175,7 @@ def test_a_validation_moves_confidence_and_is_a_review(agent: Agent) -> None:
 @pytest.mark.parametrize("front_matter", NEVER_FADE)
 def test_some_memories_never_fade(agent: Agent, vault: Path, clock: Clock, front_matter: str) -> None:
     write_memory(vault, "stays", "The walrus sang all night.", f"{front_matter}\nupdated: {clock.ago(9000)}")
-    scan(agent.engine)
-    scan(agent.engine)
+    vouch_for(agent.engine, "stays")
     hits = {hit["id"]: hit for hit in agent.search("walrus", min_state="hot")}
     assert "retrievability" not in hits["stays"].get("why", {}).get("factors", {})
     agent.call("memory_validate", id="stays", was_useful=False)

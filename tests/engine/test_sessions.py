@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import OpenMemory
-from tests.samples import SECRET, write_memory
+from tests.samples import SECRET, vouch_for, write_memory
 from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.engine import Engine, sessions
@@ -102,7 +102,7 @@ def test_pages_bring_a_constitutional_memory_once(engine: Engine, vault: Path, s
     write_memory(vault, "rule", "walrus rule: never feed the walrus", "tier: constitutional")
     for number in range(7):
         write_memory(vault, f"n{number}", f"walrus note {number} {'tusks ' * number}")
-    scan(engine)
+    vouch_for(engine, "rule")
     told = all_pages(Agent(engine), query="walrus", limit=2, session_id=session, include_constitutional=shown)
     assert sorted(told) == [*(f"n{number}" for number in range(7)), "rule"]
 

@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.samples import NewMemory, render_new
 
 from scrimshaw.errors import UnreadableFile
@@ -115,7 +116,7 @@ def test_every_key_of_the_format_is_read() -> None:
         ("quality: good", "quality", None),
         ("provenance: agent", "provenance", Provenance(source="agent", trust=Trust.AGENT)),
         ("provenance: {trust: robot}", "provenance", Provenance(source="file", trust=Trust.WEB)),
-        ("provenance: {session: s1}", "provenance", Provenance(session="s1")),
+        ("provenance: {session: s1}", "provenance", Provenance(session="s1", trust=Trust.FILE)),
         ("unknown: {a: [1]}\nother: !tag x", "title", "apsw"),
     ],
 )
@@ -306,9 +307,11 @@ def test_any_body_comes_back_to_the_byte(body: str) -> None:
 @given(memories)
 def test_any_metadata_comes_back(meta: NewMemory) -> None:
     found = document(render(meta, "body"))
-    by_a_person = meta.provenance is None or meta.provenance.trust == Trust.HUMAN
-    assert found.tier == (Tier.IMPORTANT if meta.tier == Tier.CONSTITUTIONAL and not by_a_person else meta.tier)
-    for field in ("title", "type", "topics", "provenance", "created", "updated", "quality"):
+    assert found.tier == (Tier.IMPORTANT if meta.tier == Tier.CONSTITUTIONAL else meta.tier)
+    given_label = meta.provenance or Provenance()
+    claimed = replace(given_label, trust=Trust.FILE) if given_label.trust == Trust.HUMAN else given_label
+    assert found.provenance == claimed
+    for field in ("title", "type", "topics", "created", "updated", "quality"):
         assert getattr(found, field) == getattr(meta, field)
     assert found.triggers == meta.trigger_phrases
     stated = [edge for edge in found.edges if edge.kind is EdgeKind.RELATION]

@@ -55,6 +55,10 @@ class Agent:
         assert not outcome.error, outcome.text
         return outcome.text
 
+    def dispatch(self, tool: str, **arguments: Any) -> str:
+        """The text a tool answers with, which may be an error."""
+        return self._dispatcher.dispatch(tool, arguments).text
+
     def call(self, tool: str, **arguments: Any) -> Any:
         """The same, read."""
         return json.loads(self.sent(tool, **arguments))

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.samples import write_memory
+from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent, cost
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.index import scan
 
 WINDOW = 64_000
 """Tokens of a client's context; at 95 % a deep reply (3,500) would not fit any more."""
@@ -30,7 +29,7 @@ def engine_with_library(engine: Engine, vault: Path) -> Engine:
         text = "The walrus, the harpoon and the logbook of the voyage. " * (5 + 12 * (number % 7))
         write_memory(vault, f"ship/{number:02}", f"# Voyage {number}\n\n{text}")
     write_memory(vault, "law", "Never sail on a Friday.", "tier: constitutional")
-    scan(engine)
+    vouch_for(engine, "law")
     return engine
 
 

@@ -74,12 +74,12 @@ class Memories:
         return entries, str(offset + _PAGE) if offset + _PAGE < found.total else ""
 
     def read(self, memory_id: str) -> str:
-        """A memory's text, in a fence with its label where no person vouches for it; raises NotFound."""
+        """A memory's text, in a fence with its label where an agent wrote it or it speaks to one; NotFound."""
         found = read.get(self._engine, memory_id)
         trust = found.memory.provenance.trust
-        if trust == Trust.HUMAN:
-            return fencing.remove_marks(found.body)
         warning = ", speaks like an instruction" if warnings(found.body, trust) else ""
+        if trust == Trust.HUMAN or (trust == Trust.FILE and not warning):
+            return fencing.remove_marks(found.body)
         return fencing.fence(f"Trust {trust}{warning}.", found.body)
 
 
@@ -90,7 +90,7 @@ def recall(
     """Bring what is known about a topic into the conversation."""
     found = search_reply(read.search(engine, SearchRequest(query=topic, excerpt_tokens=_RECALL_TOKENS)))
     entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
-    entries = (entry.format_map({"trust": "human", **hit}) for hit in found.hits)
+    entries = (entry.format_map({"trust": "file", **hit}) for hit in found.hits)
     body = "\n\n".join(entries) or "Nothing is known about it yet."
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     walled = fencing.fence("Notes of the project.", body)

@@ -23,6 +23,7 @@ from scrimshaw.engine.degradations import REBUILD, RECALL, Lost
 from scrimshaw.engine.index import vectors_ready
 from scrimshaw.engine.read import search
 from scrimshaw.errors import AlreadyExists, DamagedDatabase, InvalidRequest, UnreadableFile
+from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.ingest.redact import redact_edit
 from scrimshaw.models import Channel, Degradation, Filters, Memory
 from scrimshaw.search.embedders import EmbedderUnavailable
@@ -276,6 +277,7 @@ def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:
     faults = {"no longer exists": gone}
     faults[f"not among its first {golden.within} hits"] = [name for name in missing if name not in gone]
     why = "; ".join(f"{fault}: {', '.join(names)}" for fault, names in faults.items() if names)
-    sentence = f"The golden query {golden.text!r} lost {len(missing)} of {len(golden.expect)}; {why}."
+    asked = FLAG if is_suspicious(golden.text) else repr(golden.text)  # the file may come with a clone
+    sentence = f"The golden query {asked} lost {len(missing)} of {len(golden.expect)}; {why}."
     advice = f"Bring back what is gone, or correct {GOLDEN_FILE}." if gone else REBUILD
     return Lost(query=golden.text, missing=missing, sentence=sentence, advice=advice)

@@ -6,14 +6,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
 from operator import attrgetter
 from pathlib import Path
 
-from msgspec.structs import asdict
+from msgspec import structs
 
 from scrimshaw.config import Settings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import ProcessDegradations
-from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, UnreadableFile
+from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, StorageFailure, UnreadableFile
+from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile
@@ -21,7 +24,8 @@ from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
-from scrimshaw.storage.databases import Storage, note_ledger_end
+from scrimshaw.storage.databases import JOURNAL, Storage, note_ledger_end
+from scrimshaw.storage.git import ask_git
 from scrimshaw.storage.paths import Vault, check_id
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 from scrimshaw.storage.scan import Source, discover
@@ -70,9 +74,23 @@ class Engine(AbstractContextManager["Engine"]):
             yield
 
     def parse(self, source: SourceFile, file: bytes | MemoryFile) -> Document:
-        """The document that a file holds, redacted; raises UnreadableFile."""
+        """The document that a file holds, redacted; raises UnreadableFile, also for a name that deceives."""
+        name = source.memory_id
+        if replace_invisible(name) != name or is_suspicious(name.replace("_", " ")):  # which no fence can prevent
+            fault = "speaks like an instruction" if replace_invisible(name) == name else "holds unseen characters"
+            raise UnreadableFile(f"{replace_invisible(source.path)}: its name {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
+        if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
+            source = structs.replace(source, is_vouched=True)
         return build_document(source, parsed, redact, count_tokens=count_tokens)
+
+    def is_vouched(self, memory_id: str, digest: str) -> bool:
+        """Whether the newest command of a person on these bytes of a file vouches for them, as the ledger has it."""
+        with suppress(StorageFailure):
+            for row in self.journal.history(memory_id):
+                if row["new_hash"] == digest and "vouched" in row["decision_meta"]:
+                    return bool(row["decision_meta"]["vouched"]) and not _came_with_clone(self.settings.folder)
+        return False
 
     def memory(self, memory_id: str) -> Memory:
         """The memory of this id, read from its file where the index does not know it; raises NotFound."""
@@ -97,6 +115,14 @@ class Engine(AbstractContextManager["Engine"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@cache
+def _came_with_clone(folder: Path) -> bool:
+    """Whether git holds the journal in this folder, whose rows then say what anybody wanted."""
+    with suppress(StorageFailure):  # without git nothing was cloned
+        return bool(ask_git(folder, "ls-files", "--", JOURNAL, answers=(0, 128)))
+    return False
 
 
 def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:
@@ -157,7 +183,7 @@ def project_sources(settings: Settings) -> list[Source]:
     memory = ArtifactClass.MEMORY
     vault = Source(name="vault", root=settings.folder / MEMORIES, writable=True, artifact=memory)
     user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
-    stated = [Source(**{**asdict(each), "root": settings.project / each.root}) for each in settings.sources]
+    stated = [Source(**{**structs.asdict(each), "root": settings.project / each.root}) for each in settings.sources]
     documents = stated or discover(settings.project, settings.serena_home)
     # What no document source reads; memories that somebody wrote as such are left whole.
     exclude = settings.index.exclude

@@ -255,7 +255,7 @@ def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     discard_drafts(engine, drafts)
     before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
-    over = [each for each in temporary if each.writable and each.provenance.trust != Trust.HUMAN]
+    over = [each for each in temporary if each.writable and each.provenance.trust not in (Trust.HUMAN, Trust.FILE)]
     return drafts, retire(engine, over, "temporary, and its time is over", "retention", only_unchanged=True)
 
 

@@ -23,6 +23,7 @@ from scrimshaw.engine import canary
 from scrimshaw.engine.core import LOCK_FILE, Engine
 from scrimshaw.engine.index import EMBED, vectors_ready
 from scrimshaw.engine.ledger import links_path
+from scrimshaw.engine.trust import describe_claims
 from scrimshaw.errors import ScrimshawError, StorageFailure, UnreadableFile, VaultBusy
 from scrimshaw.ingest.comparison import find_head
 from scrimshaw.ingest.redact import redact
@@ -308,6 +309,11 @@ def _check_lock(engine: Engine) -> Result | str:
         return "taken and given back"
 
 
+def _check_trust(engine: Engine) -> Result | str:
+    claims = describe_claims(engine)
+    return Result(Status.DEGRADED, " ".join(claims)) if claims else "no memory claims more than it has"
+
+
 def _check_git(engine: Engine) -> Result | str:
     top = work_tree(engine.settings.project)
     return f"the project is in {top}" if top else "answers; the project is in no repository"
@@ -316,5 +322,5 @@ def _check_git(engine: Engine) -> Result | str:
 CHECKS = make_checks(
     index=_check_index, full_text=_check_text, vectors=_check_vectors, triggers=_check_triggers, graph=_check_graph,
     recall=_check_recall, redaction=_check_redaction, journal=_check_journal, jobs=_check_jobs, vault=_check_vault,
-    lock=_check_lock, git=_check_git,
+    lock=_check_lock, git=_check_git, trust=_check_trust,
 )  # fmt: skip

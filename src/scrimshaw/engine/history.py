@@ -106,6 +106,8 @@ class _Undo:
     def _find_trouble(self, row: Row, file: _File, prior: Redacted | None) -> str:
         if file.is_stuck:
             return "a later change of the same file stands"
+        if row["action"] == Action.TRUST:
+            return f"it changed no file; `scrimshaw trust --revoke {row['memory_id']}` takes it back"
         if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
             return "Scrimshaw knows nothing from before the file was there; delete it if it shall go"
         if file.hash != row["new_hash"]:

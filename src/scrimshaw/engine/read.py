@@ -106,8 +106,8 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         body, classes = redacted.text, redacted.classes
     section = find_section(body, headings := parse_headings(body), anchor) if anchor else body
     if section is None:
-        is_foreign = memory.provenance.trust in (Trust.TOOL, Trust.WEB)
-        known = [each.anchor for each in headings if not (is_foreign and is_suspicious(each.anchor))]
+        is_own = memory.provenance.trust == Trust.HUMAN
+        known = [each.anchor for each in headings if is_own or not is_suspicious(each.anchor)]
         raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
     red = degradations.as_tuple()
     return MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, degradations=red)

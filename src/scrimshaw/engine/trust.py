@@ -1,21 +1,25 @@
-"""Who vouches for a memory: only a person makes one constitutional, and only a person's edit keeps a person's label.
+"""Who vouches for a memory: a person does, by a recorded command, for the bytes of a file as they are.
 
-Files are truth, so a file of a person's vault is believed when it says that it is constitutional; no tool of an agent
-writes that. Whoever can write files can write such a one: the doctor names those that no command made.
+Whoever can write files can claim anything in them, so a file alone is at most important: only what a person saved,
+worded by a command or vouched for with `scrimshaw trust` is constitutional, or may speak like an instruction.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from scrimshaw.engine.core import Engine
-from scrimshaw.errors import InvalidRequest, UnreadableFile
+from scrimshaw.engine.index import scan
+from scrimshaw.errors import DamagedDatabase, InvalidRequest, UnreadableFile
 from scrimshaw.ingest.front_matter import parse_line, parse_member, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
-from scrimshaw.models import Action, Filters, Memory, Provenance, Relation, Tier, Trust
+from scrimshaw.models import Action, Entry, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search.lineage import find_inherited_trusts, trust_rank
+from scrimshaw.storage.ports import LedgerEntry
 
 HUMAN_ACTORS = frozenset({"human", "cli"})  # who acts when a person gave the command
 # An import that is run again brings what the same source says now, under the label that source has.
@@ -35,14 +39,34 @@ def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object],
     if changes.get("tier") != Tier.CONSTITUTIONAL:
         return changes
     demand_human(Tier.CONSTITUTIONAL, Trust.HUMAN if actor in HUMAN_ACTORS else Trust.AGENT, memory_id)
+    _demand_people(engine, memory_id)
+    return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
+
+
+def vouch(engine: Engine, memories: Sequence[Memory], *, revoke: bool = False) -> None:
+    """Record that a person vouches for files as they were indexed, or no longer does; raises InvalidRequest."""
+    entries = list[LedgerEntry]()
+    for memory in memories:
+        if not revoke:
+            _demand_people(engine, memory.id)
+        # A row that names another file, here none, is no word on what a file of the vault holds.
+        meta = {"vouched": not revoke, **({} if memory.writable else {"file": ""})}
+        reason, digest = "no longer vouched for" if revoke else "vouched for", memory.content_hash
+        entry = Entry(action=Action.TRUST, memory_id=memory.id, reason=reason, actor="human", decision_meta=meta)
+        entries.append((replace(entry, prior_hash=digest, new_hash=digest), None))
+    with engine.write_lock():
+        engine.journal.record(entries)
+        engine.index.retire([memory.path for memory in memories])  # so that they are read as what they are now
+    scan(engine)
+
+
+def _demand_people(engine: Engine, memory_id: str) -> None:
+    """Refuse to vouch for what was derived from an agent's, a tool's or the web's words."""
     trust = _inherited_trust(engine, memory_id)
     if trust != Trust.HUMAN:
-        message = (
-            f"{memory_id!r} was derived from what has trust {trust}; a constitutional memory comes from people alone."
-        )
+        message = f"{memory_id!r} was derived from what has trust {trust}; a person vouches for people's words alone."
         hint = "Write what you know yourself as a memory of its own: `scrimshaw save --tier constitutional`."
         raise InvalidRequest(message, hint, parameter="tier")
-    return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
 
 
 def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, command: str) -> None:
@@ -57,35 +81,37 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
             raise InvalidRequest(message, hint, parameter="id")
 
 
-def find_edited_constitutional(engine: Engine) -> list[Memory]:
-    """The constitutional memories whose files no command of Scrimshaw's left as they are."""
-    newest = ((memory, engine.journal.history(memory.id, 1)) for memory in _of_tier(engine, Tier.CONSTITUTIONAL))
-    return [memory for memory, rows in newest if not rows or rows[0]["action"] == Action.EXTERNAL]
-
-
 def find_claims(engine: Engine) -> list[Memory]:
     """The memories whose files claim to be constitutional and that count as important."""
     return [memory for memory in _of_tier(engine, Tier.IMPORTANT) if describe_claim(memory)]
 
 
-def find_untrusted_constitutional(engine: Engine) -> Mapping[str, Trust]:
-    """Constitutional memory -> the trust of its lineage, where that is no person's: it is not shown by itself."""
-    ids = tuple(memory.id for memory in _of_tier(engine, Tier.CONSTITUTIONAL))
-    return {name: trust for name, trust in find_inherited_trusts(engine.index, ids).items() if trust != Trust.HUMAN}
+def describe_claims(engine: Engine) -> list[str]:
+    """A sentence on each memory that claims more trust than it has, and on what to do."""
+    lineages: Mapping[str, Trust] = {}
+    with suppress(DamagedDatabase):  # the check of the graph says so
+        lineages = find_inherited_trusts(engine.index, tuple(each.id for each in _of_tier(engine, Tier.CONSTITUTIONAL)))
+    return [*map(describe_claim, find_claims(engine))] + [
+        f"{name!r} is constitutional, and not shown before every answer: what it was derived from has trust {trust}; "
+        f"take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
+        for name, trust in lineages.items()
+        if trust != Trust.HUMAN
+    ]
 
 
 def describe_claim(memory: Memory) -> str:
     """What to say of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
     stated = None
     with suppress(OSError, UnreadableFile):
-        if memory.tier == Tier.IMPORTANT:
-            stated = parse_member(parse_memory_file(Path(memory.path).read_bytes()).values, "tier", Tier.NORMAL)
+        raw = Path(memory.path).read_bytes() if memory.tier == Tier.IMPORTANT else b""
+        if b"constitutional" in raw.lower():  # most are not worth parsing
+            stated = parse_member(parse_memory_file(raw).values, "tier", Tier.NORMAL)
     if stated != Tier.CONSTITUTIONAL:
         return ""
     claim = f"{memory.id!r} claims to be constitutional, and counts as important"
     if not memory.writable:
         return f"{claim}: {memory.path} is read only, and nothing but a memory of the vault can be constitutional."
-    return f"{claim}, since its trust is {memory.provenance.trust}: `scrimshaw edit {memory.id} --tier constitutional`."
+    return f"{claim}: no command of a person vouches for it as it is. Read it, then `scrimshaw trust {memory.id}`."
 
 
 def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryFile:

@@ -22,7 +22,7 @@ from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED
 from scrimshaw.engine.ledger import LedgerFile, RecordedChange, apply_changes, hash_of, read_file
 from scrimshaw.engine.purge import erase_memories
-from scrimshaw.engine.trust import demand_changeable, demand_human, limit_reworded, vouch_changes
+from scrimshaw.engine.trust import HUMAN_ACTORS, demand_changeable, demand_human, limit_reworded, vouch_changes
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, ReadOnly
 from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, jaccard, split_runs
 from scrimshaw.ingest.markdown import group_relations
@@ -143,6 +143,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             return outcome
         if twins := engine.index.find_ids(differing_in_case=memory_id):
             raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
+        meta = {"vouched": True} if new.trust == Trust.HUMAN and (new.actor or new.origin) in HUMAN_ACTORS else {}
         linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
         entry = Entry(
             action=_ACTIONS.get(new.origin, Action.CREATE),
@@ -151,7 +152,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
             actor=new.actor or new.origin,
             session=new.session,
             linked_memory_ids=tuple(dict.fromkeys(linked)),
-            decision_meta={"proposals": to_builtins(outcome.proposals)} if outcome.proposals else {},
+            decision_meta={"proposals": to_builtins(outcome.proposals), **meta} if outcome.proposals else meta,
         )
         place = read_file(engine, memory_id, "")
         digest, path = _write(engine, RecordedChange(entry, place, text, is_clean=True), file)
@@ -218,6 +219,8 @@ def update(
         _redact_content(engine, content)
     changes = vouch_changes(engine, memory_id, changes, actor)
     entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=actor, session=session)
+    if actor in HUMAN_ACTORS and (content is not None or changes.get("tier") == Tier.CONSTITUTIONAL):
+        entry = replace(entry, decision_meta={"vouched": True})
 
     def change(before: MemoryFile) -> MemoryFile:
         if edit_memory_file(before, changes, content).text == before.text:
@@ -310,8 +313,13 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     if size > limit:
         message = f"{place.name!r} would have {size} bytes; of more than {limit} no file is read."
         raise InvalidRequest(message, "Split it, or raise index.max_file_bytes.", parameter="content")
-    document = engine.parse(vault_file(place.source, place.name, place.path), file)
-    apply_changes(engine, [change._replace(new_hash=document.content_hash)], _SAVE_JOBS)
+    entry, meta = change.entry, change.entry.decision_meta
+    # A person's edit of what nobody vouches for, such as one more topic, does not say that its text was read.
+    is_vouched = entry.actor in HUMAN_ACTORS and ("vouched" in meta or engine.is_vouched(place.name, place.hash))
+    entry = replace(entry, decision_meta={**meta, "vouched": True}) if is_vouched else entry
+    source = vault_file(place.source, place.name, place.path)
+    document = engine.parse(replace(source, is_vouched=is_vouched), file)
+    apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], _SAVE_JOBS)
     with suppress(OSError):
         info = place.path.stat()
         if place.path.read_bytes() == file.raw:  # else a hand was faster, and the next scan reads it

@@ -14,6 +14,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
 
+from msgspec.structs import replace
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
@@ -332,8 +333,10 @@ def build_document(
         phrases.append(Phrase(text=title, head=head, is_title=True))
     tier = front.parse_member(values, "tier", Tier.NORMAL)
     provenance = front.parse_provenance(values, clean, source.trust)
-    if tier == Tier.CONSTITUTIONAL and not (provenance.trust == Trust.HUMAN and source.writable):
-        tier = Tier.IMPORTANT  # only a memory that a person vouches for, in a person's vault, can be constitutional
+    if source.is_vouched or provenance.trust == Trust.HUMAN:  # which any file can say of itself
+        provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
+    if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
+        tier = Tier.IMPORTANT
     return Document(
         file=source,
         content_hash=file.content_hash,

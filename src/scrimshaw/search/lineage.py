@@ -58,7 +58,8 @@ def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust
         is_known = edge.place in origins and edge.place not in lost and (edge.hop <= DEEPEST or edge.place in met)
         met.add(edge.place)
         trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust if is_known else _LEAST)
-    return {start: lowest_trust(each) for start, each in trusts.items()}
+    lowest = {start: lowest_trust(each) for start, each in trusts.items()}
+    return {start: trust for start, trust in lowest.items() if trust != Trust.FILE}  # which people may have written
 
 
 def _with_trust(memory: Memory, trust: Trust) -> Memory:

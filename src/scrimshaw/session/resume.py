@@ -13,8 +13,8 @@ from scrimshaw.models import Item, ItemKind, Session, Trust
 from scrimshaw.search.boosts import session_boost
 from scrimshaw.search.tokens import STOP_WORDS, query_terms
 
-# Stands for what a tool or the web said to the agent; the entry can still be read by its id.
-WITHHELD = "a tool output held instruction-like text"
+# Stands for what speaks to the agent and no person said; the entry can still be read by its id.
+WITHHELD = "held instruction-like text, not shown"
 
 
 # Why a state is asked for; each brings something different.
@@ -92,7 +92,7 @@ def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], in
 
 def _item_line(part: str, item: Item) -> StateLine:
     text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
-    if item.source.trust in (Trust.TOOL, Trust.WEB) and is_suspicious(text):
+    if item.source.trust != Trust.HUMAN and is_suspicious(text):
         text = WITHHELD
     return StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=item.source.trust)
 

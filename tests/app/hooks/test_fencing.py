@@ -76,9 +76,7 @@ def test_the_name_as_words_is_left_outside_of_a_fence() -> None:
     assert remove_marks("The Scrimshaw memory of a <b>project</b>.") == "The Scrimshaw memory of a <b>project</b>."
 
 
-@pytest.mark.parametrize(
-    ("trust", "shown"), [(Trust.HUMAN, True), (Trust.AGENT, True), (Trust.TOOL, False), (Trust.WEB, False)]
-)
+@pytest.mark.parametrize(("trust", "shown"), [(trust, trust == Trust.HUMAN) for trust in Trust])
 def test_a_session_names_what_spoke_like_an_instruction(trust: Trust, shown: bool) -> None:
     item = Item(
         session="s",
@@ -96,13 +94,10 @@ def test_a_session_names_what_spoke_like_an_instruction(trust: Trust, shown: boo
             assert line.origin == "session:s/3"
 
 
-@pytest.mark.parametrize(
-    ("trust", "flagged", "walled"),
-    [(Trust.HUMAN, False, False), (Trust.AGENT, True, False), (Trust.TOOL, True, True), (Trust.WEB, True, True)],
-)
-def test_a_hit_is_flagged_and_fenced_by_its_trust(trust: Trust, flagged: bool, walled: bool) -> None:
+@pytest.mark.parametrize(("trust", "walled"), [(trust, trust != Trust.HUMAN) for trust in Trust])
+def test_a_hit_is_flagged_and_fenced_by_its_trust(trust: Trust, walled: bool) -> None:
     view = public_hit(_hit(POISON, trust), explain=False)
-    assert view.get("flags", ()) == ((FLAG,) if flagged else ())
+    assert view.get("flags", ()) == ((FLAG,) if walled else ())
     assert view["text"].startswith(f"<{FENCE}") == walled
     assert POISON in view["text"]
     harmless = public_hit(_hit("We use apsw.", trust), explain=False)

@@ -21,7 +21,7 @@ from scrimshaw.app.cli.frame import Texts, command, command_group, example, open
 from scrimshaw.app.cli.output import Lines, confirm, line, note, show, show_json
 from scrimshaw.app.setup import check_connections
 from scrimshaw.config import Settings
-from scrimshaw.engine import Engine, canary, index, open_engine, trust
+from scrimshaw.engine import Engine, canary, index, open_engine
 from scrimshaw.engine import lint as engine_lint
 from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.health import Health, Severity, check_health, write_test_file
@@ -245,7 +245,6 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             skips = "; ".join(map(frame.describe_skip, report.skipped))
             found = f"{len(report.skipped)} passed over: {skips}" if skips else f"all {report.files} can be read"
             yield Finding("files", Severity.NOTE if skips else Severity.OK, found)
-        yield from (Finding("constitutional", Severity.NOTE, *each) for each in _list_claims(engine))
         health = check_health(engine, thorough=True, more=PROCESS)
         for row in health.capabilities:
             if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
@@ -261,20 +260,6 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
         if not faults:
             rows = engine.journal.verify()[0]
             yield Finding("databases", Severity.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
-
-
-def _list_claims(engine: Engine) -> Iterator[tuple[str, str]]:
-    """What is shown before every answer by a file alone, and what claims to be and is not, each with what to do."""
-    for memory in trust.find_edited_constitutional(engine):
-        detail = f"{memory.id} is shown before every answer, and no command of Scrimshaw's wrote it as it is"
-        yield detail, f"Read {memory.path}; `scrimshaw edit {memory.id} --tier normal` takes it down."
-    for name, level in trust.find_untrusted_constitutional(engine).items():
-        detail = f"{name} is constitutional, and not shown before every answer"
-        fix = f"Take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
-        yield f"{detail}: what it was derived from has trust {level}", fix
-    for memory in trust.find_claims(engine):
-        detail, _, command = trust.describe_claim(memory).partition(": `")
-        yield detail, f"Run `{command.rstrip('.')}, or take the tier out of the file." if command else ""
 
 
 def _examine_clients(settings: Settings) -> Iterator[Finding]:

@@ -17,14 +17,14 @@ from msgspec.structs import replace
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, console, line, note_degradations, plain
-from scrimshaw.app.hooks.fencing import neutralise, neutralise_state_lines
+from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.errors import NotFound
-from scrimshaw.ingest.instructions import FLAG, is_suspicious
+from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import Filters, Intent, Memory, Trust
 from scrimshaw.search.results import Explanation, SearchRequest, SearchResult
 from scrimshaw.session.resume import Occasion
@@ -73,10 +73,9 @@ def _explain(why: Explanation) -> str:
 def _describe(memory: Memory, text: str = "") -> str:
     """Tier, type, source and date; who vouches where that is no person, and a warning of what speaks to an agent."""
     trust = memory.provenance.trust
-    unvouched = trust != Trust.HUMAN
-    warning = FLAG if unvouched and is_suspicious(f"{memory.title}\n{text}") else ""
+    warning = FLAG if is_withheld(f"{memory.title}\n{text}", trust) else ""
     stated = (memory.tier, memory.type, memory.source, memory.updated[:10])
-    return "  ".join(filter(None, (*stated, f"trust {trust}" if unvouched else "", warning)))
+    return "  ".join(filter(None, (*stated, f"trust {trust}" if trust != Trust.HUMAN else "", warning)))
 
 
 def render_text(found: MemoryText) -> Lines:

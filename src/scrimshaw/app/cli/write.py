@@ -34,6 +34,7 @@ _OUTCOMES = {
     "rejected": "rejected; nothing was written (correct it, or save with --force)",
 }
 
+_ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as `drafts list` tells it.")]
 
 
@@ -113,7 +114,7 @@ def save(
         trust=Trust.HUMAN,
     )
     if tier == Tier.CONSTITUTIONAL and not dry_run:
-        _confirm_constitutional(yes)
+        _confirm_words(_ALWAYS_ON, yes)
     return write.save(engine, new, force=force, dry_run=dry_run)
 
 
@@ -134,7 +135,7 @@ def edit(
 ) -> Saved:
     """Change a memory; without options in your $EDITOR."""
     memory = engine.memory(memory_id)
-    doubts = _confirm_constitutional(yes, read.get(engine, memory_id)) if tier == Tier.CONSTITUTIONAL else ()
+    doubts = _confirm_words(_ALWAYS_ON, yes, read.get(engine, memory_id)) if tier == Tier.CONSTITUTIONAL else ()
     changes: dict[str, object] = {
         "title": title,
         "tier": tier,
@@ -149,6 +150,19 @@ def edit(
     known = expect or memory.content_hash
     saved = write.update(engine, memory_id, stated, content=text, expected_hash=known, actor="human")
     return replace(saved, notices=doubts)
+
+
+@command(app, "trust", "docs/agents.md", render=lambda done: [f"{each}  {done['status']}" for each in done["ids"]])
+def trust_files(
+    engine: Engine,
+    files: Annotated[Texts, typer.Argument(metavar="[FILE...]", help="Paths or ids; else all that claim it.")] = None,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
+    yes: frame.Yes = False,
+) -> dict[str, Any]:
+    """Vouch for files as they are, until they change."""
+    known = {path: state.memory_id for path, state in engine.index.manifest().items()}
+    ids = [known.get(str(Path(name).resolve())) or name for name in files or ()]
+    return vouch_for(engine, [*map(engine.memory, ids)] if ids else trust.find_claims(engine), yes, revoke=revoke)
 
 
 @command(app, "delete", "drafts/old drafts/older --yes", render=_render_deleted)
@@ -237,16 +251,24 @@ def consolidate(
     return [drafting.consolidate(engine, each) for each in proposals]
 
 
-def _confirm_constitutional(yes: bool, found: MemoryText | None = None) -> tuple[str, ...]:
-    """A constitutional memory stands above every answer, so a person says so twice, and knows whose words it holds."""
+def vouch_for(engine: Engine, memories: Sequence[Memory], yes: bool, *, revoke: bool = False) -> dict[str, Any]:
+    """Vouch for files, or take it back, once a person knows what they are; what became of them."""
+    if memories and not revoke:
+        names = ", ".join(plain(f"{each.id} ({each.path})") for each in memories)
+        _confirm_words(f"Vouch for {names} as it is?", yes, *[read.get(engine, each.id) for each in memories])
+    trust.vouch(engine, memories, revoke=revoke)
+    return {"ids": [memory.id for memory in memories], "status": "no longer vouched for" if revoke else "vouched for"}
+
+
+def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, ...]:
+    """Ask a person, who is told first whose words the memories hold; what there is to tell."""
     doubts = []
-    if found:
-        memory, source = found.memory, found.memory.provenance
-        if source.trust != Trust.HUMAN:
+    for memory, source, body in ((each.memory, each.memory.provenance, each.body) for each in found):
+        if source.trust not in (Trust.HUMAN, Trust.FILE):
             doubts.append(f"{plain(memory.id)} comes from {plain(source.source)}, trust {source.trust}.")
-        if is_suspicious("\n".join((memory.title, *memory.triggers, found.body))):
+        if is_suspicious("\n".join((memory.title, *memory.triggers, body))):
             doubts.append(f"It is flagged as {FLAG}: it speaks to an agent.")
-    confirm(" ".join((*doubts, "Show this memory before every answer from now on, to every agent?")), yes)
+    confirm(" ".join((*doubts, question)), yes)
     return tuple(doubts)
 
 
@@ -277,8 +299,8 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     index.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
-    if status == "updated" and trust.describe_claim(after):
-        if memory.tier != Tier.CONSTITUTIONAL:
-            _confirm_constitutional(yes, read.get(engine, after.id))
-        return write.update(engine, after.id, {"tier": Tier.CONSTITUTIONAL.value}, actor="human")
+    if status == "updated":
+        if trust.describe_claim(after) and memory.tier != Tier.CONSTITUTIONAL:
+            _confirm_words(_ALWAYS_ON, yes, read.get(engine, after.id))
+        trust.vouch(engine, [after])
     return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)

@@ -20,11 +20,14 @@ FORGED = "[mark]"
 # The letters of a mark's name may stand apart. The clients put what a hook says between marks of their own.
 _NAME = r"(?:_|[^\w/.,:;]){0,12}".join(r"\W{0,4}".join(word) for word in ("scrimshaw", "memory"))
 _NAMED = rf"[\s/\\]{{0,8}}(?:{_NAME}|system[-_]reminder|hook[-_]context|untrusted[-_]context)"
-_MARK = re.compile(rf"(?:[<\[({{&]|lt;|\\u003c){{0,4}}{_NAMED}")
+# Clients tell their own words from data by these: calls, their results, reminders.
+_CONTROLS = "invoke parameter system function-(?:calls?|results?) tool-(?:calls?|uses?|results?|outputs?)"
+_CONTROL = rf"[\s/\\|]{{0,8}}(?:\w{{1,8}}:)?(?:{_CONTROLS.replace(' ', '|').replace('-', '[-_ ]?')})(?![^\W_])"
+_MARK = re.compile(rf"(?:[<\[({{&]|lt;|\\u003c){{0,4}}{_NAMED}|(?:<|lt;|\\u003c){{1,4}}{_CONTROL}")
 _TAG = re.compile(rf"(?:<|lt;|\\u003c){{1,4}}{_NAMED}")
 # A tag needs a bracket, plain, as an entity, escaped, or another letter that looks like one; most texts have none.
 _MAYBE_TAG = re.compile(r"[<&;\\]|[^\x00-\x7f]")
-_ANY_NAME = re.compile("scrimshawmemory|systemreminder|hookcontext|untrustedcontext")
+_ANY_NAME = re.compile(f"scrimshawmemory|hookcontext|untrustedcontext|{_CONTROLS.replace('-', '').replace(' ', '|')}")
 _NO_LETTER = re.compile(r"[\W_]+")
 _PIECE = re.compile(r"[<>]|[^<>]+")
 _READINGS = 3  # a text is read as it is, and with its entities resolved once and twice
@@ -60,15 +63,15 @@ def fence_state(lines: Iterable[StateLine], occasion: Occasion) -> str:
 
 
 def fence_if_suspicious(text: str, trust: str) -> str:
-    """A text for an answer: fenced where it speaks to an agent and neither a person nor an agent wrote it."""
+    """A text for an answer: fenced where it speaks to an agent and no person vouches for it."""
     if not is_withheld(text, trust):
         return remove_marks(text)
     return fence(f"Trust {trust}, speaks like an instruction.", text)
 
 
 def is_withheld(text: str, trust: str) -> bool:
-    """Whether a text is named rather than injected: of a tool or the web, and speaking to an agent."""
-    return trust in (Trust.TOOL, Trust.WEB) and is_suspicious(text)
+    """Whether a text is named rather than injected: it speaks to an agent, and no person vouches for it."""
+    return trust != Trust.HUMAN and is_suspicious(text)
 
 
 def neutralise(text: str) -> str:

@@ -1,6 +1,6 @@
 """What tools answer: flat values in the users' words, without what is empty, and with hostile words fenced or left out.
 
-Text of a tool or the web that speaks to an agent never leaves plain: a body is fenced, a title gives way to the id,
+What speaks to an agent and no person vouches for never leaves plain: a body is fenced, a title gives way to the id,
 a trigger phrase or topic is dropped, and `flags` warn of it. Every word of a reply costs the agent tokens, so a
 hit names only what differs from the usual.
 """
@@ -12,14 +12,14 @@ from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
 
-from scrimshaw.app.hooks.fencing import fence_if_suspicious, is_withheld, remove_marks
+from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
-from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import Degradation, Memory, Neighbor, Trust
+from scrimshaw.ingest.instructions import FLAG
+from scrimshaw.models import Degradation, Memory, Trust
 from scrimshaw.search.results import Hit, SearchResult
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
-_USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "human"}
+_USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 
 
 class SearchReply(Reply, frozen=True, omit_defaults=True):
@@ -122,16 +122,16 @@ def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
 
 def warnings(text: str, trust: Trust) -> tuple[str, ...]:
     """What to warn of in a text that no person vouches for."""
-    return (FLAG,) if trust != Trust.HUMAN and is_suspicious(text) else ()
+    return (FLAG,) if is_withheld(text, trust) else ()
 
 
-def public_edge(edge: Neighbor) -> dict[str, Any]:
-    """An edge; its words have no label of their own, so they are trusted as little as a tool's."""
-    target = fence_if_suspicious(edge.target, Trust.TOOL) if edge.unresolved else remove_marks(edge.target)
-    return {**public_words(edge), "target": target, "evidence": fence_if_suspicious(edge.evidence, Trust.TOOL)}
-
-
-def public_words(value: Struct | Mapping[str, Any]) -> dict[str, Any]:
-    """A value's fields, its texts made harmless."""
-    fields: dict[str, Any] = to_builtins(value)
-    return {name: remove_marks(each) if isinstance(each, str) else each for name, each in fields.items()}
+def public_words(value: Any) -> Any:
+    """A value with its texts made harmless: words of no label are trusted like a tool's."""
+    plain = to_builtins(value)
+    if isinstance(plain, dict):
+        return {name: public_words(each) for name, each in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [*map(public_words, plain)]
+    if isinstance(plain, str) and is_withheld(plain.replace("_", " "), Trust.TOOL):  # names join words by underscores
+        return fence("Speaks like an instruction.", plain)
+    return remove_marks(plain) if isinstance(plain, str) else plain

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta
 
 from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
-from scrimshaw.app.mcp.replies import copy_fields, public_edge, public_memory, public_words
+from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
 from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
 from scrimshaw.engine import Engine, counts, learning, links, read
@@ -183,7 +182,7 @@ def memory_dependencies(
 ) -> DependenciesReply:
     """What a memory links to and what links to it."""
     edges = links.dependencies(engine, id, hops=max_depth, direction=direction)
-    return DependenciesReply(id=id, edges=[public_edge(edge) for edge in edges])
+    return DependenciesReply(id=id, edges=public_words(edges))
 
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
@@ -242,9 +241,9 @@ def memory_get_learning_history(
     """What the tasks of a folder taught."""
     found = learning.task_history(engine, spec_folder, session=session_id, limit=limit, complete=only_complete)
     summary = {"tasks": len(found), "mean_learning_index": learning.mean_index(found)} if include_summary else {}
-    return LearningHistoryReply(tasks=[msgspec.to_builtins(each) for each in found], summary=summary)
+    return LearningHistoryReply(tasks=public_words(found), summary=summary)
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:
-    fields = public_edge(edge)
+    fields = public_words(edge)
     return {name: fields[name] for name in ("hop", "source", "target", "strength", "evidence") if fields[name] != ""}

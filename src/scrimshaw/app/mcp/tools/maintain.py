@@ -132,7 +132,7 @@ def checkpoint_list(
 ) -> ListCheckpointsReply:
     """The checkpoints there are."""
     found = checkpoints.list_checkpoints(engine, limit)
-    return ListCheckpointsReply(checkpoints=[copy_fields(CheckpointReply, each) for each in found])
+    return ListCheckpointsReply(checkpoints=public_words([copy_fields(CheckpointReply, each) for each in found]))
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
