@@ -23,6 +23,7 @@ from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Admission
 
 SECRET = "ghp_" + "a1B2" * 9
+DRAWN = "zq_live_" + "aB3dE6fG9hJ2kL5mN8pQ" + "r4T7"
 START = 1_772_366_400.0  # 2026-03-01T12:00:00Z
 DAY = 86_400.0
 
@@ -151,12 +152,16 @@ def test_an_old_session_is_found_by_a_search(engine: Engine, home: Path) -> None
     assert [hit.memory.id for hit in found.hits] == list(taken.memories)
 
 
-def test_nothing_unredacted_reaches_the_disk(engine: Engine, home: Path) -> None:
-    put_session(home, engine.settings.project, "s-1")
-    take(engine, home)
+@pytest.mark.parametrize("name", ["s-1", f"s-{SECRET}", DRAWN])
+def test_nothing_unredacted_reaches_the_disk(engine: Engine, home: Path, name: str) -> None:
+    put_session(home, engine.settings.project, name)
+    assert statuses(take(engine, home)) == ["taken"]
+    assert statuses(take(engine, home)) == ["unchanged"]
     engine.close()
-    for file in engine.settings.folder.rglob("*"):
-        assert not file.is_file() or SECRET.encode() not in file.read_bytes(), file
+    for file in engine.settings.project.rglob("*"):
+        content = file.read_bytes() if file.is_file() else b""
+        assert SECRET.encode() not in content, file
+        assert DRAWN.encode() not in content, file
 
 
 def test_a_second_import_changes_nothing(engine: Engine, home: Path) -> None:

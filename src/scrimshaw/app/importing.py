@@ -19,6 +19,7 @@ from scrimshaw.app.clients.client import Client
 from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
+from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.rule_checks import usable_rules
 from scrimshaw.models import Degradation, Traces
 from scrimshaw.storage.scan import SERENA_MEMORIES
@@ -107,7 +108,7 @@ def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None
         stored = (
             client.sessions_at(_demand_existing(path)) if path else client.find_sessions(engine.settings.project, home)
         )
-        found = sorted(stored, key=_AGE)
+        found = sorted((replace(each, session=redact_id(each.session)) for each in stored), key=_AGE)
     except UnreadableFile as error:
         place = str(path or home)
         left = ImportResult(source=client.name, place=place, status="left", reasons=(error.message,))

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.errors import NotFound
+from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.redact import redact
 from scrimshaw.storage.ports import Learning
 
@@ -49,7 +50,7 @@ def task_history(
     engine: Engine, folder: str, *, session: str = "", limit: int = 10, complete: bool = False
 ) -> list[TaskProgress]:
     """What the tasks of a folder taught, newest first; with `complete` only those that ended."""
-    rows = engine.sessions.learnings(redact(folder).text, session=redact(session).text, limit=_ALL)
+    rows = engine.sessions.learnings(redact(folder).text, session=redact_id(session), limit=_ALL)
     tasks = dict.fromkeys(row.task for row in rows)
     found = [_compare_phases([row for row in rows if row.task == task]) for task in tasks]
     return [each for each in found if each.index is not None or not complete][:limit]
@@ -63,7 +64,7 @@ def mean_index(found: Sequence[TaskProgress]) -> float | None:
 
 def _clean(engine: Engine, row: Learning) -> Learning:
     """The row as it is stored, and as it is asked for."""
-    folder, task, session = (redact(text).text for text in (row.folder, row.task, row.session))
+    folder, task, session = redact(row.folder).text, redact(row.task).text, redact_id(row.session)
     gaps = tuple(redact(gap).text for gap in row.gaps)
     return replace(row, folder=folder, task=task, session=session, gaps=gaps, at=engine.clock())
 

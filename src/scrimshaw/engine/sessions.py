@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from scrimshaw.engine.core import Engine
-from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
 from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
@@ -27,7 +27,7 @@ def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] 
     if session_id:
         now = engine.clock()
         silent_since = now - engine.settings.session.stale_hours * _HOUR_S
-        return engine.sessions.open(redact(session_id).text, now=now, silent_since=silent_since)[0]
+        return engine.sessions.open(redact_id(session_id), now=now, silent_since=silent_since)[0]
     return next(iter(engine.sessions.latest(processes=processes)), None)
 
 

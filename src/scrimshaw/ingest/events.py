@@ -63,13 +63,16 @@ def hash_text(content: str, errors: str = "replace") -> str:
     return hashlib.blake2b(content.encode("utf-8", errors), digest_size=12).hexdigest()
 
 
+def redact_id(value: str) -> str:
+    """An id as it is stored: without secrets; what may be a secret as a whole is hashed, for two ids stay two."""
+    found = redact(f"{value}\n")  # a text that is one token would be a name
+    return f"id-{hash_text(value)}" if found.classes == ("high-entropy",) else found.text.removesuffix("\n")
+
+
 def redact_names(event: Event) -> Event:
     """The event with its ids and tool names redacted: they are stored as they are, whatever a client puts there."""
-    clean: dict[str, str] = {}
-    for name in ("session", "agent", "call_id", "tool", "tool_name"):
-        if (value := getattr(event, name)) and (found := redact(value)).spans:
-            clean[name] = found.text
-    return replace(event, **clean) if clean else event
+    names = ("session", "agent", "call_id", "tool", "tool_name")
+    return replace(event, **{name: redact_id(value) for name in names if (value := getattr(event, name))})
 
 
 def make_observation(
@@ -248,11 +251,11 @@ class TranscriptBuilder:
             self.events.append(replace(call, at=at, output=output, failed=failed, call_id=call_id, agent=agent))
 
     def build(self, session: str, *, cwd: str = "", skipped: int = 0) -> Transcript:
-        """The transcript; an event without a time has that of the event before it."""
-        at, found = 0.0, []
+        """The transcript, its ids as they are stored; an event without a time has that of the event before it."""
+        at, found, session = 0.0, [], redact_id(session)
         for event in self.events:
             at = event.at or at
-            found.append(replace(event, client=self.client, session=session, cwd=cwd, at=at))
+            found.append(replace(redact_names(event), client=self.client, session=session, cwd=cwd, at=at))
         return Transcript(session=session, client=self.client, cwd=cwd, events=tuple(found), skipped=skipped)
 
 

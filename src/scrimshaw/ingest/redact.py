@@ -118,11 +118,9 @@ def _find_all(text: str) -> list[Span]:
     view = None
     while True:
         shown = view.text if view else text
-        found = [*(_scan_joined(shown) if re.search(_JOINT, shown) else ()), *_scan(shown)]
-        if found:
-            found = _merge(found)
-            if "[REDACTED:" in shown:
-                found = _outside(found, [match.span() for match in re.finditer(_MARKER, shown)])
+        found = _merge([*(_scan_joined(shown) if re.search(_JOINT, shown) else ()), *_scan(shown)])
+        if found and "[REDACTED:" in shown:
+            found = _outside(found, [match.span() for match in re.finditer(_MARKER, shown)])
         if not found:
             return spans
         spans = _merge([*spans, *map(view.find_original, found)]) if view else found
@@ -161,8 +159,7 @@ def _scan(text: str) -> Iterator[Span]:
             if rule.hint in place:
                 yield from _apply(rule, text)
     yield from values.find_assigned_secrets(text, lowered)
-    if "@" in text:
-        yield from _find_emails(text)
+    yield from _find_emails(text)
     yield from _find_drawn(text, words)
 
 

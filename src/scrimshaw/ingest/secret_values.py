@@ -109,8 +109,7 @@ def is_masked(token: str) -> bool:
 
 def is_typed_sample(token: str) -> bool:
     """Whether a token holds half the alphabet in order, as only a sample typed by hand does."""
-    lowered = token.lower()
-    return any(_ALPHABET[start : start + 13] in lowered for start in range(14))
+    return any(_ALPHABET[start : start + 13] in token.lower() for start in range(14))
 
 
 def is_random(value: str, shortest: int = 16) -> bool:
@@ -230,9 +229,8 @@ def _judge_pair(text: str, match: re.Match[str]) -> Span | None:
         is_tight=operator == "=",
         follows_user=bool(re.compile(_USER_LINE).search(text, max(0, head.start() - 200), head.start())),
     )
-    if not _ACCEPTS.get(kind, _accepts_secret)(pair):
-        return None
-    return Span(start=start, end=last, secret_class="api-key" if kind == "key" else kind)
+    is_secret = _ACCEPTS.get(kind, _accepts_secret)(pair)
+    return Span(start=start, end=last, secret_class="api-key" if kind == "key" else kind) if is_secret else None
 
 
 def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:

@@ -16,9 +16,11 @@ from tests.samples import write_memory
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
+from scrimshaw.engine.sessions import bind_session
 from scrimshaw.models import ItemKind, Trust
 
 SECRET = "ghp_" + "a1B2" * 9
+DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" + "r4T7"
 # A hook gives up after a while; on a busy machine that must not decide a test.
 RUN = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 
@@ -100,6 +102,19 @@ def test_a_secret_is_in_no_byte_that_is_written(engine: Engine, project: Path) -
     assert written
     assert [file for file in written if SECRET.encode() in file.read_bytes()] == []
     assert any(item.source.redaction_applied for item in engine.sessions.items("S1"))
+
+
+def test_ids_that_may_be_secrets_are_stored_nowhere_and_stay_apart(engine: Engine, project: Path) -> None:
+    ids = [f"zq_live_{DRAWN}{number}" for number in range(3)]
+    for number in (0, 1):
+        report(project, "UserPromptSubmit", session=ids[number], prompt=f"question {number}")
+    bash(project, "git commit -m 'x'", "[main 1a2b3c4] x\n 1 file changed", ids[2])
+    for file in project.rglob("*"):
+        assert not file.is_file() or DRAWN.encode() not in file.read_bytes(), file
+    for number in (0, 1):
+        session = bind_session(engine, ids[number])
+        assert session is not None
+        assert [event.text for event in engine.sessions.events(session.id)] == [f"question {number}"]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scrimshaw.app.mcp.protocol import AfterTool, FinishedCall
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, sessions
-from scrimshaw.ingest.events import Event, find_redactions, make_observation
+from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_id
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Injected, Observation, Session, Trust
@@ -36,7 +36,7 @@ def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
 
 def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> None:
     """Count a call and its answer in their session, and remember what the rules keep of it, in one transaction."""
-    named = str(call.arguments.get("session_id") or "")
+    named = redact_id(str(call.arguments.get("session_id") or ""))
     own = engine.sessions.latest(processes=ancestors())
     session = engine.sessions.get(named) if named else next(iter(own), None)
     if session is None:

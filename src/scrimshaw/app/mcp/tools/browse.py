@@ -12,7 +12,7 @@ from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
-from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of
+from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of, session_id_of
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import check_health
@@ -193,7 +193,7 @@ def memory_history(
     limit: Annotated[int, Meta(ge=1, le=100)] = 20,
 ) -> HistoryReply:
     """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
-    rows = engine.journal.history(id, limit, session=session_id)
+    rows = engine.journal.history(id, limit, session=session_id and session_id_of(engine, session_id))
     return HistoryReply(entries=[public_words({name: row[name] for name in _ENTRY if row[name]}) for row in rows])
 
 

@@ -20,7 +20,7 @@ from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.ingest.redact import redact
+from scrimshaw.ingest.events import redact_id
 from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Retention, Session, Tier
 from scrimshaw.search.results import Hit, SearchRequest
 from scrimshaw.search.tokens import count_tokens
@@ -317,7 +317,7 @@ def find_session(engine: Engine, session_id: str) -> Session | None:
 def session_id_of(engine: Engine, session_id: str) -> str:
     """The session named, else that of the client which started this server, else none."""
     if session_id:
-        return redact(session_id).text
+        return redact_id(session_id)
     found = sessions.bind_session(engine, processes=ancestors())
     return found.id if found else ""
 
