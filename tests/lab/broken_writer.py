@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from scrimshaw.storage import durable
+from scrimshaw.engine.degradations import ProcessDegradations
+from scrimshaw.storage import durable, transaction
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.journal import SqliteJournal
+from scrimshaw.storage.transaction import FileChange
 from scrimshaw_lab.proving import writer
 from scrimshaw_lab.proving.plan import Order
 
@@ -93,9 +95,45 @@ def answer_before_commit() -> None:
     put(Database, "write", write)
 
 
+def put_back_by_writing() -> None:
+    """A refused change writes the old bytes again, for which a full disk has no room."""
+
+    def swap(change: FileChange, data: bytes | None) -> None:
+        if data is None:
+            durable.remove_file(change.path, change.root)
+        else:
+            durable.replace_file(change.path, data)
+
+    @contextmanager
+    def change_single(change: FileChange) -> Iterator[None]:
+        with durable.storage_errors("change", change.path):
+            swap(change, change.after)
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):
+                swap(change, change.before)
+            raise
+
+    put(transaction, "_single_change", change_single)
+
+
+def index_has_the_last_word() -> None:
+    """A change that the index refuses is refused, though files and ledger have it."""
+    put(ProcessDegradations, "note_failure", lambda self, part: nullcontext())
+
+
 BREAKS = {
     each.__name__: each
-    for each in (file_not_forced, names_not_forced, written_in_place, journal_before_file, answer_before_commit)
+    for each in (
+        file_not_forced,
+        names_not_forced,
+        written_in_place,
+        journal_before_file,
+        answer_before_commit,
+        put_back_by_writing,
+        index_has_the_last_word,
+    )
 }
 
 

@@ -42,6 +42,8 @@ FOUND_BY = {
     "written_in_place": {"corrupt_files"},
     "journal_before_file": {"ledger_breaks"},
     "answer_before_commit": {"acknowledged_lost"},
+    "put_back_by_writing": {"acknowledged_lost"},
+    "index_has_the_last_word": {"acknowledged_lost", "corrupt_files"},
 }
 
 

@@ -46,12 +46,12 @@ class Points:
             self._stop(name)
 
 
-def install_points(points: Points) -> None:
-    """Make this process pass the points from now on."""
+def install_points(reach: Hook) -> None:
+    """Have this process call `reach` with the name of every point that it comes to from now on."""
     for name in ("replace", "rename"):
-        wrap(os, name, before=partial(points.reach, BEFORE_RENAME), after=partial(points.reach, AFTER_RENAME))
-    wrap(os, "fsync", before=partial(points.reach, BEFORE_FSYNC))
-    _wrap_commit(points)
+        wrap(os, name, before=partial(reach, BEFORE_RENAME), after=partial(reach, AFTER_RENAME))
+    wrap(os, "fsync", before=partial(reach, BEFORE_FSYNC))
+    _wrap_commit(reach)
 
 
 def wrap(place: Any, name: str, *, before: Hook | None = None, after: Hook | None = None) -> None:
@@ -69,15 +69,15 @@ def wrap(place: Any, name: str, *, before: Hook | None = None, after: Hook | Non
     setattr(place, name, wrapped)
 
 
-def _wrap_commit(points: Points) -> None:
+def _wrap_commit(reach: Hook) -> None:
     original = Database.write
 
     @contextmanager
     def write(self: Database) -> Iterator[Any]:
         with _as_it_was(original, self) as connection:
             yield connection
-            points.reach(BEFORE_COMMIT)
-        points.reach(AFTER_COMMIT)
+            reach(BEFORE_COMMIT)
+        reach(AFTER_COMMIT)
 
     name = "write"
     setattr(Database, name, write)
@@ -94,12 +94,14 @@ _DAY_S = 86_400.0
 _JUMPS_S = tuple(days * _DAY_S for days in (-30.0, -1.0, 0.0, 0.0, 1.0, 400.0))
 _SHARE = 0.25
 _LIMITS = (4_096, 65_536)
+_MOST_STEPS = 60  # of one operation; a restore has the most
 
 
 def install_fault(fault: Fault, chance: Random, vault: Path) -> Weather:
     """Hinder this process."""
     makers: dict[Fault, Callable[[Random, Path], Weather]] = {
         Fault.DISK_FULL: _disk_full,
+        Fault.FULL_AT_A_STEP: _full_at_a_step,
         Fault.FILE_LIMIT: _file_limit,
         Fault.READ_ONLY: _read_only,
         Fault.CLOCK_JUMPS: _clock_jumps,
@@ -199,6 +201,30 @@ def _file_limit(chance: Random, vault: Path) -> Weather:
         soft = chance.choice(_LIMITS) if chance.random() < _SHARE else hard
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
+    return weather
+
+
+def _full_at_a_step(chance: Random, vault: Path) -> Weather:
+    """From a step of every operation on, the kernel lets no file grow until the next one begins."""
+    if sys.platform == "win32":
+        return _disk_full(chance, vault)
+    import resource  # noqa: PLC0415 - only on POSIX
+
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    left = 0
+
+    def reach(*_: object) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+
+    def weather() -> None:
+        nonlocal left
+        left = int(_MOST_STEPS ** chance.random())  # most operations have few steps
+        resource.setrlimit(resource.RLIMIT_FSIZE, (hard, hard))
+
+    install_points(reach)
     return weather
 
 

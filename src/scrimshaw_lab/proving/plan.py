@@ -17,9 +17,10 @@ PASSAGES = {BEFORE_RENAME: 16, AFTER_RENAME: 16, BEFORE_FSYNC: 36, BEFORE_COMMIT
 
 
 class Role(StrEnum):
-    """What a process does: everything, searches only, or the events of a client's hooks only."""
+    """What a process does: everything, taking away and bringing back, searches, or the events of a client's hooks."""
 
     WRITER = "writer"
+    ERASER = "eraser"
     READER = "reader"
     HOOK = "hook"
 
@@ -30,6 +31,7 @@ class Fault(StrEnum):
     NONE = "none"
     POWER_LOSS = "power loss"
     DISK_FULL = "disk full"
+    FULL_AT_A_STEP = "disk full from a step on"
     FILE_LIMIT = "file size limit"
     READ_ONLY = "read-only folder"
     CLOCK_JUMPS = "clock jumps"
@@ -49,6 +51,7 @@ class Operation(StrEnum):
     LINK = "link"
     EDIT = "edit"
     UNDO = "undo"
+    RESTORE = "restore"
     EVENT = "event"
     JOB = "job"
     CHECKPOINT = "checkpoint"
@@ -103,7 +106,7 @@ class Ack(Struct, frozen=True, kw_only=True, tag="ack"):
 
 
 class Refused(Struct, frozen=True, kw_only=True, tag="refused"):
-    """The engine's error; whether anything was done is not promised."""
+    """The engine's error; whether anything was done is promised only where the disk is full from a step on."""
 
     token: str
     code: str
@@ -142,6 +145,7 @@ _FAULTS = (
     Fault.NONE,
     Fault.POWER_LOSS,
     Fault.DISK_FULL,
+    Fault.FULL_AT_A_STEP,
     Fault.INDEX_DELETED,
     Fault.POWER_LOSS,
     Fault.CLOCK_JUMPS,

@@ -207,7 +207,7 @@ def _end(running: Sequence[_Running], talk: Talk) -> None:
 
 
 # Where these come, an error is the right answer.
-_HINDERED = frozenset({Fault.DISK_FULL, Fault.FILE_LIMIT, Fault.READ_ONLY}) | HURT_INDEX
+_HINDERED = frozenset({Fault.DISK_FULL, Fault.FULL_AT_A_STEP, Fault.FILE_LIMIT, Fault.READ_ONLY}) | HURT_INDEX
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -256,7 +256,8 @@ def _prepare(project: Project, plan: Round, chance: Random) -> None:
 
 def _orders(project: Project, plan: Round, seed: int, log: Path) -> Iterator[Order]:
     """An order for each process; where there are many, only the first stands still at the kill point."""
-    roles = [Role.WRITER] * plan.writers + [Role.READER] * plan.readers + [Role.HOOK] * plan.hooks
+    work = Role.ERASER if plan.fault == Fault.FULL_AT_A_STEP else Role.WRITER
+    roles = [work] * plan.writers + [Role.READER] * plan.readers + [Role.HOOK] * plan.hooks
     for place, role in enumerate(roles):
         name = f"{role[0]}{place}"
         yield Order(

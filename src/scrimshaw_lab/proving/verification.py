@@ -24,7 +24,8 @@ from scrimshaw_lab.proving.plan import Ack, Fault, Intent, Message, Operation, R
 from scrimshaw_lab.proving.writer import body_hash
 
 OF_A_MEMORY = frozenset(
-    {Operation.SAVE, Operation.UPDATE, Operation.DELETE, Operation.LINK, Operation.EDIT, Operation.UNDO}
+    {Operation.SAVE, Operation.UPDATE, Operation.DELETE, Operation.LINK, Operation.EDIT}
+    | {Operation.UNDO, Operation.RESTORE}
 )
 
 
@@ -175,7 +176,10 @@ class Finding(Struct, frozen=True):
 def verify(settings: Settings, account: Account, taken: list[Step], fault: Fault, chance: Random) -> list[Finding]:
     """All findings after a round; the account is brought up to what was found."""
     with _recovered(settings) as engine:
-        expected = expectations(account.files, taken)
+        # A change that a full disk refuses changes nothing; of other refusals nobody knows.
+        is_final = fault == Fault.FULL_AT_A_STEP
+        certain = [step for step in taken if not (is_final and isinstance(step.answer, Refused))]
+        expected = expectations(account.files, certain)
         files = _files(settings.folder / MEMORIES)
         book(account, taken)
         found = [

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import msgspec
 
 from scrimshaw.config import Settings, load
-from scrimshaw.engine import checkpoints, history, index, links, open_engine, sessions, write
+from scrimshaw.engine import checkpoints, history, index, links, open_engine, restore, sessions, write
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
 from scrimshaw.errors import Conflict, DamagedDatabase, ScrimshawError
@@ -51,6 +51,8 @@ class Desk:
     chance: Random
     own: list[str] = field(default_factory=list)
     last: tuple[int, str] | None = None
+    checkpoint: str = ""
+    kept: dict[str, str] = field(default_factory=dict)  #: the hashes of its own memories in that checkpoint
 
     def path(self, memory_id: str) -> Path:
         """The file of a memory."""
@@ -153,7 +155,7 @@ def _link(desk: Desk, token: str) -> Planned | None:
 
     def act() -> Ack:
         links.link(desk.engine, memory_id, target, Relation.SUPPORTS, 0.5, token, session=token)
-        return _ack(desk, token, memory_id, content_hash(desk.path(memory_id).read_bytes()))
+        return _ack(desk, token, memory_id, _hash(desk, memory_id))
 
     return Planned(_intent(token, Operation.LINK, memory_id, body=body_hash(desk.body(memory_id))), act)
 
@@ -220,9 +222,26 @@ def _job(desk: Desk, token: str) -> Planned:
 def _checkpoint(desk: Desk, token: str) -> Planned:
     def act() -> Ack:
         checkpoints.create(desk.engine, token)
+        desk.checkpoint = token
+        desk.kept = {name: _hash(desk, name) for name in desk.own if desk.path(name).exists()}
         return Ack(token=token)
 
     return Planned(_intent(token, Operation.CHECKPOINT, token), act)
+
+
+def _restore(desk: Desk, token: str) -> Planned | None:
+    """Bring back the only memory that is gone since the checkpoint."""
+    gone = [name for name in desk.kept if not desk.path(name).exists()]
+    if len(gone) != 1:
+        return None
+    digest = desk.kept[gone[0]]
+
+    def act() -> Ack:
+        restore.restore(desk.engine, checkpoints.path_of(desk.engine, desk.checkpoint))
+        desk.own.append(gone[0])
+        return _ack(desk, token, gone[0], digest)
+
+    return Planned(_intent(token, Operation.RESTORE, gone[0], exact=digest), act)
 
 
 def _scan(desk: Desk, token: str) -> Planned:
@@ -249,6 +268,10 @@ def _search(desk: Desk, token: str) -> Planned:
     return Planned(_intent(token, Operation.SEARCH), act)
 
 
+def _hash(desk: Desk, memory_id: str) -> str:
+    return content_hash(desk.path(memory_id).read_bytes())
+
+
 def _intent(token: str, operation: Operation, subject: str = "", *, body: str = "", exact: str | None = None) -> Intent:
     return Intent(token=token, operation=operation, id=subject, body=body, exact=exact)
 
@@ -259,6 +282,7 @@ _PLANS: dict[Role, tuple[tuple[Plan, ...], tuple[int, ...]]] = {
         (_save, _update, _update_shared, _delete, _link, _edit, _undo, _event, _job, _checkpoint, _scan, _rebuild),
         (26, 18, 8, 8, 10, 5, 6, 9, 3, 3, 2, 2),
     ),
+    Role.ERASER: ((_save, _checkpoint, _delete, _undo, _restore), (25, 15, 25, 15, 20)),
     Role.READER: ((_search, _scan), (95, 5)),
     Role.HOOK: ((_event,), (100,)),
 }
@@ -277,7 +301,7 @@ def main(order: Order) -> None:
     if order.disk_log:
         Recorder(settings.folder, Path(order.disk_log)).install()
     weather = install_fault(order.fault, chance, settings.folder / "memories")
-    install_points(Points(order.point, order.passage, _stand_still))
+    install_points(Points(order.point, order.passage, _stand_still).reach)
     desk = _opened(order, settings, chance)
     say(Ready())
     with desk.engine:
