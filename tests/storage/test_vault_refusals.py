@@ -89,7 +89,7 @@ def test_a_lock_that_is_held_says_by_which_file_and_for_how_long(vault: VaultFil
     ("step", "action", "act"),
     [
         ("pathlib.Path.replace", "write", lambda vault: vault.write("a/note")),
-        ("pathlib.Path.unlink", "remove", lambda vault: vault.remove("a/note", None)),
+        ("pathlib.Path.replace", "remove", lambda vault: vault.remove("a/note", None)),
     ],
 )
 def test_a_refusing_disk_is_named_with_what_was_tried_and_where(

@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from scrimshaw.errors import StorageFailure
+from scrimshaw.toml_text import read_regular_file
 
 TEMP_PREFIX = ".scrimshaw-tmp-"
 _HANDLES = Path("/proc/self/fd")
@@ -61,7 +62,7 @@ def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable. Windows has no such call and needs none."""
     if os.name == "nt":
         return
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(handle)
     finally:
@@ -103,7 +104,7 @@ def pin_folder(folder: Path, root: Path | None) -> Iterator[Path]:
         yield folder
         return
     make_folders(folder)
-    handle = os.open(folder, os.O_RDONLY)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         if not Path(os.path.realpath(_HANDLES / str(handle))).is_relative_to(root):
             raise OSError(errno.ELOOP, "A link leads out of its folder")
@@ -120,9 +121,7 @@ def temporary_of(path: Path) -> Path:
 def read_if_there(path: Path) -> bytes | None:
     """A file's bytes, None for no file; raises OSError where nobody can tell, as for a pipe in its place."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise OSError(errno.EISDIR, "it is no regular file")
-        return path.read_bytes()
+        return read_regular_file(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
 
