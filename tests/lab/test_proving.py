@@ -7,6 +7,7 @@ import re
 import sys
 import tempfile
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,7 @@ FOUND_BY = {
     "answer_before_commit": {"acknowledged_lost"},
     "put_back_by_writing": {"acknowledged_lost"},
     "index_has_the_last_word": {"acknowledged_lost", "corrupt_files"},
+    "moves_not_seen": {"acknowledged_lost"},
 }
 
 
@@ -63,6 +65,15 @@ def test_a_broken_build_is_found_out(what: str) -> None:
     report = broken(what)
     counts = {name: getattr(report, name) for name in FOUND_BY[what]}
     assert any(counts.values()), report
+
+
+def test_a_ground_that_moves_loses_nothing(scratch: Path) -> None:
+    project = new_project(scratch, 0)
+    plan = Round(number=0, fault=Fault.GROUND_MOVED, operations=20)
+    cases = enumerate(product(PASSAGES, (1, 4, 9)))
+    played = [play(project, replace(plan, number=n, point=point, passage=at), 1) for n, (point, at) in cases]
+    assert [each.findings for each in played if each.findings] == []
+    assert sum(each.refused for each in played) > 20
 
 
 def test_a_kill_in_the_middle_of_a_write_in_place_is_seen(scratch: Path) -> None:

@@ -11,7 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -25,7 +25,7 @@ from msgspec import Struct
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints, restore, write
 from scrimshaw.engine.core import open_engine
-from scrimshaw.storage.sqlite.database import Database
+from scrimshaw.storage.sqlite.database import Database, open_file
 from scrimshaw_lab.proving.plan import AFTER_COMMIT, AFTER_RENAME, BEFORE_COMMIT, BEFORE_FSYNC, BEFORE_RENAME, Fault
 
 Hook = Callable[..., None]
@@ -137,6 +137,38 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
     aside = restore.set_aside(settings)
     with open_engine(settings, replace_lost_journal=aside is not None) as engine:
         restore.restore_newest(engine, aside=aside)
+
+
+def move_ground(folder: Path, chance: Random, _point: str) -> None:
+    """Move the folder away, or delete or replace the databases, under the process that has them open."""
+    if os.name == "nt":  # where no file that is open can be moved
+        return
+    way, away, copy = chance.randrange(3), *_places_of_ground(folder)
+    if way == 0:
+        folder.rename(away)
+        return
+    with closing(open_file(folder / "journal.db")) as journal:
+        journal.execute("VACUUM INTO ?", (str(copy),))
+    for path in [*folder.glob("journal.db*"), *folder.glob("index.db*")]:
+        path.unlink()
+    if way == 1:
+        copy.rename(folder / "journal.db")
+
+
+def put_ground_back(folder: Path) -> list[Path]:
+    """Undo what `move_ground` did once nobody has it open; the journal's files that were made where it had been."""
+    away, copy = _places_of_ground(folder)
+    found = list(folder.glob("journal.db*")) if away.exists() or copy.exists() else []
+    if away.exists():
+        shutil.rmtree(folder, ignore_errors=True)  # of a hand that edits files where there is no project
+        away.rename(folder)
+    if copy.exists():
+        copy.replace(folder / "journal.db")
+    return found
+
+
+def _places_of_ground(folder: Path) -> tuple[Path, Path]:
+    return folder.with_name("moved"), folder.with_name("journal-copy.db")
 
 
 def _cut(path: Path, chance: Random) -> None:

@@ -40,6 +40,7 @@ class Fault(StrEnum):
     INDEX_LOG_CUT = "index log cut"
     JOURNAL_LOST = "journal lost"
     MANY_WRITERS = "many writers"
+    GROUND_MOVED = "databases moved"
 
 
 class Operation(StrEnum):
@@ -63,7 +64,7 @@ class Operation(StrEnum):
 class Order(Struct, frozen=True, kw_only=True):
     """What a process is to do; `prefix` begins its tokens, `disk_log` is where it tells what it wrote, "" for nowhere.
 
-    At the `passage`-th time that it comes to the kill point `point` it says so and stands still.
+    At the `passage`-th time that it comes to the kill point `point` it says so and stands still, or its ground moves.
     """
 
     project: str
@@ -135,7 +136,7 @@ def message(text: str) -> Message | None:
 
 # State piles up over the rounds of a project; it stays small enough to be looked at whole after each of them.
 ROUNDS_PER_PROJECT = 25
-_MANY_AT = 12
+_MANY_AT, _MOVING_AT = 12, (19, 22)
 _OPERATIONS, _OPERATIONS_OF_MANY = 40, 12
 _WRITERS, _READERS, _HOOKS = 8, 4, 1
 # A process is open after some 0.4 s and then needs some 10 ms for an operation, eight at once far more.
@@ -193,7 +194,8 @@ def planned(seed: int, number: int) -> Round:
     chance = Random(f"{seed}/{number}")
     if number % ROUNDS_PER_PROJECT == _MANY_AT:
         return _of_many(number, chance)
-    fault = _FAULTS[number % len(_FAULTS)]
+    is_moving = number % ROUNDS_PER_PROJECT in _MOVING_AT
+    fault = Fault.GROUND_MOVED if is_moving else _FAULTS[number % len(_FAULTS)]
     return _with_end(Round(number=number, fault=fault, operations=_OPERATIONS), chance)
 
 
@@ -211,8 +213,11 @@ def _of_many(number: int, chance: Random) -> Round:
 
 
 def _with_end(plan: Round, chance: Random) -> Round:
-    """Six of eight rounds end at a kill point, one at any moment, one when the work is done."""
-    end = chance.randrange(8)
+    """Six of eight rounds end at a kill point, one at any moment, one when the work is done.
+
+    Where the ground moves it does so at the kill point, and the work goes on to its end.
+    """
+    end = chance.randrange(2 if plan.fault == Fault.GROUND_MOVED else 0, 8)
     if end == 0 and plan.fault != Fault.POWER_LOSS:
         return plan
     if end <= 1:

@@ -207,7 +207,9 @@ def _end(running: Sequence[_Running], talk: Talk) -> None:
 
 
 # Where these come, an error is the right answer.
-_HINDERED = frozenset({Fault.DISK_FULL, Fault.FULL_AT_A_STEP, Fault.FILE_LIMIT, Fault.READ_ONLY}) | HURT_INDEX
+_HINDERED = HURT_INDEX | {
+    Fault.DISK_FULL, Fault.FULL_AT_A_STEP, Fault.FILE_LIMIT, Fault.READ_ONLY, Fault.GROUND_MOVED
+}  # fmt: skip
 
 
 class Played(Struct, frozen=True, kw_only=True):
@@ -233,7 +235,9 @@ def play(project: Project, plan: Round, seed: int, command: Sequence[str] = WRIT
         faults.make_writable(project.vault)
     lost = faults.lose_power(log) if plan.fault == Fault.POWER_LOSS else 0
     taken = steps(talk.messages)
-    findings = [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
+    made = faults.put_ground_back(project.settings.folder)
+    findings = [Finding(Kind.OTHER, f"{path} was made where nothing was any more") for path in made]
+    findings += [*_misbehaved(talk, plan, taken), *_looked_at(project, plan, taken, chance)]
     after = [] if findings else list(_unwritable(project, plan))
     return Played(
         plan=plan,

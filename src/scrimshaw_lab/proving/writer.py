@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import NamedTuple
@@ -25,8 +26,8 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Filters, ItemKind, NewItem, Observation, Relation, content_hash
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import replace_file
-from scrimshaw_lab.proving.faults import Points, Recorder, install_fault, install_points
-from scrimshaw_lab.proving.plan import Ack, Intent, Message, Operation, Order, Point, Ready, Refused, Role, line
+from scrimshaw_lab.proving.faults import Points, Recorder, install_fault, install_points, move_ground
+from scrimshaw_lab.proving.plan import Ack, Fault, Intent, Message, Operation, Order, Point, Ready, Refused, Role, line
 
 # Memories that every writer changes.
 SHARED = ("shared/first", "shared/second", "shared/third")
@@ -301,8 +302,11 @@ def main(order: Order) -> None:
     if order.disk_log:
         Recorder(settings.folder, Path(order.disk_log)).install()
     weather = install_fault(order.fault, chance, settings.folder / "memories")
-    install_points(Points(order.point, order.passage, _stand_still).reach)
+    if order.fault != Fault.GROUND_MOVED:
+        install_points(Points(order.point, order.passage, _stand_still).reach)
     desk = _opened(order, settings, chance)
+    if order.fault == Fault.GROUND_MOVED:
+        install_points(Points(order.point, order.passage, partial(move_ground, settings.folder, chance)).reach)
     say(Ready())
     with desk.engine:
         for number in range(order.operations):
