@@ -21,7 +21,7 @@ from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.links import link, unlink
 from scrimshaw.engine.read import get, search
 from scrimshaw.engine.restore import restore
-from scrimshaw.engine.trust import describe_claim, find_claims
+from scrimshaw.engine.trust import find_claims
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.models import Memory, MemoryType, Relation, SourceFile, Tier, Trust
@@ -355,9 +355,11 @@ def test_who_vouches_for_a_file_that_does_not_say(
     scan(engine)
     assert engine.memory(source_id).provenance.trust == wanted
     assert engine.memory(source_id.replace("law", "stated")).provenance.trust == Trust.TOOL
-    own = folder == ".scrimshaw/memories"
     assert always_on(engine) == []
-    assert ["read only" in describe_claim(memory) for memory in find_claims(engine)] == [not own]
+    own = folder == ".scrimshaw/memories"
+    assert [memory.id for memory in find_claims(engine)] == [source_id]
+    vouch_for(engine, source_id)
+    assert (find_claims(engine), always_on(engine)) == ([], ["law"] if own else [])
     with pytest.raises(ScrimshawError):
         update(engine, source_id, {"tier": "constitutional"}, actor="agent")
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 
@@ -77,20 +77,28 @@ class Engine(AbstractContextManager["Engine"]):
         """The document that a file holds, redacted; raises UnreadableFile, also for a name that deceives."""
         name = source.memory_id
         if replace_invisible(name) != name or is_suspicious(name.replace("_", " ")):  # which no fence can prevent
-            fault = "speaks like an instruction" if replace_invisible(name) == name else "holds unseen characters"
-            raise UnreadableFile(f"{replace_invisible(source.path)}: its name {fault}.", "Give it another name.")
+            fault = "its name holds unseen characters or speaks like an instruction"
+            raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
         return build_document(source, parsed, redact, count_tokens=count_tokens)
 
     def is_vouched(self, memory_id: str, digest: str) -> bool:
-        """Whether the newest command of a person on these bytes of a file vouches for them, as the ledger has it."""
+        """Whether the newest command of a person on these bytes of a file vouches for them; an undo of it does not."""
         with suppress(StorageFailure):
             for row in self.journal.history(memory_id):
-                if row["new_hash"] == digest and "vouched" in row["decision_meta"]:
-                    return bool(row["decision_meta"]["vouched"]) and not _came_with_clone(self.settings.folder)
+                is_word = "vouched" in row["decision_meta"]
+                if row["new_hash"] == digest and (is_word or row["prior_hash"] == digest):
+                    return is_word and self._is_own_journal
         return False
+
+    @cached_property
+    def _is_own_journal(self) -> bool:
+        """Whether git does not hold the journal: the rows of one that came with a clone say what anybody wanted."""
+        with suppress(StorageFailure):  # without git nothing was cloned
+            return not ask_git(self.settings.folder, "ls-files", "--", JOURNAL, answers=(0, 128))
+        return True
 
     def memory(self, memory_id: str) -> Memory:
         """The memory of this id, read from its file where the index does not know it; raises NotFound."""
@@ -115,14 +123,6 @@ class Engine(AbstractContextManager["Engine"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-
-@cache
-def _came_with_clone(folder: Path) -> bool:
-    """Whether git holds the journal in this folder, whose rows then say what anybody wanted."""
-    with suppress(StorageFailure):  # without git nothing was cloned
-        return bool(ask_git(folder, "ls-files", "--", JOURNAL, answers=(0, 128)))
-    return False
 
 
 def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:

@@ -106,8 +106,6 @@ class _Undo:
     def _find_trouble(self, row: Row, file: _File, prior: Redacted | None) -> str:
         if file.is_stuck:
             return "a later change of the same file stands"
-        if row["action"] == Action.TRUST:
-            return f"it changed no file; `scrimshaw trust --revoke {row['memory_id']}` takes it back"
         if row["action"] == Action.EXTERNAL and not row["prior_hash"]:
             return "Scrimshaw knows nothing from before the file was there; delete it if it shall go"
         if file.hash != row["new_hash"]:
@@ -216,4 +214,6 @@ def _write(engine: Engine, work: _Undo) -> None:
     with atomic_file_changes(engine.folder, mark, changes):
         engine.journal.record(entries, (), texts)
     with engine.degradations.note_failure(INDEX):
-        engine.index.retire([str(change.path) for change in changes])
+        engine.index.retire(
+            [str(file.now.path) for file in work.files.values()]
+        )  # what a person vouches for may change

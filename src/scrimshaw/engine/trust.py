@@ -1,7 +1,6 @@
 """Who vouches for a memory: a person does, by a recorded command, for the bytes of a file as they are.
 
-Whoever can write files can claim anything in them, so a file alone is at most important: only what a person saved,
-worded by a command or vouched for with `scrimshaw trust` is constitutional, or may speak like an instruction.
+Whoever can write files can claim anything in them, so a file alone is at most important, and no instruction.
 """
 
 from __future__ import annotations
@@ -43,17 +42,15 @@ def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object],
     return {**changes, "provenance": {"source": "cli", "trust": Trust.HUMAN.value}}
 
 
-def vouch(engine: Engine, memories: Sequence[Memory], *, revoke: bool = False) -> None:
-    """Record that a person vouches for files as they were indexed, or no longer does; raises InvalidRequest."""
+def vouch(engine: Engine, memories: Sequence[Memory]) -> None:
+    """Record that a person vouches for files as they were indexed; raises InvalidRequest."""
     entries = list[LedgerEntry]()
     for memory in memories:
-        if not revoke:
-            _demand_people(engine, memory.id)
+        _demand_people(engine, memory.id)
         # A row that names another file, here none, is no word on what a file of the vault holds.
-        meta = {"vouched": not revoke, **({} if memory.writable else {"file": ""})}
-        reason, digest = "no longer vouched for" if revoke else "vouched for", memory.content_hash
-        entry = Entry(action=Action.TRUST, memory_id=memory.id, reason=reason, actor="human", decision_meta=meta)
-        entries.append((replace(entry, prior_hash=digest, new_hash=digest), None))
+        meta = {"vouched": True, **({} if memory.writable else {"file": ""})}
+        entry = Entry(action=Action.TRUST, memory_id=memory.id, reason="vouched for", actor="human", decision_meta=meta)
+        entries.append((replace(entry, prior_hash=memory.content_hash, new_hash=memory.content_hash), None))
     with engine.write_lock():
         engine.journal.record(entries)
         engine.index.retire([memory.path for memory in memories])  # so that they are read as what they are now
@@ -82,7 +79,7 @@ def demand_changeable(files: Iterable[tuple[str, MemoryFile]], actor: str, comma
 
 
 def find_claims(engine: Engine) -> list[Memory]:
-    """The memories whose files claim to be constitutional and that count as important."""
+    """The memories whose files claim to be constitutional and that count as important, as nobody vouches for them."""
     return [memory for memory in _of_tier(engine, Tier.IMPORTANT) if describe_claim(memory)]
 
 
@@ -95,7 +92,6 @@ def describe_claims(engine: Engine) -> list[str]:
         f"{name!r} is constitutional, and not shown before every answer: what it was derived from has trust {trust}; "
         f"take that source out of `derived_from` with `scrimshaw edit {name}`, or undo what changed it."
         for name, trust in lineages.items()
-        if trust != Trust.HUMAN
     ]
 
 
@@ -103,25 +99,23 @@ def describe_claim(memory: Memory) -> str:
     """What to say of a memory whose file claims the constitutional tier that it does not have; usually nothing."""
     stated = None
     with suppress(OSError, UnreadableFile):
-        raw = Path(memory.path).read_bytes() if memory.tier == Tier.IMPORTANT else b""
+        may_claim = memory.tier == Tier.IMPORTANT and memory.provenance.trust != Trust.HUMAN
+        raw = Path(memory.path).read_bytes() if may_claim else b""
         if b"constitutional" in raw.lower():  # most are not worth parsing
             stated = parse_member(parse_memory_file(raw).values, "tier", Tier.NORMAL)
     if stated != Tier.CONSTITUTIONAL:
         return ""
-    claim = f"{memory.id!r} claims to be constitutional, and counts as important"
-    if not memory.writable:
-        return f"{claim}: {memory.path} is read only, and nothing but a memory of the vault can be constitutional."
-    return f"{claim}: no command of a person vouches for it as it is. Read it, then `scrimshaw trust {memory.id}`."
+    claim = f"{memory.id!r} claims to be constitutional, and counts as important: no command of a person vouches for it"
+    return f"{claim}. Read {memory.path}, then `scrimshaw trust {memory.id}`; of a document it stays important."
 
 
 def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryFile:
     """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it."""
-
-    def read_wording(file: MemoryFile) -> tuple[object, ...]:
-        return parse_line(file.values.get("title")), parse_phrases(file.values, "trigger_phrases"), file.body
-
-    is_same = actor in _KEEPERS or read_wording(before) == read_wording(after)
-    return after if is_same else _limit_trust(after, Trust.AGENT)
+    old, new = (
+        (parse_line(file.values.get("title")), parse_phrases(file.values, "trigger_phrases"), file.body)
+        for file in (before, after)
+    )
+    return after if actor in _KEEPERS or old == new else _limit_trust(after, Trust.AGENT)
 
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:

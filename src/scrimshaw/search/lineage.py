@@ -43,7 +43,7 @@ def with_inherited_trust(index: Index, memories: Mapping[str, Memory]) -> dict[s
 
 
 def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust]:
-    """Memory id -> the lowest trust among its sources, where it has any; a source that is gone is trusted least."""
+    """Memory id -> the lowest trust among its sources, if no person wrote one; a source that is gone has the least."""
     relation = Relation.DERIVED_FROM
     if not ids or not index.edges(*ids, relation=relation):
         return {}
@@ -59,7 +59,7 @@ def find_inherited_trusts(index: Index, ids: tuple[str, ...]) -> dict[str, Trust
         met.add(edge.place)
         trusts.setdefault(edge.start, []).append(origins[edge.place].provenance.trust if is_known else _LEAST)
     lowest = {start: lowest_trust(each) for start, each in trusts.items()}
-    return {start: trust for start, trust in lowest.items() if trust != Trust.FILE}  # which people may have written
+    return {start: trust for start, trust in lowest.items() if trust not in (Trust.HUMAN, Trust.FILE)}
 
 
 def _with_trust(memory: Memory, trust: Trust) -> Memory:

@@ -14,18 +14,16 @@ import msgspec
 import typer
 
 from scrimshaw.app import setup as clients_setup
-from scrimshaw.app.cli import frame, project_files
+from scrimshaw.app.cli import frame, project_files, write
 from scrimshaw.app.cli.frame import command, example, open_memory, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
-from scrimshaw.app.cli.write import vouch_for
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Client, Programs, Scope
 from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, plan_import, source_names
 from scrimshaw.app.setup import SetupChange
-from scrimshaw.engine import Engine, index, open_engine
+from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
-from scrimshaw.engine.trust import find_claims
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Filters
 
@@ -106,10 +104,10 @@ def init(
     with open_engine(settings) as engine:
         with progress("Reading files", as_json) as advance:
             report = index.scan(engine, progress=advance)
-        if claims := [] if as_json else find_claims(engine):  # as in a fresh clone
+        if claims := [] if as_json else trust.find_claims(engine):  # as in a fresh clone
             note(f"{len(claims)} files claim to be constitutional, and count as important: see `scrimshaw trust`.")
             with suppress(typer.Abort, InvalidRequest):  # nobody is there to answer, or does not want it
-                vouch_for(engine, claims, yes=False)
+                write.vouch_for(engine)
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
         vectors = frame.fill_vectors(engine, as_json, skip=in_haste)

@@ -152,17 +152,20 @@ def edit(
     return replace(saved, notices=doubts)
 
 
-@command(app, "trust", "docs/agents.md", render=lambda done: [f"{each}  {done['status']}" for each in done["ids"]])
-def trust_files(
+@command(app, "trust", "docs/agents.md", render=lambda names: [f"{name}  vouched for" for name in names])
+def vouch_for(
     engine: Engine,
     files: Annotated[Texts, typer.Argument(metavar="[FILE...]", help="Paths or ids; else all that claim it.")] = None,
-    revoke: Annotated[bool, typer.Option("--revoke", help="Take it back.")] = False,
     yes: frame.Yes = False,
-) -> dict[str, Any]:
+) -> list[str]:
     """Vouch for files as they are, until they change."""
     known = {path: state.memory_id for path, state in engine.index.manifest().items()}
     ids = [known.get(str(Path(name).resolve())) or name for name in files or ()]
-    return vouch_for(engine, [*map(engine.memory, ids)] if ids else trust.find_claims(engine), yes, revoke=revoke)
+    if memories := [*map(engine.memory, ids)] if ids else trust.find_claims(engine):
+        names = ", ".join(plain(f"{each.id} ({each.path})") for each in memories)
+        _confirm_words(f"Vouch for {names} as it is?", yes, *[read.get(engine, each.id) for each in memories])
+        trust.vouch(engine, memories)
+    return [memory.id for memory in memories]
 
 
 @command(app, "delete", "drafts/old drafts/older --yes", render=_render_deleted)
@@ -249,15 +252,6 @@ def consolidate(
         return proposals
     confirm(f"Write {len(proposals)} memories ({', '.join(each.title for each in proposals)})?", yes)
     return [drafting.consolidate(engine, each) for each in proposals]
-
-
-def vouch_for(engine: Engine, memories: Sequence[Memory], yes: bool, *, revoke: bool = False) -> dict[str, Any]:
-    """Vouch for files, or take it back, once a person knows what they are; what became of them."""
-    if memories and not revoke:
-        names = ", ".join(plain(f"{each.id} ({each.path})") for each in memories)
-        _confirm_words(f"Vouch for {names} as it is?", yes, *[read.get(engine, each.id) for each in memories])
-    trust.vouch(engine, memories, revoke=revoke)
-    return {"ids": [memory.id for memory in memories], "status": "no longer vouched for" if revoke else "vouched for"}
 
 
 def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, ...]:
