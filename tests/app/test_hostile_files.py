@@ -9,6 +9,7 @@ import os
 import shutil
 import signal
 import subprocess
+import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
@@ -142,9 +143,11 @@ def report(root: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def template() -> Iterator[Path]:
     """A project with memories, a checkpoint and a home; every command ran once, so that its modules are loaded."""
-    root, before = tmp_path_factory.mktemp("hostile"), dict(os.environ)
+    # Not where pytest keeps its own, since only their owner may look into these.
+    root, before = Path(tempfile.mkdtemp(prefix="hostile-")), dict(os.environ)
+    root.chmod(0o755)
     kept = root / "kept"
     (kept / "project/docs").mkdir(parents=True)
     (kept / "project/.serena/memories").mkdir(parents=True)
@@ -168,10 +171,8 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     for arguments in COMMANDS:
         run(warm, arguments)
     report(warm)
-    for parent in (root, *root.parents):
-        if parent.is_relative_to("/tmp") and parent != Path("/tmp"):
-            parent.chmod(0o755)
     yield kept
+    shutil.rmtree(root)
     os.environ.clear()
     os.environ.update(before)
 

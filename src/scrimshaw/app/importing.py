@@ -64,14 +64,12 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
 def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tuple[Path, int, str]]:
     """(where a client keeps a session of this project, how often it holds a text, why nobody can tell)."""
     for client in _transcript_clients().values():
-        place = home
         try:
             for stored in client.find_sessions(project, home):
-                place = Path(stored.place)
                 if count := sum(traces.count(text.encode(errors="replace")) for text in stored.read_texts()):
-                    yield place, count, ""
+                    yield Path(stored.place), count, ""
         except UnreadableFile as error:
-            yield place, 0, error.message
+            yield home, 0, error.message
 
 
 def source_names() -> tuple[str, ...]:

@@ -107,11 +107,6 @@ class Purged(Struct, frozen=True, kw_only=True):
         """Whether nothing of it is left in Scrimshaw's folders, as far as anybody can tell."""
         return not (self.left or self.held or self.unreadable or self.foreign)
 
-    @property
-    def is_gone(self) -> bool:
-        """Whether it is left nowhere that was looked at, git and documents included."""
-        return self.is_clean and not (self.documents or self.git.found or self.git.degradation)
-
 
 class PurgeOptions(NamedTuple):
     """How far a purge goes."""

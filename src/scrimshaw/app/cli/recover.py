@@ -372,7 +372,7 @@ def _bring_back(engine: Engine, path: Path, clear: bool, overwrite: bool, dry_ru
     "--secret - --yes < FILE",
     "--memory ID",
     render=_render_purge,
-    fails=lambda purged: not (purged.dry_run or purged.is_gone),
+    fails=lambda it: not (it.dry_run or (it.is_clean and not (it.documents or it.git.found or it.git.degradation))),
 )
 def purge_traces(
     project: Path | None,
