@@ -20,7 +20,7 @@ MAKERS = {"marks"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "sqlite/database.py": {"rest", "kind", "insert_into", "values"},
+    "sqlite/database.py": {"rest", "kind", "insert_into", "values", "name"},
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs"},
     "sqlite/journal.py": {"where", "name", "find", "claim"},
     "sqlite/sessions.py": {"where", "which", "values", "table"},

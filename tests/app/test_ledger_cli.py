@@ -202,7 +202,7 @@ def test_show_filters_and_limits(three: Engine, cli: Cli) -> None:
     ("sql", "broken"),
     [
         ("UPDATE ledger SET reason = 'x' WHERE seq = 1", 1),
-        ("DELETE FROM ledger WHERE seq = 1", 2),
+        ("DELETE FROM ledger WHERE seq = 1", 1),
         ("DELETE FROM ledger WHERE seq = 2", 2),
         ("DELETE FROM ledger", 1),
     ],

@@ -61,7 +61,7 @@ def rows(folder: Path, *, history: bool = False) -> dict[str, list[tuple[object,
     connection = apsw.Connection(str(folder / "journal.db"))
     try:
         names = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
-        left = {"migrations", "sqlite_sequence"} | (set() if history else {"ledger", "contents"})
+        left = {"migrations", "seals", "sqlite_sequence"} | (set() if history else {"ledger", "contents"})
         return {
             name: sorted(connection.execute(f"SELECT * FROM {name}"), key=repr) for name in names if name not in left
         }

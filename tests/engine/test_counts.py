@@ -78,7 +78,7 @@ def test_counts_do_without_a_table_that_they_do_not_count(
     assert (told.total, told.by_tier) == (1, {"normal": 1})
     assert [each.failure_mode.partition(":")[0] for each in told.degraded] == [said]
     assert told.degraded[0].retry_recommendation == "Run `scrimshaw rebuild`."
-    assert f"missing in index.db: {table}" in str(check_health(engine).degradations)
+    assert f"the table {table} is missing or not ours" in str(check_health(engine).degradations)
 
 
 def test_counts_keep_to_filters_and_globs(library: Engine) -> None:
@@ -130,7 +130,7 @@ def test_a_broken_chain_breaks_health(library: Engine) -> None:
     assert check_health(library).status == "healthy"
     found = check_health(library, thorough=True)
     assert found.status == "broken"
-    assert found.problems == ("the ledger has 2 rows, and entry 2 was changed, taken out or cut off",)
+    assert "the ledger has 2 rows, and entry 2 was changed, taken out or cut off" in found.problems
 
 
 def test_tiers_weigh_in_falling_order(engine: Engine, vault: Path) -> None:

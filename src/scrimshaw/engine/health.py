@@ -182,7 +182,7 @@ def _add_change(name: str, result: Result, last: StatusChange | None) -> Capabil
 
 def _check_index(engine: Engine) -> Result | str:
     gone = engine.maintenance.check("index", quick=True)
-    return off(f"missing in index.db: {', '.join(gone)}") if gone else "every table is there"
+    return off(f"in index.db: {', '.join(gone)}") if gone else "every table is there"
 
 
 def _check_text(engine: Engine) -> Result | str:

@@ -32,7 +32,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, open_archive
-from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, read_ledger_end
+from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, note_ledger_end, read_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
@@ -359,6 +359,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
             engine.journal.record([(entry, None)])
         _, unrecorded = _scan_restored(engine)
         outcome = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
+    note_ledger_end(engine.folder, is_restored=True)
     lost, unread = engine.storage.count_lost_rows(aside)
     # The index counts entries of the ledger that nobody can read any more.
     if entries := max(lost.get("ledger", 0), seen):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import closing, suppress
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +30,6 @@ _IS_USED = (
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
 _NOTED = "SELECT value FROM meta WHERE key = 'journal'"
 _NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-_NO_JSON = (
-    "SELECT EXISTS (SELECT 1 FROM jobs WHERE NOT json_valid(payload))"
-    " OR EXISTS (SELECT 1 FROM learnings WHERE NOT json_valid(gaps))"
-)
 _FOREIGN_PATIENCE_MS = 3000
 _HINT = "Run `scrimshaw restore --newest`."
 
@@ -70,7 +66,7 @@ class Storage:
         """Ledger and jobs."""
         from scrimshaw.storage.sqlite.journal import SqliteJournal  # noqa: PLC0415 - most hooks need no ledger
 
-        return SqliteJournal(self.journal_database)
+        return SqliteJournal(self.journal_database, partial(read_ledger_end, self._folder))
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -139,7 +135,6 @@ def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False
 def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
     """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a sound later one."""
     from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
-    from scrimshaw.storage.sqlite.maintenance import dump  # noqa: PLC0415 - hooks have no use for it
 
     try:
         journal = open_journal(path, busy_timeout_ms=busy_timeout_ms)
@@ -153,12 +148,9 @@ def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
         return True
     try:
         with journal.lend() as connection:
-            chain_breaks = bool(verify_chain(connection)[1])
-        for table, row in dump(journal):  # raises where a text is no UTF-8
-            if table == "contents":
-                str(row["content"], "utf-8")
-        return chain_breaks or bool(journal.check()) or bool(journal.value(_NO_JSON))
-    except (DamagedDatabase, UnicodeDecodeError, TypeError):
+            rows, broken = verify_chain(connection)
+        return bool(broken or journal.check()) or rows < (read_ledger_end(path.parent) or 0)
+    except DamagedDatabase:
         return True
     finally:
         journal.close()
@@ -168,20 +160,19 @@ def find_broken_entry(rows: Iterable[Row]) -> int:
     """The number of the first of these rows of a ledger that breaks its chain, 0 when none does."""
     from scrimshaw.storage.sqlite.journal import LEDGER, find_break  # noqa: PLC0415 - only for checkpoints
 
-    values = ([row.get(name) for name in LEDGER.split(", ")] for row in rows)
-    # A damaged row may have no number.
-    return find_break([row[0] if isinstance(row[0], int) else 0, *row[1:]] for row in values)[2]
+    return find_break([row.get(name) for name in LEDGER.split(", ")] for row in rows)[1]
 
 
-def note_ledger_end(folder: Path) -> None:
-    """Note in the index how far the ledger beside it goes; without effect while either cannot be used."""
+def note_ledger_end(folder: Path, *, is_restored: bool = False) -> None:
+    """Note in the index how far the ledger beside it goes, or went before a loss, if both can be used."""
     journal = folder / JOURNAL
     with suppress(apsw.Error), closing(open_file(folder / INDEX, writable=True)) as index:
         if not _has_bytes(journal):
             return
         index.execute("ATTACH ? AS journal", (f"{journal.absolute().as_uri()}?mode=rw",))
-        newest = index.execute(_NEWEST).get
-        if index.execute(_IS_USED.format("journal")).get and index.execute(_NOTED).get != newest:
+        newest, noted = index.execute(_NEWEST).get, index.execute(_NOTED).get
+        is_later = is_restored or not isinstance(noted, int) or noted < newest
+        if is_later and index.execute(_IS_USED.format("journal")).get:
             index.execute(_NOTE, (newest,))
 
 

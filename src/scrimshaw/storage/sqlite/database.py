@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import os
 import time
-from _thread import RLock  # `threading` takes a hook a millisecond
+from _blake2 import blake2b  # `hashlib` and `threading` take a hook a millisecond each
+from _thread import RLock
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -29,7 +31,12 @@ _RETRY_S = 0.01
 # How SQLite says that the disk or its permissions are in the way, and not another process.
 _UNUSABLE = (apsw.FullError, apsw.IOError, apsw.CantOpenError, apsw.ReadOnlyError, apsw.ProtocolError)
 _DAMAGED = (apsw.CorruptError, apsw.NotADBError, apsw.SQLError, UnicodeDecodeError)
-_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name"
+_OBJECTS = "SELECT type || ' ' || name, sql FROM sqlite_master"
+# A seal is the sum of a table's rows; its 62 bits let SQLite add two.
+_SEALS, _SEAL_BITS = "SELECT name, digest FROM seals WHERE digest <> 0", 2**62 - 1
+_SEAL = f"INSERT INTO seals VALUES (?1, ?2) ON CONFLICT DO UPDATE SET digest = (digest + ?2) & {_SEAL_BITS}"
+_HAS_SEALS = "SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'seals')"
+_SEALED = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT IN ('seals', 'sqlite_sequence')"
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, at TEXT NOT NULL)"
 _SCHEMAS = Path(__file__).with_name("schema")
 
@@ -120,7 +127,8 @@ class Database:
         with self.lend() as connection:
             connection.execute("BEGIN IMMEDIATE")
             try:
-                yield connection
+                with follow_rows(connection) if self._durable else nullcontext():
+                    yield connection
                 if self._identify() != self._identity:
                     raise _absence_error(self.path)
                 connection.execute("COMMIT")
@@ -130,18 +138,23 @@ class Database:
                 raise
 
     def check(self) -> list[str]:
-        """Faults that SQLite's integrity check reports, and tables that are gone, of which it knows nothing."""
-        found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"]
-        return found + [f"the table {name} is missing" for name in self.absent_tables()]
+        """Faults that SQLite's integrity check reports, a schema that is not ours, and rows that nobody here wrote."""
+        found = [str(row[0]) for row in self.rows("PRAGMA integrity_check") if row[0] != "ok"] + self.schema_faults()
+        if self._durable and not found:
+            with self.lend() as connection, connection:  # one state of both
+                differences = {*connection.execute(_SEALS).fetchall()} ^ {*_sum_rows(connection).items()}
+            found = [
+                f"the rows of {table} are not what was written" for table in {str(name) for name, _ in differences}
+            ]
+        return found
 
-    def absent_tables(self) -> list[str]:
-        """Tables of the schema that are gone."""
+    def schema_faults(self) -> list[str]:
+        """Tables, indexes and triggers that are missing, changed or foreign."""
         with closing(apsw.Connection(":memory:")) as scratch:
-            for _, _, sql in _migrations(self._schema):
+            for sql in (_RECORD, *(sql for _, _, sql in _migrations(self._schema))):
                 scratch.execute(sql)
-            wanted = scratch.execute(_TABLES).fetchall()
-        there = self.rows(_TABLES)
-        return [str(row[0]) for row in wanted if row not in there]
+            differences = {*scratch.execute(_OBJECTS).fetchall()} ^ {*self.rows(_OBJECTS)}
+        return [f"the {each} is missing or not ours" for each in sorted({str(name) for name, _ in differences})]
 
     @property
     def log(self) -> Path:
@@ -241,6 +254,33 @@ def insert(write: apsw.Connection, insert_into: str, values: Mapping[str, Any]) 
     return write.changes() > 0
 
 
+@contextmanager
+def follow_rows(write: apsw.Connection) -> Iterator[None]:
+    """Keep the seals in step with the rows that the block changes."""
+    changed = Counter[str]()
+
+    def follow(update: apsw.PreUpdate) -> None:
+        changed[update.table_name] += _digest(update.new) - _digest(update.old)
+
+    write.preupdate_hook(follow)
+    yield
+    write.preupdate_hook(None)
+    if changed and write.execute(_HAS_SEALS).get:
+        write.executemany(_SEAL, [(name, change & _SEAL_BITS) for name, change in changed.items()])
+
+
+def _sum_rows(connection: apsw.Connection) -> dict[str, int]:
+    """The seals of the tables that have rows."""
+    sums = {
+        name: map(_digest, connection.execute(f'SELECT * FROM "{name}"')) for (name,) in connection.execute(_SEALED)
+    }
+    return {str(name): total for name, digests in sums.items() if (total := sum(digests) & _SEAL_BITS)}
+
+
+def _digest(row: Sequence[Any] | None) -> int:
+    return int.from_bytes(blake2b(repr(tuple(row)).encode(), digest_size=8).digest()) if row else 0
+
+
 def _explain(path: Path, error: Exception) -> ScrimshawError | None:
     """What a refusal of SQLite means; None for what the journal's keys forbid, which its callers explain."""
     if isinstance(error, OverflowError):
@@ -298,10 +338,14 @@ def _migrate(database: Database, schema: str, through: int | None) -> None:
         if number in recorded or (through is not None and number > through):
             continue
         with database.write() as write:
+            write.preupdate_hook(None)  # all rows are summed up at the end
             # Another process may have been first.
             if not write.execute("SELECT 1 FROM migrations WHERE number = ?", (number,)).get:
                 write.execute(sql)
                 write.execute("INSERT INTO migrations VALUES (?, ?, datetime('now'))", (number, name))
+                if write.execute(_HAS_SEALS).get:
+                    write.execute("DELETE FROM seals")
+                    write.executemany(_SEAL, _sum_rows(write).items())
 
 
 @cache

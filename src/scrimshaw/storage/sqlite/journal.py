@@ -50,8 +50,8 @@ _REQUEUE = (
 class SqliteJournal:
     """The Journal port over the journal's database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, read_end: Callable[[], int | None] = int) -> None:
+        self._database, self._read_end = database, read_end
 
     # Ledger
 
@@ -85,8 +85,10 @@ class SqliteJournal:
         return found[0] if found else None
 
     def verify(self) -> tuple[int, int]:
+        noted = self._read_end() or 0  # before the rows, of which another process may write more
         with self._database.lend() as connection:
-            return verify_chain(connection)
+            checked, broken = verify_chain(connection)
+        return checked, broken or (checked + 1 if checked < noted else 0)
 
     # Review state
 
@@ -173,27 +175,21 @@ def append_entries(write: apsw.Connection, entries: Sequence[LedgerEntry], now: 
     return numbers
 
 
-def find_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int, int]:
-    """(rows checked, number of the last sound one, number of the first that breaks the chain, 0 when none does)."""
-    last, checked, newest = "", 0, 0
-    for row in rows:
+def find_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int]:
+    """(rows checked, number of the first entry that was changed or taken out, 0 when there is none)."""
+    last, checked = "", 0
+    for checked, row in enumerate(rows, start=1):
         last = _chain(last, row[1:-1])
-        checked += 1
-        if last != row[-1]:
-            return checked, newest, int(row[0])
-        newest = int(row[0])
-    return checked, newest, 0
+        if (checked, last) != (row[0], row[-1]):
+            return checked, checked
+    return checked, 0
 
 
 def verify_chain(connection: apsw.Connection) -> tuple[int, int]:
-    """(rows checked, number of the first row that breaks the chain or was cut off its end, 0 when sound)."""
-    checked, newest, broken = find_break(connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"))
-    if broken:
-        return checked, broken
+    """(rows checked, number of the first entry that was changed, taken out or cut off the end, 0 when sound)."""
+    checked, broken = find_break(connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"))
     given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
-    # SQLite keeps its own table without types, so that damage can make a text of the number.
-    is_cut = not isinstance(given, int) or newest < given
-    return checked, newest + 1 if is_cut else 0
+    return checked, broken or (checked + 1 if given != checked else 0)
 
 
 @contextmanager

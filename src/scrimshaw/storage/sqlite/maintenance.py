@@ -36,7 +36,8 @@ _TABLES = (
 )
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
-_LEDGER, _CONTENTS, _MIGRATIONS = "ledger", "contents", "migrations"
+_LEDGER, _CONTENTS = "ledger", "contents"
+_OWN = ("migrations", "seals")  # what a database knows of itself
 _LASTING = (_LEDGER, _CONTENTS)  # what happened and what it replaced is never cleared: undo and the chain live from it
 # They name a memory and hold nothing of it: the ledger that it existed, a draft that it is not made again.
 _NAMING = (_LEDGER, "drafts")
@@ -69,7 +70,7 @@ class SqliteMaintenance:
 
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         if database == "index":
-            return self._index.absent_tables() if quick else self._index.check() or self._index_faults()
+            return self._index.schema_faults() if quick else self._index.check() or self._index_faults()
         if not quick:
             return self._journal.check()
         with self._journal.lend() as connection:
@@ -185,7 +186,7 @@ def _read_tables(connection: apsw.Connection, *kinds: str) -> Iterator[_Table]:
 
 
 def _durable_tables(connection: apsw.Connection) -> list[_Table]:
-    return [table for table in _read_tables(connection) if table.name != _MIGRATIONS]
+    return [table for table in _read_tables(connection) if table.name not in _OWN]
 
 
 # Dumped and taken over
