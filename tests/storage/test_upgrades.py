@@ -25,7 +25,7 @@ from scrimshaw.errors import NewerDatabase
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import Database, newest_migration
-from scrimshaw.storage.sqlite.maintenance import rewind
+from scrimshaw_lab.proving.proof import rewind
 
 JOURNAL, INDEX = "journal.db", "index.db"
 OLDER = range(1, newest_migration("journal"))
@@ -106,9 +106,7 @@ def test_a_journal_of_an_older_version_loses_nothing(open_memory: OpenMemory, pr
     with open_memory() as engine:
         live_through(engine, project)
         before, rows = dumped(engine), list(engine.maintenance.dump_rows())
-    for path in folder.glob(f"{JOURNAL}*"):
-        path.unlink()
-    rewind(folder / JOURNAL, schema, rows)
+    rewind(folder, schema, rows)
     kept = columns(folder / JOURNAL)
     engine = open_memory()
     after = dumped(engine)
@@ -123,9 +121,7 @@ def test_a_journal_of_an_older_version_can_be_worked_with(open_memory: OpenMemor
     with open_memory() as engine:
         live_through(engine, project)
         rows = list(engine.maintenance.dump_rows())
-    for path in folder.glob(f"{JOURNAL}*"):
-        path.unlink()
-    rewind(folder / JOURNAL, schema, rows)
+    rewind(folder, schema, rows)
     engine = open_memory()
     checked, broken = engine.journal.verify()
     assert (checked, broken) == (len([row for table, row in rows if table == "ledger"]), 0)

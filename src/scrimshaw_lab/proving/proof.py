@@ -29,8 +29,8 @@ from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Row
-from scrimshaw.storage.sqlite.database import newest_migration
-from scrimshaw.storage.sqlite.maintenance import SCHEMA, rewind
+from scrimshaw.storage.sqlite.database import Database, insert, newest_migration
+from scrimshaw.storage.sqlite.maintenance import SCHEMA
 from scrimshaw_lab.proving import faults
 from scrimshaw_lab.proving.plan import (
     ROUNDS_PER_PROJECT,
@@ -79,7 +79,7 @@ def new_project(scratch: Path, number: int) -> Project:
             new = write.NewText(content=f"# What {token} says\n\nIt was there before: {token}\n", id=name)
             project.account.files[name] = write.save(engine, new, force=True).content_hash
         rows = list(engine.maintenance.dump_rows())
-    _make_older(home, 1 + number % newest_migration(SCHEMA), rows)
+    rewind(home, 1 + number % newest_migration(SCHEMA), rows)
     return project
 
 
@@ -88,10 +88,17 @@ def _seeds() -> Iterator[tuple[str, str]]:
         yield name, f"seed{number}x"
 
 
-def _make_older(home: Path, schema: int, rows: list[tuple[str, Row]]) -> None:
-    for path in home.glob("journal.db*"):
+def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
+    """Make the journal of a folder as the version of an older schema left it, with the rows it has a place for."""
+    for path in folder.glob("journal.db*"):
         path.unlink()
-    rewind(home / "journal.db", schema, rows)
+    older = Database(folder / "journal.db", SCHEMA, durable=True, busy_timeout_ms=10_000, through=schema)
+    with closing(older), older.write() as write:
+        write.execute("PRAGMA defer_foreign_keys = ON")
+        for table, row in rows:
+            columns = write.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
+            if columns:
+                insert(write, f"INSERT INTO {table}", {str(name): row.get(str(name), 0) for (name,) in columns})
 
 
 WRITER = (sys.executable, "-m", "scrimshaw_lab.proving.writer")

@@ -212,32 +212,17 @@ def stage(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Database:
     with closing(Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS, through=schema)) as database:
         try:
             with database.write() as write:
-                _load(write, rows)
+                write.execute("PRAGMA defer_foreign_keys = ON")
+                known = {table.name: table for table in _durable_tables(write)}
+                for name, row in rows:
+                    table = known.get(name)
+                    if table is None or set(row) != set(table.columns):
+                        raise UnusableArchive(f"Its table {name!r} has not the columns of this schema.", _HINT)
+                    values = [_check_type(f"{name}.{each}", kind, row[each]) for each, kind in table.columns.items()]
+                    write.execute(f'INSERT INTO "{table.name}" ({table.names}) VALUES ({marks(values)})', values)
         except apsw.ConstraintError as error:
             raise UnusableArchive(f"Its rows contradict the schema: {error}.", _HINT) from error
     return Database(path, SCHEMA, durable=False, busy_timeout_ms=_BUSY_MS)
-
-
-def rewind(path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
-    """A database at `path` as the version of an older schema left it, with those rows that it has a place for."""
-    database = Database(path, SCHEMA, durable=True, busy_timeout_ms=_BUSY_MS, through=schema)
-    with database.write() as write:
-        known = {table.name: table.columns for table in _durable_tables(write)}
-        _load(
-            write, ((table, {name: row.get(name, 0) for name in known[table]}) for table, row in rows if table in known)
-        )
-    database.close()
-
-
-def _load(write: apsw.Connection, rows: Iterable[tuple[str, Row]]) -> None:
-    write.execute("PRAGMA defer_foreign_keys = ON")
-    known = {table.name: table for table in _durable_tables(write)}
-    for name, row in rows:
-        table = known.get(name)
-        if table is None or set(row) != set(table.columns):
-            raise UnusableArchive(f"Its table {name!r} has not the columns of this schema.", _HINT)
-        values = [_check_type(f"{name}.{column}", declared, row[column]) for column, declared in table.columns.items()]
-        write.execute(f'INSERT INTO "{table.name}" ({table.names}) VALUES ({marks(values)})', values)
 
 
 def _check_type(place: str, declared: str, value: Any) -> Any:
