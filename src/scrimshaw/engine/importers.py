@@ -105,8 +105,8 @@ def demand_inside(engine: Engine, *paths: str) -> None:
     roots = [os.path.realpath(root) for root in (engine.settings.project, *(each.root for each in engine.sources))]
     for path in paths:
         if not any(Path(os.path.realpath(engine.settings.project / path)).is_relative_to(root) for root in roots):
-            hint = "Name what is in it; a person takes in other files with `scrimshaw import`."
-            raise InvalidRequest(f"{path!r} is outside of the project and its sources.", hint, parameter="paths")
+            message = f"{path!r} is outside of the project and its sources."
+            raise InvalidRequest(message, "A person takes it in with `scrimshaw import`.", parameter="paths")
 
 
 def ingest_status(engine: Engine, job_id: int) -> Job:

@@ -306,10 +306,8 @@ def _contain_bugs(work: Callable[[], _T], doing: str) -> _T:
 
 def _as_expected(error: Exception, doing: str) -> ScrimshawError:
     """The error as clients may see it; a bug is logged by type and place only: its text may quote memory content."""
-    if isinstance(error, ScrimshawError):
-        return error
-    if failure := failure_of(error):
-        return failure
+    if expected := error if isinstance(error, ScrimshawError) else failure_of(error):
+        return expected
     frames = "".join(traceback.format_tb(error.__traceback__))
     _log.error("%s failed with %s\n%s", doing, type(error).__name__, frames)
     hint = "Try again; if it stays, run `scrimshaw doctor` and see the server's log on standard error."
