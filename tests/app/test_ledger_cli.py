@@ -123,7 +123,7 @@ def test_every_door_leaves_one_row(
     doors.cli("save", LONG, "--id", "c", "--force", rows=(("create", "c"),))
     doors.cli("edit", "c", "--tier", "critical", rows=(("update", "c"),))
     monkeypatch.setenv("EDITOR", f"{sys.executable} -c \"import sys; open(sys.argv[1], 'a').write('More.')\"")
-    doors.cli("edit", "c", rows=(("external", "c"),))
+    doors.cli("edit", "c", rows=(("external", "c"), ("trust", "c")))  # whoever edited it vouches for it
     doors.cli("delete", "c", "--yes", rows=(("retire", "c"),))
     doors.cli("undo", "--entry", str(_newest(engine)), "--yes", rows=(("restore", "c"),))
     doors.cli("delete", "c", "--purge", "--yes", rows=(("purge", "c"),))

@@ -252,9 +252,9 @@ def show_room(_: World, reply: Any) -> Any:
     return reply["tokens"] <= 60, reply.get("omitted", 0) > 0
 
 
-def show_broken_chain(_: World, reply: Any) -> list[bool]:
-    """The problems, by whether they tell of a rewritten ledger."""
-    return ["entry 1 was changed" in problem for problem in reply.get("problems", ())]
+def show_broken_chain(_: World, reply: Any) -> list[str]:
+    """The entries of the ledger that somebody rewrote, as the problems name them."""
+    return re.findall(r"entry \d+ was changed", "\n".join(reply.get("problems", ())))
 
 
 def show_triggered(world: World, _: Any) -> list[str]:
@@ -632,7 +632,7 @@ TOOLS: dict[str, Tool] = {
     "memory_health": Tool(
         {},
         show_broken_chain,
-        (Row("thorough", True, becomes([], [True]), first=tamper_with_ledger),),
+        (Row("thorough", True, becomes([], ["entry 1 was changed"]), first=tamper_with_ledger),),
     ),
     "memory_list": Tool(
         FILTERED,
