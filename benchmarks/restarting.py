@@ -77,7 +77,7 @@ class Server:
 def kill_while_saving(tree: Path, project: Path) -> None:
     """A server that has read everything is killed among saves nobody has an answer to."""
     server = Server(tree, project)
-    while any("pending" in each["failure_mode"] for each in server.search("anything").get("degraded", ())):
+    while any("scan_pending" in each["failure_mode"] for each in server.search("anything").get("degraded", ())):
         time.sleep(0.5)
     for number in range(SAVES):
         text = f"The harbour master's rule number {number} says which of the ferries waits at the outer mooring."
