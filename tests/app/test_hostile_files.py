@@ -146,7 +146,7 @@ def report(root: Path) -> None:
 def template() -> Iterator[Path]:
     """A project with memories, a checkpoint and a home; every command ran once, so that its modules are loaded."""
     # Not where pytest keeps its own, since only their owner may look into these.
-    root, before = Path(tempfile.mkdtemp(prefix="hostile-")), dict(os.environ)
+    root, before, folder = Path(tempfile.mkdtemp(prefix="hostile-")), dict(os.environ), Path.cwd()
     root.chmod(0o755)
     kept = root / "kept"
     (kept / "project/docs").mkdir(parents=True)
@@ -172,6 +172,7 @@ def template() -> Iterator[Path]:
         run(warm, arguments)
     report(warm)
     yield kept
+    os.chdir(folder)  # else what this worker runs next has no working folder
     shutil.rmtree(root)
     os.environ.clear()
     os.environ.update(before)
