@@ -70,7 +70,8 @@ _NAME_WORD = r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[A-Z]|[0-9]+"
 _QUOTED_VALUE = r"[rbfuRBFU]{0,2}(?P<quote>\\?[\"'`])(?!(?P=quote))(?P<value>[^\n]{1,2000}?)(?P=quote)"
 # A value without quotes goes on to a space or to the next pair; in code any mark ends it.
 _BARE_VALUE = r"(?:(?![;&,|][ ]?[\w.-]+(?: ID| [A-Z][a-z]+)?[=:])[^\s\"'`<>\\]){0,2000}+"
-_CALL = r"^[({\[]|\w[(\[](?:.*[)\]]|[rbfu]{0,2}[\"'`\\]|(?:.*[,(\[])?$)"
+_CALL = r"[({\[](?:(?<=\A.)|(?<=\w[(\[])(?:.*[)\]]|[rbfu]{0,2}[\"'`\\]|(?:.*[,(\[])?$))"
+_EXPRESSION = r"[)\]&|](?:(?<=[)\]])[^\w)\]},;]|(?<=&)&|(?<=[|])[|])"
 _LINE_HEAD = r"(?:\A|\n)[ \t]*(?:(?:[-+*]+|- name:|export|set|ENV|ARG)[ \t]*)?[\w.-]*\Z"
 _USER_LINE = (
     r"(?i)user(?:name)?\s{0,3}[=: ]\s{0,3}[\"']?[\w.@-]+[\"']?;?[ \t]*(?:(?:#|//)[^\n]*)?\n"
@@ -244,7 +245,7 @@ def _end_bare(text: str, match: re.Match[str]) -> tuple[int, int]:
     is_setting = is_line and match["operator"] == "=" and text[match.start() : start].isupper()
     if is_setting or match["operator"].strip() in _VERBS:
         shown = shown.rstrip("([,")
-    if after != "<" and (re.search(_CALL, shown) or (not is_line and re.search(r"[)\]][^\w)\]},;]|&&|\|\|", shown))):
+    if after != "<" and (re.search(_CALL, shown) or (not is_line and re.search(_EXPRESSION, shown))):
         return (next(re.compile(r"[^\s\"'`,;&<>()\[\]{}\\]{0,2000}").finditer(text, start)).end(),) * 2
     judged = start + len(text[start:end].rstrip(",;)]}"))
     return judged, end if is_line or after in tuple("\"'`<;&,") else judged
