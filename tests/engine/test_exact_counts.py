@@ -84,7 +84,7 @@ def memory_of(written: list[Note], broken: int) -> Iterator[Engine]:
 
 
 def on_disk(vault: Path) -> list[Note]:
-    """The files that are text, read line by line."""
+    """The files that are text, read line by line; a file alone makes no law, so what claims to be one is important."""
     found = []
     for path in sorted(vault.rglob("*.md")):
         if path.name.startswith("broken"):
@@ -94,7 +94,8 @@ def on_disk(vault: Path) -> list[Note]:
         topics = tuple(filter(None, values["topics"].strip("[]").split(", ")))
         links = tuple(word[2:-2] for word in body.split() if word.startswith("[["))
         name = path.relative_to(vault).with_suffix("").as_posix()
-        found.append(Note(id=name, tier=values["tier"], type=values["type"], updated=values["updated"],
+        tier = "important" if values["tier"] == "constitutional" else values["tier"]
+        found.append(Note(id=name, tier=tier, type=values["type"], updated=values["updated"],
                           topics=topics, links=links))  # fmt: skip
     return found
 
