@@ -60,16 +60,21 @@ def git(folder: Path, *arguments: str) -> None:
     subprocess.run(["git", *who, *arguments], cwd=folder, check=True, capture_output=True)
 
 
+def clone_all(project: Path, clone: Path) -> Path:
+    """A clone of a project whose every file was committed, ignored or not."""
+    git(project, "init", "-q")
+    git(project, "add", "-Af")
+    git(project, "commit", "-qm", "all of it")
+    git(project, "clone", "-q", str(project), str(clone))
+    return clone
+
+
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_clone_brings_no_law_until_a_person_vouches_for_it(
     tmp_path: Path, project: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, claim: str
 ) -> None:
     write_memory(project / ".scrimshaw/memories", "law", "Zebras are never pushed by force.", claim)
-    git(project, "init", "-q")
-    git(project, "add", "-A")
-    git(project, "commit", "-qm", "law")
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", str(project), str(clone))
+    clone = clone_all(project, tmp_path / "clone")
     monkeypatch.chdir(clone)
     assert "claim to be constitutional" in cli("init", "--no-import").err
     engine = started(clone)
@@ -99,11 +104,7 @@ def test_a_ledger_that_came_with_a_clone_vouches_for_nothing(
     write_memory(project / ".scrimshaw/memories", "law", "Zebras rule.", LAW)
     assert cli("trust", "law", "--yes").code == 0
     assert always_on(started(project)) == ["law"]
-    git(project, "init", "-q")
-    git(project, "add", "-Af")
-    git(project, "commit", "-qm", "all of it")
-    clone = tmp_path / "clone"
-    git(tmp_path, "clone", "-q", str(project), str(clone))
+    clone = clone_all(project, tmp_path / "clone")
     monkeypatch.chdir(clone)
     assert always_on(started(clone)) == []
     assert [verdict for verdict, _ in claims(cli)] == ["warning"]

@@ -214,6 +214,5 @@ def _write(engine: Engine, work: _Undo) -> None:
     with atomic_file_changes(engine.folder, mark, changes):
         engine.journal.record(entries, (), texts)
     with engine.degradations.note_failure(INDEX):
-        engine.index.retire(
-            [str(file.now.path) for file in work.files.values()]
-        )  # what a person vouches for may change
+        # Those not written too: what a person vouches for may have changed.
+        engine.index.retire([str(file.now.path) for file in work.files.values()])

@@ -263,8 +263,10 @@ def follow_rows(write: apsw.Connection) -> Iterator[None]:
         changed[update.table_name] += _digest(update.new) - _digest(update.old)
 
     write.preupdate_hook(follow)
-    yield
-    write.preupdate_hook(None)
+    try:
+        yield
+    finally:
+        write.preupdate_hook(None)
     if changed and write.execute(_HAS_SEALS).get:
         write.executemany(_SEAL, [(name, change & _SEAL_BITS) for name, change in changed.items()])
 
@@ -303,9 +305,7 @@ def _damage_error(path: Path, error: Exception) -> DamagedDatabase:
 
 def _absence_error(path: Path) -> StorageFailure:
     message = f"{path} was deleted, moved or replaced while it was open; nothing was written to it."
-    hint = (
-        "Try again; if that does not help, start the server anew where the project is now, or run `scrimshaw doctor`."
-    )
+    hint = "Try again, start the server anew where the project is now, or run `scrimshaw doctor`."
     return StorageFailure(message, hint, path=str(path))
 
 
