@@ -6,11 +6,13 @@ A ranking is a list of distinct ids, best first; judgements give a grade, a whol
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
 ANSWERS = 2
+_DRAWINGS = 2000
 
 
 def ndcg_at(ranking: Sequence[str], grades: Mapping[str, int], cutoff: int) -> float:
@@ -49,6 +51,19 @@ def percentile(values: Sequence[float], share: float) -> float:
     if not values:
         raise ValueError("no values")
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
+
+
+def mean(values: Sequence[float]) -> float:
+    """The arithmetic mean; ZeroDivisionError for no values."""
+    return sum(values) / len(values)
+
+
+def bootstrap_interval(groups: Sequence[Sequence[float]]) -> tuple[float, float]:
+    """95 % of the means when whole groups are drawn anew: values of one group stand or fall together."""
+    draw, means = random.Random(1), list[float]()
+    for _ in range(_DRAWINGS):
+        means.append(mean([value for group in draw.choices(groups, k=len(groups)) for value in group]))
+    return percentile(means, 0.025), percentile(means, 0.975)
 
 
 def _discounted(grades: Sequence[int]) -> float:

@@ -1,0 +1,352 @@
+"""Measures what a memory that took in recorded sessions of Claude Code tells: answers to questions, and at a start.
+
+A question is answered when its keys, regular expressions, all match in what is returned of one session. A token is four
+characters, here, of all that is sent: the whole reply as compact JSON, and the bare passages of plain text.
+
+A fact counts as told when one line holds its evidence word for word, or half of the words that matter of its evidence
+or its statement, and three at least. The same facts sought in what is told of another session show what chance does.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import zlib
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from msgspec import Struct
+
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example
+from scrimshaw.app.cli.output import Lines, line, progress, show
+from scrimshaw.app.clients import all_clients
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine, open_engine
+from scrimshaw.engine.importers import read_session
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.events import StoredSession
+from scrimshaw.models import EventKind, RecordedEvent
+from scrimshaw.search.tokens import query_terms
+from scrimshaw_lab.labelled import lines_of
+from scrimshaw_lab.metrics import bootstrap_interval, mean
+
+FOLDS, BUDGETS, TOKEN_CHARACTERS = 5, (350, 600, 1200), 4
+NAMES = "sessions.json"
+PIECE_CHARACTERS, MOST_PIECES = 900, 20
+LEAST_WORDS, LEAST_SHARE, STEM = 3, 0.5, 5
+_COMMAND = "from scrimshaw.app.cli.main import run; run()"
+# A hook without the clock that ends it, since a slow machine would make it silent.
+_HOOK = "import sys, scrimshaw.app.hooks.record as r; print(r.handle_payload(['claude'], sys.stdin.buffer.read()))"
+_LABELS = {"id", "score", "tokens", "type", "tier", "artifact", "trust", "flags", "updated"}  # of a hit, no texts
+_ORIGIN = re.compile(r"\bsession:([^\s,;()/#]+)(?:/(\d+)|#e(\d+))?")
+_TASK, _FAILURE = re.compile(r"- task\b"), re.compile(r"- (?:fail|error|problem|broken|red\b|open)")
+_TIME = re.compile(r'"timestamp": *"([^"]+)"')
+
+# (session, text) of what a search returns, best first, and the tokens of all that it sends; a query and a budget in.
+Answer = tuple[Sequence[tuple[str, str]], int]
+Ask = Callable[[str, int], Answer]
+Measures = dict[str, float]
+
+
+class Question(Struct, frozen=True, kw_only=True):
+    """A question about one session: what kind of thing it asks for, and whether in the session's own words."""
+
+    id: str
+    session: str
+    query: str
+    keys: tuple[str, ...]
+    kind: str = ""
+    wording: str = ""
+
+    def is_answered(self, passages: Iterable[tuple[str, str]]) -> bool:
+        """Whether all keys match in the texts of one session."""
+        texts: defaultdict[str, str] = defaultdict(str)
+        for session, text in passages:
+            texts[session] += f"{text}\n"
+        return any(all(re.search(key, text, re.IGNORECASE) for key in self.keys) for text in texts.values())
+
+    def measure(self, answer: Answer, budget: int, names: Mapping[str, str]) -> Measures:
+        """What is measured of an answer, shares as 0 or 1."""
+        first, tokens = "".join(names.get(session, session) for session, _ in answer[0][:1]), answer[1]
+        hit = float(self.is_answered(answer[0]))
+        known = {
+            "answered": hit,
+            "right session first": float(first == self.session),
+            "over budget": float(tokens > budget),
+        }
+        return {**known, "tokens": tokens, self.kind: hit, self.wording: hit}
+
+
+class Fact(Struct, frozen=True, kw_only=True):
+    """What a successor needs to know, in a reader's words (`what` of a failure, and its cure) and the transcript's."""
+
+    text: str | None = ""
+    what: str = ""
+    cure: str = ""
+    evidence: str | None = ""
+
+    def is_told(self, lines: Iterable[str]) -> bool:
+        """Whether one of the lines tells it."""
+        statements = [each for each in (self.evidence, self.text, self.what) if each]
+        evidence, wanted = _fold(self.evidence or ""), [*map(_stems, statements)]
+        return any(
+            (evidence and evidence in _fold(line))
+            or any(len(stems & _stems(line)) >= max(LEAST_WORDS, LEAST_SHARE * len(stems)) for stems in wanted)
+            for line in lines
+        )
+
+
+class Needs(Struct, frozen=True, kw_only=True):
+    """What a reader says that the successor of a session needs."""
+
+    session: str
+    task: str
+    task_evidence: str = ""
+    decisions: tuple[Fact, ...] = ()
+    failures: tuple[Fact, ...] = ()
+    open: tuple[Fact, ...] = ()
+    next: str | None = None
+    next_evidence: str | None = None
+
+    def find_told(self, text: str) -> dict[str, float]:
+        """Which needs a text meets, of those that there are; the task has to stand in a line of that name."""
+        lines, following = text.splitlines(), [Fact(text=self.next, evidence=self.next_evidence)] * bool(self.next)
+        task = Fact(text=self.task, evidence=self.task_evidence).is_told(filter(_TASK.match, lines))
+        facts = {"next or open point": [*self.open, *following], "latest decision": self.decisions[-1:]}
+        facts["any decision"] = [*self.decisions]
+        told = {name: float(any(each.is_told(lines) for each in some)) for name, some in facts.items() if some}
+        return {"task": float(task), **told}
+
+    def is_overcome(self, engine: Engine, line: str) -> bool:
+        """Whether a failure in a line is over: its call passed later, or a reader saw a cure and the line does not."""
+        if origin := _ORIGIN.search(line):
+            events = engine.sessions.events(origin[1])
+            times = {item.at for item in engine.sessions.items(origin[1]) if str(item.number) == origin[2]}
+            failed = {
+                _call(each): each.number
+                for each in events
+                if each.failed and (str(each.number) == origin[3] or each.at in times)
+            }
+            if any(each.failed is False and each.number > failed.get(_call(each), each.number) for each in events):
+                return True
+        cured = (each for each in self.failures if each.cure and not Fact(text=each.cure).is_told([line]))
+        return any(each.is_told([line]) for each in cured)
+
+
+_LabelT = TypeVar("_LabelT", Question, Needs)
+
+
+def import_sessions(folder: Path, transcripts: Sequence[Path], *options: str) -> Path:
+    """A new project in `folder`, with a home beside it, that took files or folders in; raises InvalidRequest."""
+    project = folder / "project"
+    (folder / "home").mkdir(parents=True)
+    project.mkdir()
+    _run_program(project, _COMMAND, "init", "--no-import")
+    for each in transcripts:
+        _run_program(project, _COMMAND, "import", "claude", str(each.absolute()), *options)
+    return project
+
+
+def _run_program(project: Path, program: str, *arguments: str, payload: bytes = b"") -> bytes:
+    """What a program prints in the project, at the home beside it, without the environment of whoever measures."""
+    bare = ["env", "-i", f"HOME={project.parent / 'home'}", f"PATH={os.defpath}"]
+    command = [*bare, sys.executable, "-c", program, *arguments]
+    done = subprocess.run(command, input=payload, capture_output=True, cwd=project, check=False)
+    if done.returncode:
+        problem = done.stderr.decode(errors="replace").strip()
+        raise InvalidRequest(f"scrimshaw {' '.join(arguments)} failed: {problem}", "Look at the transcripts.")
+    return done.stdout
+
+
+def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
+    """The tool that agents call, given nothing but a query and a budget."""
+    call = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": query, "token_budget": budget})
+    if call.error:
+        raise InvalidRequest(f"The search failed: {call.text}", "Correct the question.")
+    passages = []
+    for hit in call.reply["hits"]:
+        part, memory = _ORIGIN.match(hit["id"]), engine.index.get([hit["id"]]).get(hit["id"])
+        session = part[1] if part else memory.provenance.session if memory else ""
+        passages.append(
+            (session or hit["id"], "\n".join(str(each) for name, each in hit.items() if name not in _LABELS))
+        )
+    return passages, len(call.text) // TOKEN_CHARACTERS
+
+
+def index_plain_text(sessions: Iterable[StoredSession]) -> Ask:
+    """What a memory has to beat: pieces of prompts and answers by bm25, best first until the budget is spent."""
+    base = sqlite3.connect(":memory:")
+    base.execute("create virtual table pieces using fts5(text, session unindexed, tokenize='porter unicode61')")
+    for session in sessions:
+        events = (event for event in read_session(session)[0].events if event.kind is not EventKind.TOOL)
+        texts = [event.prompt or event.output for event in events if not event.agent]
+        pieces = (text[at : at + PIECE_CHARACTERS] for text in texts for at in range(0, len(text), PIECE_CHARACTERS))
+        base.executemany("insert into pieces values (?, ?)", ((each, session.session) for each in pieces))
+
+    def ask(query: str, budget: int) -> Answer:
+        words = " OR ".join(f'"{word}"' for word in query_terms(query))
+        matches = "select session, text from pieces where pieces match ? order by bm25(pieces) limit ?"
+        passages, room = list[tuple[str, str]](), budget * TOKEN_CHARACTERS
+        for session, text in base.execute(matches, (words, MOST_PIECES)) if words else ():
+            passages += [(session, text[:room])] if room else []
+            room -= len(text[:room])
+        return passages, budget - room // TOKEN_CHARACTERS
+
+    return ask
+
+
+def start_after(needs: Needs, session: str, transcripts: Sequence[Path]) -> tuple[str, Measures]:
+    """What a start tells in a project of these transcripts, and how many of its lines tell what is wrong."""
+    with TemporaryDirectory(prefix="scrimshaw-") as scratch:
+        project = import_sessions(Path(scratch) / "new", transcripts, "--no-vectors")
+        payload = {"session_id": "next", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
+        reply = _run_program(project, _HOOK, payload=msgspec.json.encode(payload)).strip()
+        text = msgspec.json.decode(reply)["hookSpecificOutput"]["additionalContext"] if reply else ""
+        lines, failures = text.splitlines(), [line for line in text.splitlines() if _FAILURE.match(line)]
+        with open_engine(Settings(project=project, home=project.parent / "home")) as engine:
+            overcome = sum(needs.is_overcome(engine, line) for line in failures)
+    foreign = sum(any(origin[1] != session for origin in _ORIGIN.finditer(line)) for line in lines)
+    wrong = {"failures told": len(failures), "of them overcome": overcome, "lines of another session": foreign}
+    return text, {**wrong, "tokens": len(text) // TOKEN_CHARACTERS}
+
+
+def average(columns: Mapping[str, Sequence[Measures]]) -> dict[str, dict[str, float]]:
+    """By measure, how many have it, and its mean in each column."""
+    names = dict.fromkeys(name for rows in columns.values() for row in rows for name in row if name)
+    table = dict[str, dict[str, float]]()
+    for name in names:
+        values = {column: [row[name] for row in rows if name in row] for column, rows in columns.items()}
+        table[name] = {"count": max(map(len, values.values()))}
+        table[name] |= {column: mean(had) for column, had in values.items() if had}
+    return table
+
+
+def find_intervals(questions: Sequence[Question], columns: Mapping[str, Sequence[Measures]]) -> dict[str, Any]:
+    """95 % of the shares of answers in each column, and of what the first is ahead, when sessions are drawn anew."""
+    values = {column: [float(row["answered"]) for row in rows] for column, rows in columns.items()}
+    values["lead"] = [ours - theirs for ours, theirs in zip(*values.values(), strict=True)]
+    sessions = {each.session for each in questions}
+    drawn = {
+        name: [[v for v, q in zip(all_, questions, strict=True) if q.session == s] for s in sessions]
+        for name, all_ in values.items()
+    }
+    return {name: bootstrap_interval(groups) for name, groups in drawn.items()}
+
+
+def _call(event: RecordedEvent) -> tuple[str, str]:
+    return event.tool, event.text.partition("\n")[0]
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(word[:STEM] for word in query_terms(text, limit=len(text)))
+
+
+app = typer.Typer()
+
+_labels = partial(typer.Option, exists=True, dir_okay=False)
+Sessions = Annotated[
+    Path, typer.Option(exists=True, file_okay=False, help=f"Transcripts of Claude Code; {NAMES} there names them.")
+]
+Fold = Annotated[
+    int | None, typer.Option(min=0, max=FOLDS - 1, help=f"Leave out this one of {FOLDS} folds of sessions.")
+]
+HeldOut = Annotated[bool, typer.Option("--held-out", help="Measure only that fold, which no fit has seen.")]
+
+
+@app.command("answers", epilog=example("scrimshaw eval answers --sessions sessions --questions questions.jsonl"))
+def evaluate_answers(
+    sessions: Sessions,
+    questions: Annotated[Path, _labels(help="Questions with keys, as JSON lines.")],
+    budget: Annotated[list[int] | None, typer.Option(min=50, help="Most tokens of an answer (repeatable).")] = None,
+    folder: Annotated[Path | None, typer.Option(help="Import into this new folder; one that exists is reused.")] = None,
+    fold: Fold = None,
+    held_out: HeldOut = False,
+    as_json: frame.AsJson = False,
+) -> None:
+    """Import recorded sessions, ask about them, and compare with plain full-text search over what was said."""
+    stored, asked = _read_labels(sessions, questions, Question, fold, held_out)
+    names, reports = {each.session: name for name, each in stored.items()}, list[dict[str, Any]]()
+    with TemporaryDirectory(prefix="scrimshaw-") as scratch, progress("Asking", as_json) as advance:
+        place = (folder or Path(scratch) / "new").absolute()
+        project = place / "project" if place.exists() else import_sessions(place, [sessions])
+        with open_engine(Settings(project=project, home=place / "home")) as engine:
+            memory, plain = partial(ask_memory, engine), index_plain_text(stored.values())
+            for size in budget or BUDGETS:
+                columns, answers = dict[str, list[Measures]](), dict[str, dict[str, Answer]]()
+                for name, ask in (("memory", memory), ("plain", plain)):
+                    answers[name] = {each.id: ask(each.query, size) for each in asked}
+                    columns[name] = [each.measure(answers[name][each.id], size, names) for each in asked]
+                report = {"title": f"At most {size} tokens", "table": average(columns), "answers": answers}
+                reports.append({**report, "intervals": find_intervals(asked, columns)})
+                advance(len(reports), len(budget or BUDGETS))
+    show(reports, as_json, lambda found: chain.from_iterable(map(_render, found)))
+
+
+@app.command("start", epilog=example("scrimshaw eval start --sessions sessions --needs needs.jsonl"))
+def evaluate_starts(
+    sessions: Sessions,
+    needs: Annotated[Path, _labels(help="What successors need, as JSON lines.")],
+    fold: Fold = None,
+    held_out: HeldOut = False,
+    as_json: frame.AsJson = False,
+) -> None:
+    """Start a session after each recorded one, where the one before is known too, and judge what is told."""
+    stored, wanted = _read_labels(sessions, needs, Needs, fold, held_out)
+    starts = list[tuple[str, Measures]]()
+    times = {each.place: sorted(_TIME.findall(Path(each.place).read_text("utf-8"))) for each in stored.values()}
+    with progress("Starting sessions", as_json) as advance:
+        for each in wanted:
+            own = stored[each.session]
+            earlier = [place for place, at in times.items() if at and at[-1] < times[own.place][0]]
+            before = sorted(earlier, key=lambda place: times[place][-1])[-1:]
+            starts.append(start_after(each, own.session, [Path(place) for place in (*before, own.place)]))
+            advance(len(starts), len(wanted))
+    # What a start tells by chance is what the next one tells of the same needs.
+    told = [each.find_told(text) | wrong for each, (text, wrong) in zip(wanted, starts, strict=True)]
+    by_chance = [each.find_told(text) for each, (text, _) in zip(wanted, (*starts[1:], starts[0]), strict=True)]
+    texts = {each.session: text for each, (text, _) in zip(wanted, starts, strict=True)}
+    table = average({"told": told, "chance": by_chance})
+    show({"title": "After a session, a start tells", "table": table, "texts": texts}, as_json, _render)
+
+
+def _read_labels(
+    sessions: Path, labels: Path, kind: type[_LabelT], fold: int | None, held_out: bool
+) -> tuple[dict[str, StoredSession], list[_LabelT]]:
+    """The sessions by name, and what to measure; a session's fold follows from its name alone."""
+    names = msgspec.json.decode((sessions / NAMES).read_bytes(), type=dict[str, dict[str, str]])
+    stored = {
+        names[each.session]["session"]: each
+        for each in all_clients()["claude"].sessions_at(sessions)
+        if each.session in names
+    }
+    folds = (
+        (zlib.crc32(each.session.encode()) % FOLDS, each) for each in lines_of(labels, kind) if each.session in stored
+    )
+    if wanted := [each for number, each in folds if fold is None or (number == fold) == held_out]:
+        return stored, wanted
+    raise InvalidRequest(f"{labels} says nothing of the sessions in {sessions}.", "Name both anew, or another fold.")
+
+
+def _render(report: Mapping[str, Any]) -> Lines:
+    yield line((report["title"], "bold"))
+    for name, cells in report["table"].items():
+        yield f"  {name:<25}" + "".join(f"  {column} {value:<8.4g}" for column, value in cells.items())
+    for name, (low, high) in report.get("intervals", {}).items():
+        yield f"  95 % of {name:<19}{low:+.3f} to {high:+.3f}"
