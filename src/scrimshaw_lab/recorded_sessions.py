@@ -238,7 +238,7 @@ def find_intervals(questions: Sequence[Question], columns: Mapping[str, Sequence
     """95 % of the shares of answers in each column, and of what the first is ahead, when sessions are drawn anew."""
     values = {column: [float(row["answered"]) for row in rows] for column, rows in columns.items()}
     values["lead"] = [ours - theirs for ours, theirs in zip(*values.values(), strict=True)]
-    sessions = {each.session for each in questions}
+    sessions = dict.fromkeys(each.session for each in questions)  # in one order, so that a run repeats
     drawn = {
         name: [[v for v, q in zip(all_, questions, strict=True) if q.session == s] for s in sessions]
         for name, all_ in values.items()
