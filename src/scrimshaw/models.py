@@ -41,7 +41,7 @@ Status = StrEnum("Status", "ON DEGRADED OFF")  # whether a part does what it sho
 Mode = StrEnum("Mode", "AUTO QUICK FOCUSED DEEP RESUME")  # how much context an answer may bring
 # The life of a session; an active one that falls silent is interrupted.
 SessionState = StrEnum("SessionState", "ACTIVE COMPLETED INTERRUPTED")
-ItemKind = StrEnum("ItemKind", "DECISION ERROR FILE COMMIT RESULT")  # what an entry of working memory is about
+ItemKind = StrEnum("ItemKind", "DECISION PLAN ERROR FILE COMMIT RESULT")  # what an entry of working memory is about
 # How full the client's context is; unknown where nobody says.
 Pressure = StrEnum("Pressure", "UNKNOWN NORMAL ELEVATED HIGH")
 EventKind = StrEnum("EventKind", "START PROMPT TOOL ANSWER COMPACT STOP END")  # what a client reports

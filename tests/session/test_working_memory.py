@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import Item, ItemKind, ItemSource, NewItem, Redacted
+from scrimshaw.models import Item, ItemKind, ItemSource, NewItem, Redacted, Trust
 from scrimshaw.session.working_memory import admit, rank_items, score
 from scrimshaw.storage.ports import Admission
 
@@ -120,6 +120,14 @@ def test_the_spent_leave_though_there_is_room() -> None:
 def test_the_spent_make_room_before_anybody_else() -> None:
     items = [item(1, 0.9, event=0), *(item(number, 0.3, event=28) for number in range(2, 8))]
     assert decide(items, newcomer(0.1), 28) == Admission(admitted=True, leaving=(1,))
+
+
+def test_what_an_agent_says_pushes_out_no_decision_of_a_person() -> None:
+    chosen = [item(number, 0.3, kind=ItemKind.DECISION) for number in range(1, SETTINGS.capacity + 1)]
+    said = replace(newcomer(0.9), kind=ItemKind.DECISION, source=ItemSource(trust=Trust.AGENT))
+    assert decide(chosen, said) == Admission(admitted=False)
+    assert decide([*chosen[1:], item(9, 0.5)], said) == Admission(admitted=True, leaving=(9,))
+    assert decide(chosen, newcomer(0.9)) == Admission(admitted=True, leaving=(1,))
 
 
 def test_a_smaller_capacity_lets_the_weakest_go() -> None:

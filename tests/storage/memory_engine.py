@@ -581,8 +581,9 @@ class MemorySessions:
                 self._remember(seen.session, seen.item, admit, now, modulus)
             return True
 
-    def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
-        return [row for row in self._rows("events") if row.session == session and row.number > after]
+    def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
+        rows = [row for row in self._rows("events") if row.session == session and row.number > after]
+        return [row for row in rows if kind in (None, row.kind)]
 
     def mention(self, session: str, number: int) -> None:
         for place, row in enumerate(self._rows("items")):

@@ -119,6 +119,13 @@ def test_events_are_told_behind_a_number(sessions: Sessions) -> None:
     assert [event.text for event in sessions.events("s", after=2)] == ["2", "3"]
 
 
+def test_events_of_one_kind_are_told(sessions: Sessions) -> None:
+    for number, kind in enumerate([EventKind.TOOL, EventKind.ANSWER, EventKind.TOOL]):
+        observe(sessions, seen(f"c{number}", kind))
+    assert [event.number for event in sessions.events("s", kind=EventKind.TOOL)] == [1, 3]
+    assert [event.number for event in sessions.events("s", kind=EventKind.TOOL, after=1)] == [3]
+
+
 def test_many_hooks_at_once_lose_no_event(sessions: Sessions) -> None:
     reports = [seen(f"c{number % 60}", item=item(str(number))) for number in range(100)]
     with ThreadPoolExecutor(16) as pool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -14,7 +14,7 @@ from scrimshaw.ingest.extraction import Rule, extract
 from scrimshaw.ingest.payload import number
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
 from scrimshaw.ingest.tool_calls import Activity, ToolCall, canonical_tool, describe_call, is_own_tool
-from scrimshaw.models import EventKind, ItemSource, NewItem, Observation, Redacted, Trust
+from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
 
 # What is recorded of an event for later drafts; more of it is in the client's own transcript.
 RECORDED_CHARACTERS = 4_000
@@ -22,6 +22,8 @@ SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # a tool's output is judged by its head and tail: what lies between costs time and says little
 # A folder nearer to the root says too little to be cut off the paths below it.
 _LEAST_DEPTH = 2
+# A decision counts as much as one in a tool's output, a plan as much as an installation.
+_ATTENTION_SAID = {ItemKind.DECISION: 0.8, ItemKind.PLAN: 0.6}
 _MILLISECONDS_FROM = 1e11  # as seconds that is the year 5138, as milliseconds 1973
 
 
@@ -45,6 +47,7 @@ class Event(Struct, frozen=True, kw_only=True):
     call_id: str = ""
     #: At a start startup, resume, compact or clear; at a compaction auto, manual or maybe; at the end the reason.
     occasion: str = ""
+    said: tuple[str, ...] = ()  #: what the agent said since the last report, where a client tells that of itself
     agent: str = ""  #: the sub-agent; empty for the main one
     context_used: float | None = None  #: the share of the context in use, 0..1
 
@@ -84,6 +87,10 @@ def make_observation(
     if activity:
         content = f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}"
     text = _clip(content if extraction else "")
+    is_asked = event.kind is EventKind.PROMPT and extraction and not event.agent
+    item = _hear_item(text, event.call_id, Trust.FILE) if is_asked else None
+    if activity and extraction:
+        item = _extract_item(event, activity, rules, drop_ratio)
     return Observation(
         session=event.session,
         kind=event.kind,
@@ -94,20 +101,44 @@ def make_observation(
         tool=event.tool,
         path=activity.path if activity and extraction else "",
         failed=activity.failed if activity else None,
-        item=_extract_item(event, activity, rules, drop_ratio) if activity and extraction else None,
-        task=text if event.kind is EventKind.PROMPT and extraction and not event.agent else None,
+        item=item,
+        task=text if is_asked else None,
         context_used=event.context_used,
     )
 
 
-def make_answers(event: Event, texts: Sequence[str]) -> list[Observation]:
-    """What the agent said, each text once however often a transcript is read."""
+def make_answers(event: Event, texts: Sequence[str], known: Container[str] = ()) -> list[Observation]:
+    """What the agent said and is not `known` by its hash, so each text once, with what of it should be kept."""
+    names = dict(zip(map(hash_text, texts), texts, strict=True))
+    spoken = [(name, _clip(text)) for name, text in names.items() if name not in known]
     return [
         Observation(
-            session=event.session, kind=EventKind.ANSWER, text=_clip(text), client=event.client, call_id=hash_text(text)
+            session=event.session,
+            kind=EventKind.ANSWER,
+            text=text,
+            client=event.client,
+            call_id=name,
+            item=_hear_item(text, name, Trust.AGENT),
         )
-        for text in texts
+        for name, text in spoken
     ]
+
+
+def _hear_item(text: Redacted, call_id: str, trust: Trust) -> NewItem | None:
+    """The decision or the next step in what was said; of an agent, or of a person, who has not vouched for it."""
+    from scrimshaw.ingest.said import find_said  # noqa: PLC0415 - most events are calls
+
+    found = find_said(text.text, by_person=trust is Trust.FILE)
+    if found is None:
+        return None
+    source = ItemSource(
+        source_call_id=call_id,
+        extraction_rule_id=f"said-{found.kind}",
+        redaction_applied="[REDACTED:" in found.text,
+        trust=trust,
+    )
+    attention = _ATTENTION_SAID[found.kind]
+    return NewItem(text=redact(found.text), kind=found.kind, attention=attention, source=source)
 
 
 def find_redactions(observation: Observation) -> tuple[str, ...]:

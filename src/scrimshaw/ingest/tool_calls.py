@@ -198,6 +198,8 @@ def parse_command(line: str) -> ShellCommand:
     line = line.strip()[:LONGEST_COMMAND]
     bodies = "\n".join(map(itemgetter(3), re.findall(_HEREDOC, line)))
     bare = re.sub(_COMMENT, "", re.sub(_HEREDOC, r"\3", line)).strip()
+    if "apply_patch" in bare and (patched := re.search(_PATCH_PATH, line)):
+        return ShellCommand("Edit", bare.partition("\n")[0], patched[1], change=line[line.find("*** Begin Patch") :])
     if "\n" in bare and bare.split(maxsplit=1)[0] in _EDITORS:
         head, _, body = bare.partition("\n")
         return ShellCommand("Edit", head, change=body.removesuffix("\nend_of_edit"))

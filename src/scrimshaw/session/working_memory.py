@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from msgspec.structs import asdict
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import Item, NewItem
+from scrimshaw.models import Item, ItemKind, NewItem, Trust
 from scrimshaw.storage.ports import Admission
 
 
@@ -48,6 +48,8 @@ def admit(
     values = asdict(newcomer) | {"text": newcomer.text.text}
     arriving = Item(**values, session="", number=sys.maxsize, event=counter, at=now)
     ranked = rank_items([*held, arriving], counter, now=now, settings=settings, event_decay=event_decay)
+    if newcomer.source.trust == Trust.AGENT:  # what an agent says pushes out no decision of a person
+        ranked.sort(key=lambda pair: pair[0].kind != ItemKind.DECISION or pair[0].source.trust == Trust.AGENT)
     raw = partial(raw_attention, counter=counter, now=now, settings=settings, event_decay=event_decay)
     staying = [item for item, _ in ranked if raw(item) >= settings.delete_threshold][: settings.capacity]
     numbers = attrgetter("number")

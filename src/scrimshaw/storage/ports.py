@@ -19,6 +19,7 @@ from scrimshaw.models import (
     Drafted,
     Edge,
     Entry,
+    EventKind,
     Filters,
     Injected,
     Item,
@@ -256,8 +257,8 @@ class Sessions(Protocol):
         again, is a mention of it. The event `end` leaves the session completed.
         """
 
-    def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
-        """The events of a session behind a number, in order."""
+    def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
+        """The events of a session behind a number, in order; those of one kind, if asked."""
 
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""

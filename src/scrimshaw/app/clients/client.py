@@ -110,6 +110,7 @@ class Client:
     keeps_transcripts = True
     #: What every line of a transcript has that holds an answer; empty where answers are read from events alone.
     answer_mark = ""
+    prompt_mark = '"user"'  #: what every line of a transcript has that holds a prompt
     guidance_file = ""  #: the file of a project that guides it; empty where another client's file does
     scopes: tuple[Scope, ...] = (Scope.PROJECT, Scope.USER)  #: the usual scope first
     advice = ""  #: what the user must still do after set-up, and to install an exported plugin
@@ -184,6 +185,16 @@ class Client:
         marked = [line for line in lines if self.answer_mark and self.answer_mark in line]
         events = self.parse_transcript("\n".join(marked)).events if marked else ()
         return [event.output for event in events if event.kind is EventKind.ANSWER and not event.agent]
+
+    def begins_turn(self, line: str) -> bool:
+        """Whether a line of a transcript holds what a person asked."""
+        if not self.keeps_transcripts or self.prompt_mark not in line:
+            return False
+        return any(event.kind is EventKind.PROMPT and not event.agent for event in self.parse_transcript(line).events)
+
+    def read_missed_calls(self, lines: Iterable[str]) -> list[Event]:
+        """The calls of tools in the lines of a transcript that no hook reports."""
+        return []
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
         """Whether a call failed, by the lines of a transcript; None where that is not said."""

@@ -46,6 +46,7 @@ _COMPLAINT = (
 )
 _TALLY = r"\b[1-9]\d{0,6} (?:failed|failures?|errors?)\b"
 _LONGEST_LINE = 400
+_PATCHER = "apply_patch"
 
 
 class Codex(Client):
@@ -84,13 +85,15 @@ class Codex(Client):
             used = js.share(last, info.get("model_context_window")) or used
         return used
 
+    def read_missed_calls(self, lines: Iterable[str]) -> list[Event]:
+        """A patch that a shell command applies is taken out of it before the shell and its hooks see it."""
+        rows = list(lines)
+        events = self.parse_transcript("\n".join(rows)).events if any(map(_PATCHER.__contains__, rows)) else ()
+        return [event for event in events if event.tool == "Bash" and _PATCHER in repr(event.arguments)]
+
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:
-        for row in js.select_rows(lines, call_id) if call_id else ():
-            item = js.section(row, "payload", "item")
-            code = js.number(item.get("exit_code"))
-            if item.get("id") == call_id and code is not None:
-                return code != 0
-        return None
+        code = _exit_codes(js.select_rows(lines, call_id)).get(call_id) if call_id else None
+        return None if code is None else code != 0
 
     def parse_transcript(self, source: str) -> Transcript:
         """The session of a sub-agent counts to the one that started it, where that is said."""
@@ -192,8 +195,8 @@ def _exit_codes(rows: Iterable[js.Json]) -> dict[str, float]:
         event = js.section(row, "payload")
         item = js.section(event, "item") or event
         code = js.number(item.get("exit_code"))
-        if event.get("type") == "patch_apply_end" and event.get("success") is False:
-            code = 1
+        if event.get("type") == "patch_apply_end" and isinstance(event.get("success"), bool):
+            code = 0 if event["success"] else 1
         if code is not None:
             codes[js.first_text(item, "call_id", "id")] = code
     return codes

@@ -42,7 +42,7 @@ class Copilot(Client):
         end="sessionEnd",
     )
     reply_key = "additionalContext"
-    answer_mark = '"assistant.message"'
+    answer_mark, prompt_mark = '"assistant.message"', '"user.message"'
     scopes = (Scope.USER,)
 
     def event_name(self, payload: js.Json, hint: str) -> str:

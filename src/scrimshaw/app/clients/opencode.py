@@ -66,13 +66,16 @@ class OpenCode(Client):
         sent, output = js.section(payload, "input"), js.section(payload, "output")
         tokens, about, parent = js.section(payload, "tokens"), js.section(sent, "info"), js.text(payload.get("parent"))
         session = js.text(sent.get("sessionID")) or js.text(about.get("id"))
+        texts = payload.get("texts")
+        said = tuple(filter(None, map(js.text, texts))) if isinstance(texts, list) else ()
         used = js.total(tokens, "input", "output") + js.total(js.section(tokens, "cache"), "read", "write")
         event = Event(
             client=self.name,
             kind=kind,
             session=parent or session,
             cwd=js.text(payload.get("directory")) or js.text(about.get("directory")),
-            output=js.result_text(payload.get("texts")) if kind is EventKind.STOP else "",
+            output=said[-1] if said and kind is EventKind.STOP else "",
+            said=said,
             occasion=_OCCASIONS.get(wire, ""),
             agent=session if parent else "",
             context_used=js.share(used, payload.get("limit")),

@@ -5,7 +5,8 @@ import { spawn } from "node:child_process"
 const COMMAND = ["scrimshaw-hook", "opencode"] // `scrimshaw setup opencode` writes the full path here
 const PATIENCE_MS = 1500 // the longest a prompt waits for memory
 const LONGEST_TEXT = 100_000 // characters of one text that are sent
-const MOST_TEXTS = 20 // texts of the agent that are kept until it rests
+const LONGEST_SAID = 8_000 // characters of a text of the agent
+const MOST_TEXTS = 300 // texts of the agent that are kept until it rests
 
 const cut = (_key, value) => (typeof value === "string" ? value.slice(0, LONGEST_TEXT) : value)
 
@@ -109,11 +110,11 @@ export const ScrimshawPlugin = async ({ directory }) => {
 
     "experimental.text.complete": quietly(async (input, output) => {
       const state = stateOf(input.sessionID)
-      state.texts = [...state.texts, output.text].slice(-MOST_TEXTS)
+      state.texts = [...state.texts, output.text.slice(0, LONGEST_SAID)].slice(-MOST_TEXTS)
     }),
 
     "experimental.session.compacting": quietly(async (input) => {
-      report("experimental.session.compacting", input)
+      report("experimental.session.compacting", input, {}, stateOf(input.sessionID).texts)
     }),
 
     "experimental.chat.system.transform": quietly(async (input, output) => {

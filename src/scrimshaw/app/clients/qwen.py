@@ -36,6 +36,10 @@ class Qwen(Client):
         spoken = ([part for part in parts if part.get("text") and not part.get("thought")] for parts in messages)
         return [js.join_texts(parts) for parts in spoken]
 
+    def begins_turn(self, line: str) -> bool:
+        rows = (row for row in js.select_rows([line], self.prompt_mark) if row.get("type") == "user")
+        return any(js.join_texts(js.section(row, "message").get("parts")).strip() for row in rows)
+
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         hooks = self.group_hooks(programs, timeout=PATIENCE_S * 1000)  # milliseconds
         entry = programs.server_entry(trust=True)

@@ -25,9 +25,10 @@ from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
 
 LARGEST_INPUT = 8 * 1024 * 1024
-# Enough for the last turns of any client; a transcript grows to many megabytes.
-TAIL_BYTES = 256 * 1024
-MOST_ANSWERS = 50  # the last ones are recorded: a draft of a memory quotes far fewer
+# What is read of a transcript, which grows to many megabytes: its end, and more until the turn's beginning is in it. A
+# turn that was broken off has no stop of its own, so a few turns are read again.
+TAIL_BYTES, LONGEST_TURN = 256 * 1024, 16 * 1024 * 1024
+MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundred
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
 
 
@@ -70,23 +71,26 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     now, features, sessions = time.time(), settings.features, storage.sessions
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=features.event_decay)
     observe = partial(sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
-    answers: list[str] = []
+    missed = list[Event]()
     if event.transcript and not event.agent:
-        event, answers = read_transcript_tail(client, event)
-    rules = default_rules() if event.kind is EventKind.TOOL else ()
+        event, missed = read_transcript_tail(client, event)
+    rules = default_rules() if missed or event.kind is EventKind.TOOL else ()
     if rules and settings.rules:
         from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
 
         rules = usable_rules(settings.rules)
-    observation = make_observation(
-        event, rules, process=client_process(), extraction=features.extraction, drop_ratio=settings.redaction.drop_ratio
-    )
+    make = partial(make_observation, process=client_process(), extraction=features.extraction)
+    make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
+    if event.said and features.extraction and not event.agent:
+        known = {each.call_id for each in sessions.events(event.session, kind=EventKind.ANSWER)}
+        for answer in make_answers(event, event.said, known):
+            observe(answer)
+    for call in missed:
+        observe(make(redact_names(call)))
+    observation = make(event)
     is_new = observe(observation)
     if is_new and (classes := find_redactions(observation)):
         log(f"WARN Redaction applied: {', '.join(classes)}")
-    if answers and features.extraction:
-        for answer in make_answers(event, answers):
-            observe(answer)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
@@ -95,35 +99,42 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     return ""
 
 
-def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[str]]:
-    """The event with what the end of its transcript adds, and what the agent said since."""
+def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[Event]]:
+    """The event with what the end of its transcript adds, and the calls in it that no hook reported."""
     asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
-    is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT)
+    is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
     if not (asks_outcome or is_at_rest):
         return event, []
-    lines = _tail_lines(Path(event.transcript))
+    lines = read_turn(client, Path(event.transcript), TAIL_BYTES if asks_outcome else LONGEST_TURN)
     if asks_outcome:
         return structs.replace(event, failed=client.read_outcome(lines, event.call_id)), []
     used = event.context_used if event.context_used is not None else client.read_context_share(lines)
-    return structs.replace(event, context_used=used), last_answers(client, lines)
+    missed = [structs.replace(call, session=event.session, cwd=event.cwd) for call in client.read_missed_calls(lines)]
+    said = (*event.said, *last_answers(client, lines))
+    return structs.replace(event, context_used=used, said=said), missed
 
 
 def last_answers(client: Client, lines: list[str]) -> list[str]:
-    """What the main agent says in the lines of a transcript: the last 50 texts, each cut to 8,000 characters."""
+    """What the main agent says in the lines of a transcript: the last 300 texts, each cut to 8,000 characters."""
     answers = (answer.strip()[:LONGEST_ANSWER] for answer in client.read_answers(lines))
     return list(deque(filter(None, answers), maxlen=MOST_ANSWERS))
 
 
-def _tail_lines(path: Path) -> list[str]:
-    """The last lines of a file, whole ones only; none when it cannot be read."""
+def read_turn(client: Client, path: Path, most: int) -> list[str]:
+    """The last lines of a file, whole ones only, back to the prompt of the turn; none when it cannot be read."""
+    length = TAIL_BYTES
     try:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
-            file.seek(max(0, size - TAIL_BYTES))
-            lines = file.read(TAIL_BYTES).decode("utf-8", "replace").splitlines()
+            while True:
+                file.seek(max(0, size - length))
+                lines = file.read(length).decode("utf-8", "replace").split("\n")
+                lines = lines[1:] if length < size else lines
+                if length >= min(size, most) or any(map(client.begins_turn, reversed(lines))):
+                    return lines
+                length *= 4
     except OSError:
         return []
-    return lines if size <= TAIL_BYTES else lines[1:]
 
 
 def log(line: str) -> None:

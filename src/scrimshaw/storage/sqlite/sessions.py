@@ -112,9 +112,9 @@ class SqliteSessions:
                     _remember(write, session, item, admit, now, modulus)
         return True
 
-    def events(self, session: str, *, after: int = 0) -> list[RecordedEvent]:
-        rest = "events WHERE session = ? AND number > ? ORDER BY number"
-        return self._database.structs(RecordedEvent, rest, (session, after))
+    def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
+        rest = "events WHERE session = ? AND number > ? AND kind = coalesce(?, kind) ORDER BY number"
+        return self._database.structs(RecordedEvent, rest, (session, after, kind))
 
     def mention(self, session: str, number: int) -> None:
         with self._database.write() as write:

@@ -123,7 +123,13 @@ RECORD = Record(
         Case(
             "sub-agent",
             payload("session.idle", {}, parent="ses_0", texts=["Looked.", "Found it."]),
-            {"kind": "stop", "session": "ses_0", "agent": "ses_1", "output": "Looked.\nFound it."},
+            {
+                "kind": "stop",
+                "session": "ses_0",
+                "agent": "ses_1",
+                "output": "Found it.",
+                "said": ("Looked.", "Found it."),
+            },
         ),
         Case("after compaction", payload("session.compacted", {}), {"kind": "start", "occasion": "compact"}),
     ],

@@ -1,0 +1,47 @@
+"""What a person or an agent says that a session should keep: a decision, or what is to be done next. Pure.
+
+A hook reads every answer by this, so it is a few patterns over sentences; a draft reads more closely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from msgspec import Struct
+
+from scrimshaw.ingest.tables import load_pattern
+from scrimshaw.models import ItemKind
+
+LONGEST_READ = 8_000  # characters of a text that are read
+LONGEST_SAID, MOST_SENTENCES = 480, 3  # characters and sentences of one item
+_SHORTEST, _LONGEST = 20, 400  # characters of a sentence
+_pattern = partial(load_pattern, __file__, "said")
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """Something worth keeping, in the speaker's words."""
+
+    kind: ItemKind
+    text: str
+
+
+def find_said(text: str, *, by_person: bool = False) -> Said | None:
+    """The decisions of a text, else its next steps: the last ones, each a sentence; usually nothing."""
+    sentences = [each for each in _split(text) if not _pattern("unsettled").search(each)]
+    choices = ("decided", "wished") if by_person else ("decided",)
+    for kind, cues in ((ItemKind.DECISION, choices), (ItemKind.PLAN, ("planned",))):
+        patterns = [*map(_pattern, cues)]
+        found = [each for each in sentences if any(cue.search(each) for cue in patterns)][-MOST_SENTENCES:]
+        while len(" ".join(found)) > LONGEST_SAID:
+            del found[0]
+        if found:
+            return Said(kind=kind, text=" ".join(found))
+    return None
+
+
+def _split(text: str) -> Iterator[str]:
+    for sentence in _pattern("sentence_end").split(_pattern("fenced").sub("\n", text[:LONGEST_READ])):
+        bare = " ".join(_pattern("marks").sub("", sentence).split())
+        if _SHORTEST <= len(bare) <= _LONGEST:
+            yield bare

@@ -1,0 +1,124 @@
+"""What was said in a turn, by the transcript of a client, through the real hook process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.clients.record import Json, write_rows
+from tests.app.clients.records import claude, codex, copilot, gemini
+from tests.app.hooks.test_hook_process import hook
+
+from scrimshaw.app.hooks.record import TAIL_BYTES
+from scrimshaw.engine import Engine
+from scrimshaw.models import EventKind, Item, ItemKind, Trust
+
+DECIDED = "I'll go with a file lock instead of a database row, because Windows has no advisory ones."
+PLAN = "The next step is to wire the lock into the importer."
+PATCH = "*** Begin Patch\n*** Update File: src/till.py\n@@\n-a = 1\n+a = 2\n*** End Patch"
+_LONG = "x" * (TAIL_BYTES // 10)
+
+
+def _stop(project: Path, client: str, transcript: Path, **fields: Any) -> None:
+    named = {"session_id": "S1", "transcript_path": str(transcript)}
+    if client == "copilot":
+        named = {"sessionId": "S1", "transcriptPath": str(transcript)}
+    event = {"hook_event_name": {"gemini": "AfterAgent"}.get(client, "Stop"), "stopReason": "end_turn"}
+    done = hook(project, json.dumps({"cwd": str(project), **named, **event, **fields}).encode(), client)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def _items(engine: Engine, kind: ItemKind) -> list[Item]:
+    return [item for item in engine.sessions.items("S1") if item.kind is kind]
+
+
+def _qwen(role: str, text: str) -> Json:
+    return {"type": role, "message": {"role": role, "parts": [{"text": text}]}}
+
+
+def _copilot(role: str, text: str) -> Json:
+    return {"type": f"{role}.message", "data": {"content": text}}
+
+
+def _gemini(role: str, text: str, number: int) -> Json:
+    return {"id": str(number), "type": role, "content": text}
+
+
+# How a client writes a prompt, an answer, and a long thing between.
+_ROWS: dict[str, tuple[Callable[[str], Json], Callable[[str], Json]]] = {
+    "claude": (lambda text: claude.row("user", text), lambda text: claude.answer(text, 9)),
+    "codex": (lambda text: codex.said("user", text), lambda text: codex.said("assistant", text)),
+    "copilot": (lambda text: _copilot("user", text), lambda text: _copilot("assistant", text)),
+    "gemini": (lambda text: _gemini("user", text, 1), lambda text: _gemini("gemini", text, hash(text))),
+    "qwen": (lambda text: _qwen("user", text), lambda text: _qwen("assistant", text)),
+}
+assert copilot.RECORD
+assert gemini.RECORD
+
+
+@pytest.mark.parametrize("client", _ROWS)
+def test_what_was_said_in_the_middle_of_a_long_turn_is_kept(engine: Engine, project: Path, client: str) -> None:
+    ask, say = _ROWS[client]
+    between = (say(f"{number} {_LONG}") for number in range(25))
+    write_rows(project / "t.jsonl", ask("Lock the vault."), say(DECIDED), say(PLAN), *between, say("Done."))
+    for _ in range(2):  # the second time all of it is known
+        _stop(project, client, project / "t.jsonl")
+    (decision,), (plan,) = _items(engine, ItemKind.DECISION), _items(engine, ItemKind.PLAN)
+    assert (decision.text, decision.source.trust, decision.mentions) == (DECIDED, Trust.AGENT, 0)
+    assert plan.text == PLAN
+    answers = engine.sessions.events("S1", kind=EventKind.ANSWER)
+    assert [event.text[:20] for event in answers[:2]] == [DECIDED[:20], PLAN[:20]]
+    assert len(answers) == 28
+
+
+def test_opencode_tells_itself_what_was_said(engine: Engine, project: Path) -> None:
+    told = {"event": "session.idle", "directory": str(project), "input": {"sessionID": "S1"}}
+    done = hook(project, json.dumps({**told, "texts": [DECIDED, "x" * 5_000, PLAN]}).encode(), "opencode")
+    assert done.returncode == 0
+    assert [item.text for item in engine.sessions.items("S1")] == [DECIDED, PLAN]
+
+
+def test_what_was_said_before_a_session_broke_off_is_kept(engine: Engine, project: Path) -> None:
+    write_rows(project / "t.jsonl", claude.row("user", "Lock the vault."), claude.answer(DECIDED, 9))
+    _stop(project, "claude", project / "t.jsonl", hook_event_name="SessionEnd", reason="other")
+    assert [item.text for item in _items(engine, ItemKind.DECISION)] == [DECIDED]
+    session = engine.sessions.get("S1")
+    assert session is not None
+    assert session.state == "completed"
+
+
+@pytest.mark.parametrize("code", [0, 1])
+def test_a_patch_inside_of_a_codex_shell_command_is_an_edit(engine: Engine, project: Path, code: int) -> None:
+    sent = json.dumps({"command": ["bash", "-lc", f"apply_patch <<'EOF'\n{PATCH}\nEOF"]})
+    write_rows(
+        project / "t.jsonl",
+        codex.said("user", "Mend the till."),
+        codex.call("k-1", "shell", sent),
+        codex.row("event_msg", type="patch_apply_end", call_id="k-1", success=code == 0),
+        codex.output("k-1", "Success. Updated the following files:\nM src/till.py\n"),
+        codex.call("k-2", "shell", '{"command": ["ls"]}'),
+        codex.output("k-2", "till.py"),
+    )
+    for _ in range(2):
+        _stop(project, "codex", project / "t.jsonl")
+    (event,) = engine.sessions.events("S1", kind=EventKind.TOOL)
+    assert (event.path, event.failed) == ("src/till.py", code == 1)
+    assert [item.path for item in _items(engine, ItemKind.FILE)] == ["src/till.py"] * (code == 0)
+
+
+def test_a_patch_that_could_not_be_applied_has_failed(engine: Engine, project: Path) -> None:
+    ended = codex.row("event_msg", type="patch_apply_end", call_id="k-1", success=False)
+    write_rows(project / "t.jsonl", ended)
+    sent = {"tool_name": "apply_patch", "tool_input": {"command": PATCH}, "tool_response": "x", "tool_use_id": "k-1"}
+    _stop(project, "codex", project / "t.jsonl", hook_event_name="PostToolUse", **sent)
+    assert [event.failed for event in engine.sessions.events("S1")] == [True]
+
+
+def test_what_a_person_settles_in_a_prompt_is_kept(engine: Engine, project: Path) -> None:
+    asked = {"hook_event_name": "UserPromptSubmit", "prompt": "I'd rather exclude the diary folder from the checks."}
+    _stop(project, "claude", project / "t.jsonl", **asked)
+    (item,) = _items(engine, ItemKind.DECISION)
+    assert (item.text, item.source.trust) == (asked["prompt"], Trust.FILE)
