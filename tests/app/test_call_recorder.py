@@ -134,6 +134,12 @@ async def test_what_was_saved_is_redacted_and_linked(engine: Engine, project: Pa
     assert find_secret(project) == []
 
 
+@pytest.mark.parametrize(("about", "kind"), [("decision", ItemKind.DECISION), ("research", ItemKind.RESULT)])
+async def test_a_memory_that_was_saved_is_no_changed_file(engine: Engine, about: str, kind: ItemKind) -> None:
+    (item,) = await kept(engine, "memory_save", **note("Port", context_type=about, session_id="S"))
+    assert item.kind is kind
+
+
 async def test_the_name_of_a_tool_that_is_not_there_is_kept_nowhere(engine: Engine, project: Path) -> None:
     await calls(engine, (f"note {SECRET}", {}), ("memory_list", {}))
     assert {each.occasion for each in engine.sessions.injections("S")} == {"", "memory_list"}

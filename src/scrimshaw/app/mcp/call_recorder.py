@@ -15,7 +15,7 @@ from scrimshaw.engine import Engine, sessions
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_id
 from scrimshaw.ingest.extraction import Rule, compile_pattern, order_rules
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import EventKind, Injected, Observation, Session, Trust
+from scrimshaw.models import EventKind, Injected, ItemKind, MemoryType, Observation, Session, Trust
 from scrimshaw.search.tokens import count_tokens
 
 _log = logging.getLogger(__name__)
@@ -88,4 +88,7 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
     # An item is no more trusted than what it quotes.
     trust = Trust.WEB if f'"trust":"{Trust.WEB}"' in call.text else item.source.trust
     item = replace(item, memory_id=memory.id if memory else "", source=replace(item.source, trust=trust))
+    if memory and tool == "Write":  # a memory that was saved is no file of the project that was changed
+        is_decision = memory.type is MemoryType.DECISION
+        item = replace(item, kind=ItemKind.DECISION if is_decision else ItemKind.RESULT)
     return replace(seen, tool=call.tool, text=redact(seen.text.text.partition("\n")[0]), item=item)
