@@ -9,7 +9,6 @@ from functools import cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
 from scrimshaw.models import Intent, Mode, Pressure, Session
@@ -17,7 +16,8 @@ from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.routing import detect_intent
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session import pressure
-from scrimshaw.session.resume import RECALL, Occasion, StateLine, fit_lines, state_lines
+from scrimshaw.session.resume import RECALL, Occasion, StateLine
+from scrimshaw.session.state import fit_lines, tell_state
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50
@@ -100,12 +100,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
-    about = session  # its own state once it has done something, else that of the session it continues
-    if occasion != Occasion.COMPACT and not session.task and not engine.sessions.items(session.id):
-        about = sessions.previous_session(engine, session) or session
-    attention = [item for item, _ in sessions.rank_working_memory(engine, about)]
-    lines = state_lines(about, engine.sessions.items(about.id), attention, occasion)
-    return fit_lines(lines, budget, count_tokens)
+    return fit_lines(tell_state(engine.sessions, session, occasion, with_own=True), budget, count_tokens)
 
 
 @cache

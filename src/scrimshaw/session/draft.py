@@ -12,7 +12,7 @@ from operator import attrgetter
 
 from msgspec import Struct
 
-from scrimshaw.models import EventKind, Item, RecordedEvent, Session
+from scrimshaw.models import Item, RecordedEvent, Session
 from scrimshaw.session import keywords, sections, statements
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.sections import COMMIT, Record
@@ -59,25 +59,17 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
-    record = Record(
-        events=events,
-        items=items,
-        sentences=statements.split_sentences(events),
-        edits=sections.find_edits(events, items),
-        runs=sections.find_runs(events, items),
-        calls=sum(event.kind == EventKind.TOOL for event in events),
-        last_event=events[-1].number if events else 0,
-    )
+    record = sections.read_record(events, items)
     prove = _Evidence(events).prove
     # What the task says may count as a choice as well, so it has an evidence of its own.
-    task = next(iter(_Evidence(events).prove([_find_task(record)])), None)
+    task = next(iter(_Evidence(events).prove([find_task(record)])), None)
     decisions = prove(sections.find_decisions(record))
     changes = prove(sections.find_changes(record))
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)
     open_points = prove(sections.find_open_points(record, sections.find_unsolved(record)))
     findings = prove(sections.find_findings(record, changes))
-    requests = prove(_find_later_requests(record, task))
+    requests = prove(find_later_requests(record, task))
     title = _make_title(task, record.sentences, requests, changes)
     whole = "\n".join(each.text for each in record.sentences)
     weighted = [
@@ -127,7 +119,7 @@ class _Evidence:
         return tuple(found)
 
 
-def _find_task(record: Record) -> Statement | None:
+def find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation what its summary names as such."""
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[:_FIRST_PROMPTS]
@@ -138,7 +130,7 @@ def _find_task(record: Record) -> Statement | None:
     return _opening_statement(next(each for each in record.events if each.number == chosen[0].event), chosen)
 
 
-def _find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
+def find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
     """What the user asked for after that: one sentence of each later prompt, of many those that say most."""
     prompts = _group_prompts(record.sentences).items()
     later = [prompt for event, prompt in prompts if task and event > task.event and prompt[0].by == USER]

@@ -82,6 +82,21 @@ class CommandRun(NamedTuple):
     failed: bool
 
 
+def read_record(events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> Record:
+    """What a session's events, in order, and its items say; the agent's words of its last `most` events."""
+    heard = events[-(most or len(events)) :]
+    asked = [event for event in events[: -len(heard)] if event.kind == EventKind.PROMPT]
+    return Record(
+        events=events,
+        items=items,
+        sentences=statements.split_sentences([*asked, *heard]),
+        edits=find_edits(events, items),
+        runs=find_runs(events, items),
+        calls=sum(event.kind == EventKind.TOOL for event in events),
+        last_event=events[-1].number if events else 0,
+    )
+
+
 def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapping[str, Sequence[int]]:
     """The numbers of the events that changed each file, by path as the tool had it."""
     by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
@@ -200,7 +215,7 @@ def find_changes(record: Record) -> list[Statement]:
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
     tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
     commits = find_commits(record.events)[-MOST_COMMITS:] or _find_added_lines(record)
-    return [*_find_results(record), *tracked, *commits, *_list_changed_files(record.edits)]
+    return [*_find_results(record), *tracked, *commits, *list_changed_files(record.edits)]
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
@@ -217,7 +232,7 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
     """Commits by subject, as git answered or else as the command said; one that was repeated counts once, at last."""
     found: dict[str, Statement] = {}
     for event in events:
-        if event.tool != "Bash" or event.failed is True or "commit" not in event.text:
+        if event.tool != "Bash" or event.failed is True or "git" not in event.text:
             continue
         message = _COMMIT_OUTPUT.search(event.text) or _CHANGE["commit_message"].search(event.text.partition("\n")[0])
         subject = statements.cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
@@ -257,7 +272,7 @@ def _find_added_lines(record: Record) -> list[Statement]:
     return found[:MOST_LINES]
 
 
-def _list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
+def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     """Changed files by path, those changed most where there are many; scratch files only where there are no others."""
     lasting = {path: numbers for path, numbers in edits.items() if not _CHANGE["scratch"].search(path)} or edits
     ranked = sorted(lasting, key=lambda path: (-len(lasting[path]), lasting[path][0]))[:MOST_FILES]

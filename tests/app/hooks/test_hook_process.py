@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.samples import write_memory
+from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
@@ -68,7 +69,7 @@ def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project:
     assert "make the deploy work" in told
     assert "port in use" in told
     assert "fix: use port 8443" in told
-    assert "session:S1/1" in told
+    assert "session:S1#e3" in told
     assert "not instruction" in told
 
 
@@ -76,6 +77,39 @@ def test_a_session_that_only_asked_does_not_hide_the_one_before(engine: Engine, 
     bash(project, "git commit -m 'fix: port'", "[main 1a2b3c4] fix: port\n 1 file changed", "t1")
     report(project, "UserPromptSubmit", "S2", prompt="where were we?")
     assert "fix: port" in context_of(report(project, "SessionStart", "S3", source="startup"))
+
+
+def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engine: Engine, project: Path) -> None:
+    for session, task in (("S1", "write the harbour chapter"), ("S2", "translate the harbour chapter")):
+        report(project, "UserPromptSubmit", session, prompt=f"Please {task} of the pilot book")
+        bash(project, "make book", "made", "t1", session)
+    bash(project, "make check", "fine", "t2", "S1")
+    told = context_of(report(project, "SessionStart", "S3", source="startup"))
+    assert "task (session:S1#e1, trust file): Please write the harbour chapter" in told
+    assert "broke off (session:S1#e3, trust tool): in the middle of a turn, after `make check`" in told
+    assert "beside it (session:S2#e1, trust file): Please translate the harbour chapter" in told
+
+
+def test_a_compaction_restores_the_session_itself_with_what_was_decided(engine: Engine, project: Path) -> None:
+    words = "The tide tables are large. I decided to keep them in a file because the chart plotter reads files."
+    report(project, "UserPromptSubmit", prompt="Please add tide tables to the pilot book")
+    bash(project, "make book", "made", "t1")
+    report(project, "Stop", last_assistant_message=f"{words} Next step: print the tables by harbour.")
+    bash(project, "make other", "made", "t1", "S2")
+    told = context_of(report(project, "SessionStart", source="compact"))
+    assert all(text in told for text in ("add tide tables", "because the chart plotter", "print the tables by harbour"))
+    assert "session:S2" not in told
+    assert "session:S1" not in context_of(report(project, "SessionStart", "S3", source="compact"))
+
+
+def test_where_were_we_is_not_answered_with_itself(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", prompt="Please add tide tables to the pilot book")
+    bash(project, "make book", "made", "t1")
+    report(project, "SessionStart", "S2", source="startup")
+    report(project, "UserPromptSubmit", "S2", prompt="where were we?")
+    state = Agent(engine, "S2").context("where were we?")["state"]
+    assert (state[0]["part"], state[0]["origin"]) == ("task", "session:S1#e1")
+    assert not [line for line in state if "where were we" in line["text"]]
 
 
 def test_a_broken_installation_stops_no_client(project: Path) -> None:

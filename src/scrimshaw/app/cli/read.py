@@ -257,7 +257,7 @@ def resume(
 ) -> dict[str, Any]:
     """Where the last session was.
 
-    Its task, decisions, failures, commits, files, and what it paid attention to.
+    Its task and what was asked since, what comes next and is open, decisions, tests, commits, changes.
     """
     found = engine.sessions.get(session) if session else next(iter(engine.sessions.latest()), None)
     if found is None:

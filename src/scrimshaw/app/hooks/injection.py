@@ -17,14 +17,12 @@ from scrimshaw.ingest.events import Event
 from scrimshaw.models import EventKind, Filters, Injected, Memory
 from scrimshaw.search import lineage
 from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
-from scrimshaw.session import working_memory
-from scrimshaw.session.resume import Occasion, fit_lines, state_lines
+from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import INDEX, Storage
 from scrimshaw.storage.ports import Index, Query, Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
-START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 600, 200, 400
-MOST_EMPTY_SESSIONS = 20
+START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 400
 MOST_RECALLED = 3
 LONGEST_PROMPT = 20_000
 # Of the telling words of a prompt, so many must stand in one piece of a memory, and at least so large a share.
@@ -42,7 +40,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
         return ""
     text, recalled, sessions = "", dict[str, str](), storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:
-        text = _session_state(sessions, event, settings, now)
+        text = _tell_state(sessions, event, settings)
     elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
         text, recalled = _recall_memories(storage.index, sessions, event, settings)
     if text:
@@ -53,28 +51,13 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     return client.format_reply(event.kind, text)
 
 
-def _session_state(sessions: Sessions, event: Event, settings: Settings, now: float) -> str:
+def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
     """What a starting session should know of the one before, or of itself when it comes back."""
-    occasion = _OCCASIONS.get(event.occasion, Occasion.START)
-    about = sessions.get(event.session)
-    # One that comes back is told of itself; else the nearest before it with items: one that only asked hides none.
-    if about and not (occasion in (Occasion.RESUME, Occasion.COMPACT) and sessions.items(about.id)):
-        for _ in range(MOST_EMPTY_SESSIONS):
-            about = sessions.get(about.continues) if about and about.continues else None
-            if about is None or sessions.items(about.id):
-                break
-        else:
-            about = None
-    if about is None:
-        return ""
-    ranked = working_memory.rank_items(
-        sessions.items(about.id, held=True),
-        about.counter,
-        now=now,
-        settings=settings.session,
-        event_decay=settings.features.event_decay,
-    )
-    lines = state_lines(about, sessions.items(about.id), [item for item, _ in ranked], occasion)
+    from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - only a start needs its many patterns
+
+    occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), sessions.get(event.session)
+    goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
+    lines = tell_state(sessions, own, occasion, with_own=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     return fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
 

@@ -1,0 +1,290 @@
+"""Where a session stands, for who goes on with it: asked, next, open, decided, changed, tested.
+
+Every line names the event or the item it comes from, and nothing is told that a later event contradicts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter, itemgetter
+
+from msgspec.structs import replace
+
+from scrimshaw.ingest.instructions import is_suspicious
+from scrimshaw.ingest.tool_calls import is_own_tool
+from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
+from scrimshaw.session import sections, statements
+from scrimshaw.session.draft import find_later_requests, find_task
+from scrimshaw.session.keywords import count_subjects
+from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
+from scrimshaw.session.sections import COMMIT, Record
+from scrimshaw.session.statements import Statement
+from scrimshaw.storage.ports import Sessions
+
+# Characters of a line, of the agent's last words, and of what is worth a line when the budget ends.
+LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
+MOST_NAMED = 8  # files in a line
+MOST_HEARD = 200  # events, the last ones, of which the agent's words are read: a start has milliseconds
+MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
+_LATE = 0.6  # of the events of a session
+_TELLING = 2  # words that name a subject, in an answer that says something
+_FEW = 4  # words of a prompt that only goes on: "yes, do that"
+_SAME = 20  # characters; a shorter text that occurs in another one may still be news
+
+# The parts of a state in the order of their use, each with its most lines. A new session wants the outcome of the last
+# one, a resumed one first what it was working with, a compacted one all that the summary may lose; whoever cleared the
+# context wants it clear, and is only told the task.
+_ATTENDED = {"noticed": 1, "files": 1, "results": 1}
+_ENDING = {"broke off": 1, "next": 2, "task since": 3, "said": 1, "failures": 2, "open": 4}
+_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "solved": 2}
+_PARTS: Mapping[Occasion, Mapping[str, int]] = {
+    Occasion.START: {"task": 1, **_ENDING, **_OUTCOME, "changed": 3, "said before": 3},
+    Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
+    Occasion.COMPACT: {"task": 1, **_ENDING, **_OUTCOME, "changed": 4, "said before": 3, **_ATTENDED},
+    Occasion.CLEAR: {"task": 1},
+}
+_ANSWERS = (EventKind.ANSWER, EventKind.STOP)
+_ITEM_PARTS = {
+    ItemKind.DECISION: "decisions",
+    ItemKind.COMMIT: "commits",
+    ItemKind.FILE: "files",
+    ItemKind.RESULT: "results",
+    ItemKind.PLAN: "open",
+}
+_TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
+_CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
+_TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b")
+
+
+def session_state(events: Sequence[RecordedEvent], items: Sequence[Item], occasion: Occasion) -> list[StateLine]:
+    """What to say about a session on this occasion, most useful first, of a part the newest. Pure."""
+    record, told, known = sections.read_record(events, items, MOST_HEARD), list[StateLine](), list[str]()
+    lines = _find_lines(record)
+    for part, most in _PARTS[occasion].items():
+        told += _choose_lines(lines[part], most, known)
+    return told
+
+
+def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> list[StateLine]:
+    """The last lines that say something new beside the `known` texts, those of one event as one line."""
+    chosen, texts = list[StateLine](), list[str]()
+    for line in reversed(lines):
+        text = statements.flatten(line.text).casefold()
+        is_known = text in known or any(text in other or (len(other) > _SAME and other in text) for other in texts)
+        if len(texts) < most and text and not is_known:
+            if line.trust != Trust.HUMAN and is_suspicious(line.text):
+                line = replace(line, text=WITHHELD)
+            if chosen and chosen[-1].origin == line.origin:  # an id costs as much as a sentence
+                line = replace(line, text=f"{line.text} | {chosen.pop().text}")
+            chosen.append(line)
+            texts.append(text)
+    known += texts
+    return chosen
+
+
+def _find_lines(record: Record) -> Mapping[str, list[StateLine]]:
+    """By part, all that could be told, the best last: of what was attended to the most attended, else the newest."""
+    events = {event.number: event for event in record.events}
+    numbers = {event.call_id: event.number for event in record.events if event.call_id}
+    found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
+    for part, find in _STATEMENTS.items():
+        found[part] += [(0.0, each.event, _quote_statement(part, each, events[each.event])) for each in find(record)]
+    for item in record.items:
+        number = numbers.get(item.source.source_call_id, 0)
+        part, trust = _choose_part(item, events.get(number), record.last_event), item.source.trust
+        text = f"{item.path}: {item.text}" if item.path and item.path not in item.text else item.text
+        line = StateLine(part=part, text=text, origin=f"session:{item.session}/{item.number}", trust=trust)
+        found[part].append((item.attention if part in _ATTENDED else 0.0, number or item.number, line))
+    ranked = {part: sorted(some, key=itemgetter(0, 1)) for part, some in found.items()}
+    return defaultdict(list, {part: [line for *_, line in some] for part, some in ranked.items()})
+
+
+def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
+    """Where an item is told; nowhere what its event tells better, what was overcome, and plans of the beginning."""
+    if item.kind == ItemKind.PLAN and event and event.number < _LATE * last:
+        return ""
+    if item.kind != ItemKind.ERROR:
+        is_told = item.kind == ItemKind.COMMIT and event
+        is_change = item.text.startswith(("Edit ", "Write "))
+        return "" if is_told else "changed" if is_change else _ITEM_PARTS[item.kind]
+    if event is None:
+        return "failures"
+    return "noticed" if event.failed is not True and event.tool != "Bash" else ""
+
+
+def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> StateLine:
+    # A person who sends a text, maybe one of others, does not vouch for it.
+    trust = Trust.FILE if event.kind == EventKind.PROMPT else Trust.AGENT
+    if event.kind == EventKind.TOOL:
+        trust = Trust.WEB if event.tool == "Web" else Trust.TOOL
+    longest = LONGEST_WORDS if part.startswith("said") else LONGEST_TEXT
+    note = f" — {statement.note}" if statement.note not in ("", COMMIT) else ""
+    text = statements.cut_line(" ".join(statement.text.split()), longest) + note
+    return StateLine(part=part, text=text, origin=f"session:{event.session}#e{event.number}", trust=trust)
+
+
+def _find_tasks(record: Record) -> Iterator[Statement]:
+    """What was wanted, as far as a line goes, after what the session began with."""
+    task = find_task(record)
+    if task and not _only_goes_on(task.text):
+        event = next(event for event in record.events if event.number == task.event)
+        whole = statements.flatten(" ".join(statements.prose_parts(event)))
+        yield Statement(whole[max(0, whole.find(statements.flatten(task.text)[:_SAME])) :], task.event)
+
+
+def _only_goes_on(prompt: str) -> bool:
+    """Whether a prompt has no matter of its own: "continue", "yes, do that", "where were we?"."""
+    return asks_only_for_session(prompt) or (not count_subjects(prompt) and len(prompt.split()) <= _FEW)
+
+
+def _find_later_tasks(record: Record) -> Iterator[Statement]:
+    """What was asked for later, and at last whatever that was."""
+    task = find_task(record)
+    yield from find_later_requests(record, task)
+    yield from _find_last_prompts([event for event in record.events if not task or event.number > task.event])
+
+
+def _find_next_steps(record: Record) -> Iterator[Statement]:
+    """What the agent meant to do; before it, what it was asked at last, where it gave no answer."""
+    if step := sections.find_next_step(record):
+        yield from () if asks_only_for_session(step.text) else [step]
+    answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
+    yield from _find_last_prompts([event for event in record.events if event.number > answered])
+
+
+def _find_last_prompts(events: Sequence[RecordedEvent]) -> Iterator[Statement]:
+    """The last prompt among these events that has a matter of its own."""
+    for event in reversed(events):
+        if event.kind == EventKind.PROMPT:
+            text = " ".join(statements.prose_parts(event))
+            if not _only_goes_on(text):
+                yield Statement(text, event.number)
+                return
+
+
+def _find_last_words(record: Record) -> Iterator[Statement]:
+    """The agent's answers that say something, each from its end as far as a line goes."""
+    for number, sentences in groupby(record.answers(), key=attrgetter("event")):
+        texts = [each.text for each in sentences]
+        while sum(map(len, texts)) > LONGEST_WORDS and len(texts) > 1:
+            texts.pop(0)
+        if count_subjects(" ".join(texts)) >= _TELLING:
+            yield Statement(" ".join(texts), number)
+
+
+def _find_decisions(record: Record) -> Iterator[Statement]:
+    """The choices of the session, and those of its end, so that what was chosen last is not crowded out."""
+    edge = _LATE * record.last_event
+    for is_late in (False, True):
+        part = [each for each in record.sentences if (each.event > edge) == is_late]
+        yield from sections.find_decisions(record._replace(sentences=part))
+
+
+def _find_results(record: Record) -> Iterator[Statement]:
+    """What the agent says it did, and lines that it added."""
+    files = {each.text for each in sections.list_changed_files(record.edits)}
+    changes = [each for each in sections.find_changes(record) if each.note != COMMIT and each.text not in files]
+    yield from (each for each in changes if not each.note)
+    for note, lines in groupby(filter(attrgetter("note"), changes), key=attrgetter("note")):
+        added = [*lines]
+        yield Statement(" | ".join(each.text for each in added), added[0].event, note)
+
+
+def _find_failures(record: Record) -> Iterator[Statement]:
+    """What failed when it was last run, with no tests that passed after it."""
+    passed = max((run.event.number for run in record.runs if _TEST.search(run.family) and not run.failed), default=0)
+    yield from (each for each in sections.find_unsolved(record) if each.event > passed)
+
+
+def _find_test_runs(record: Record) -> Iterator[Statement]:
+    """The last run of tests: whether it passed, what it counted, and whether files changed since."""
+    runs = [run for run in record.runs if _TEST.search(run.family)]
+    if runs:
+        event, family, failed = runs[-1]
+        tallies = [line.strip(" =") for line in event.text.splitlines()[1:] if _TALLY.search(line)]
+        tally = f", {statements.cut_line(tallies[-1])}" if tallies else ""
+        later = sum(number > event.number for numbers in record.edits.values() for number in numbers)
+        since = f"; {later} edits since" if later else ""
+        yield Statement(f"{'red' if failed else 'green'}: `{family}`{tally}{since}", event.number)
+
+
+def _find_uncommitted(record: Record) -> Iterator[Statement]:
+    """The files that were changed after the last commit, and after git last said that nothing waits for one."""
+    clean = [event.number for event in record.events if event.tool == "Bash" and _CLEAN.search(event.text)]
+    last = max([*clean, *(each.event for each in sections.find_commits(record.events))], default=0)
+    later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
+    changed = sections.list_changed_files({path: numbers for path, numbers in later.items() if numbers})
+    if changed:
+        more = f" and {len(changed) - MOST_NAMED} more" if len(changed) > MOST_NAMED else ""
+        yield Statement(", ".join(each.text for each in changed[:MOST_NAMED]) + more, changed[-1].event)
+
+
+def _find_break(record: Record) -> Iterator[Statement]:
+    """The last call or prompt of a session whose turn did not end."""
+    acts = [event for event in record.events if event.kind != EventKind.START]
+    if acts and acts[-1].kind in (EventKind.TOOL, EventKind.PROMPT):
+        command = statements.cut_line(acts[-1].text.partition("\n")[0])
+        last = f"after `{command}`" if acts[-1].kind == EventKind.TOOL else "before an answer"
+        yield Statement(f"in the middle of a turn, {last}", acts[-1].number)
+
+
+_STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
+    "task": _find_tasks,
+    "broke off": _find_break,
+    "next": _find_next_steps,
+    "said": _find_last_words,
+    "said before": _find_last_words,
+    "failures": _find_failures,
+    "open": lambda record: sections.find_open_points(record, ()),
+    "decisions": _find_decisions,
+    "done": _find_results,
+    "tests": _find_test_runs,
+    "not committed": _find_uncommitted,
+    "commits": lambda record: sections.find_commits(record.events),
+    "solved": sections.find_problems,
+    "task since": _find_later_tasks,
+}
+
+
+def tell_state(sessions: Sessions, own: Session, occasion: Occasion, *, with_own: bool) -> list[StateLine]:
+    """The state of a session, `with_own` of its own if it holds work, else of the newest other that does.
+
+    Tasks of what ran beside that one are told too. After a compaction the state is the session's own, come what may.
+    """
+    earlier = sessions.latest(before=own.id, limit=MOST_EMPTY) if occasion != Occasion.COMPACT else []
+    for about in [*([own] if with_own else []), *earlier]:
+        events, items = sessions.events(about.id), sessions.items(about.id)
+        lines = session_state(events, items, occasion)
+        if occasion == Occasion.COMPACT or _holds_work(lines, events, items):
+            break
+    else:
+        return []
+    beside = [each for each in earlier if each.id not in (about.id, own.id)]
+    beside = [each for each in beside if each.last_event > about.started and each.started < about.last_event]
+    for each in beside[:MOST_PARALLEL] if about.id != own.id else []:
+        tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
+        lines[1:1] = [replace(line, part="beside it") for line in tasks]
+    return lines
+
+
+def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], items: Sequence[Item]) -> bool:
+    """Whether more was done than asking this server, or something was decided about a task."""
+    asked = {item.source.source_call_id for item in items if is_own_tool(item.source.source_tool)}
+    calls = {event.call_id for event in events if event.kind == EventKind.TOOL}
+    calls.update(item.source.source_call_id for item in items)
+    return bool(calls - asked) or {"task", "decisions"} <= {line.part for line in lines}
+
+
+def fit_lines(lines: Sequence[StateLine], budget: int, count: Callable[[str], int]) -> tuple[list[StateLine], int, int]:
+    """The lines that fit a budget in tokens, cut rather than left out, their tokens, and how many are left out."""
+    fitting, room = list[StateLine](), budget
+    for line in lines:
+        while (cost := count(f"{line.part} {line.text} {line.origin}")) > room and len(line.text) > SHORTEST_CUT:
+            line = replace(line, text=statements.cut_line(line.text, len(line.text) * 3 // 4))
+        if cost <= room:
+            fitting.append(line)
+            room -= cost
+    return fitting, budget - room, len(lines) - len(fitting)
