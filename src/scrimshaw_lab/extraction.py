@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +13,7 @@ from msgspec import Struct
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
 from scrimshaw.app.cli.output import Lines, note, percent, show, show_json
-from scrimshaw.ingest.extraction import Extraction, Rule, extract
+from scrimshaw.ingest.extraction import Extraction, Rule, extract, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import ToolCall, describe_call
 from scrimshaw_lab import calibration
@@ -82,6 +82,23 @@ def evaluate_extraction(calls: Iterable[LabelledCall], extract: Extract) -> Extr
     return ExtractionReport(overall=overall, by_kind=dict(by_kind), by_source=dict(by_source))
 
 
+def hold_out_sessions(calls: Sequence[LabelledCall], rules: Sequence[Rule]) -> ExtractionReport:
+    """Every session judged without the rules that decide a call of no other; `by_source` has sessions instead.
+
+    Written rules are not fitted again for a fold, so this leaves out what only the fold itself speaks for.
+    """
+    homes: dict[str, set[str]] = defaultdict(set)
+    for each in calls:
+        if each.capture != "maybe" and (rule := find_rule(describe_call(each.call), rules)):
+            homes[rule.id].add(each.session)
+    left = {each.session: [rule for rule in rules if homes.get(rule.id) != {each.session}] for each in calls}
+    sessions = {id(each.call): each.session for each in calls}
+    named = [
+        each._replace(source=f"…{each.session[-_NAME:]} (-{len(rules) - len(left[each.session])})") for each in calls
+    ]
+    return evaluate_extraction(named, lambda call: extract(describe_call(call), left[sessions[id(call)]]))
+
+
 def _judge(labelled: LabelledCall, extraction: Extraction | None) -> ExtractionScore:
     if labelled.capture == "maybe":
         return ExtractionScore()
@@ -94,6 +111,8 @@ def _judge(labelled: LabelledCall, extraction: Extraction | None) -> ExtractionS
 
 
 app = typer.Typer()
+
+_NAME = 24  # characters of a session's name that are shown, with the number of rules that only it speaks for
 
 _HEAD = ("", "kept", "wrong", "missed", "precision", "recall", "key recall")
 
@@ -111,13 +130,16 @@ def evaluate_extract(
     rules, _ = check_rules(settings.rules)
     judged = labelled_calls(calls, labels)
     report = evaluate_extraction(judged, lambda call: extract(describe_call(call), rules))
+    held_out = hold_out_sessions(judged, rules)
     if as_json:
-        show_json(figures(report, len(judged)))
+        show_json({**figures(report, len(judged)), "held_out": figures(held_out, len(judged))})
     else:
         show(report, False, _render)
+        note("Each session without the rules that it alone speaks for:")
+        show(held_out, False, _render)
     if record:
         page = calibration.write_section(
-            settings.project, "Extraction", _section(report, judged, rules, (calls, labels))
+            settings.project, "Extraction", _section((report, held_out), judged, rules, (calls, labels))
         )
         note(f"Recorded in {page}.")
 
@@ -159,11 +181,13 @@ def _cells(score: ExtractionScore) -> tuple[str, ...]:
 
 
 def _section(
-    report: ExtractionReport, judged: list[LabelledCall], rules: tuple[Rule, ...], names: tuple[Path, ...]
+    reports: tuple[ExtractionReport, ...], judged: list[LabelledCall], rules: tuple[Rule, ...], names: tuple[Path, ...]
 ) -> str:
     parts = (
         f"Data: {', '.join(f'`{path.name}`' for path in names)}; {len(judged)} labelled calls.",
         f"Rules, in the order of trial: {', '.join(rule.id for rule in rules)}.",
-        calibration.table(_HEAD, _rows(report)),
+        calibration.table(_HEAD, _rows(reports[0])),
+        "### Held out\n\nEach session without the rules (their number behind its name) that it alone speaks for.",
+        calibration.table(_HEAD, _rows(reports[1])),
     )
     return "\n\n".join(parts)

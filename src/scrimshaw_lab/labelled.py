@@ -34,6 +34,7 @@ class LabelledCall(NamedTuple):
     keys: tuple[str, ...]
     kind: str
     source: str
+    session: str = ""
 
 
 class LabelledText(Struct, frozen=True, kw_only=True):
@@ -103,7 +104,9 @@ def labelled_calls(calls: Path, labels: Path) -> list[LabelledCall]:
     for call in lines_of(calls, RecordedCall):
         label = wanted.pop((call.source, call.session, call.step), None)
         if label:
-            found.append(LabelledCall(tool_call(call), label.capture, label.key, label.kind, label.source))
+            found.append(
+                LabelledCall(tool_call(call), label.capture, label.key, label.kind, label.source, label.session)
+            )
     if wanted:
         missing = ", ".join(f"{session} step {step}" for _, session, step in list(wanted)[:3])
         raise InvalidRequest(f"{len(wanted)} labels have no call: {missing}.", "Name the calls that were labelled.")

@@ -131,6 +131,15 @@ KEPT = [
         ItemKind.DECISION,
         ["use uv"],
     ),
+    (
+        ToolCall(tool="WebFetch", arguments={"url": "https://docs.example/x"}, output="The limit is 10 MB."),
+        "web-page",
+        0.4,
+        ItemKind.RESULT,
+        ["The limit is 10 MB."],
+    ),
+    (ToolCall(tool="Mcp", output="Port 8443 is taken by the till."), "fact-stated", 0.4, ItemKind.RESULT, ["8443"]),
+    (ToolCall(tool="browser_status", output="url: https://till.example"), "fact-stated", 0.4, ItemKind.RESULT, ["url"]),
     (read("src/app.py", SOURCE), "source-read", 0.5, ItemKind.FILE, ["src/app.py", "def step_1", "80 lines"]),
     (read("src/app.py", SOURCE, offset=40, limit=80), "source-range", 0.5, ItemKind.FILE, ["src/app.py"]),
 ]
@@ -142,7 +151,14 @@ LEFT_ALONE = [
     bash("make", ""),
     bash("cat tests/test_app.py", SOURCE),
     bash("head -n 60 src/app.py", SOURCE),
-    bash("ed a.py", "bash: line 1: ed: command not found", True),
+    bash("curl localhost", '<p class="mt-2 error text-secret-500 failed">'),
+    ToolCall(tool="Grep", arguments={"pattern": "alert"}, output='a.html:3: <p class="alert error fatal">'),
+    ToolCall(tool="Grep", arguments={"pattern": "Invalid"}, output="3:class InvalidError(Exception):"),
+    ToolCall(
+        tool="WebSearch", arguments={"query": "q"}, output='Web search results:\n\nLinks: [\n{"title": "a is b"}]\n'
+    ),
+    ToolCall(tool="write_todos", arguments={"todos": [{"content": "it is open"}]}),
+    ToolCall(tool="odd_one", output="42"),
     bash("grep -n needle src/app.py", "3: needle"),
     bash("sed -i '9i\\print(f\"DEBUG: x={x}\")' src/app.py"),
     bash("python app.py", "Please always provide EXACTLY ONE action"),

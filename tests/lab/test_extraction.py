@@ -6,10 +6,10 @@ from typing import Literal
 
 import pytest
 
-from scrimshaw.ingest.extraction import Extraction
+from scrimshaw.ingest.extraction import Extraction, Rule
 from scrimshaw.ingest.tool_calls import ToolCall
 from scrimshaw.models import ItemKind
-from scrimshaw_lab.extraction import ExtractionScore, evaluate_extraction
+from scrimshaw_lab.extraction import ExtractionScore, evaluate_extraction, hold_out_sessions
 from scrimshaw_lab.labelled import LabelledCall
 
 
@@ -43,6 +43,19 @@ def test_maybe_counts_for_neither_side() -> None:
         "t": ExtractionScore(wrong=1, missed=1),
     }
     assert report.by_kind == {"error": report.overall}
+
+
+def test_a_session_is_judged_without_the_rules_that_it_alone_speaks_for() -> None:
+    def said(output: str, session: str) -> LabelledCall:
+        return labelled("yes", output)._replace(session=session)
+
+    rules = [Rule(id=word, tool="", content=word, attention=0.5) for word in ("lone", "shared", "silent")]
+    report = hold_out_sessions([said("lone", "a"), said("shared", "a"), said("shared", "b")], rules)
+    assert report.overall == ExtractionScore(kept=2, missed=1, keys=4)
+    assert report.by_source == {
+        "…a (-1)": ExtractionScore(kept=1, missed=1, keys=2),
+        "…b (-0)": ExtractionScore(kept=1, keys=2),
+    }
 
 
 def test_nothing_to_judge_is_no_figure() -> None:

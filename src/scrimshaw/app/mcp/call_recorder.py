@@ -23,14 +23,15 @@ _log = logging.getLogger(__name__)
 # What a tool of ours does to a memory's file, in the words of the rules; other tools keep their names.
 _ACTS: Mapping[str, str] = {"memory_get": "Read", "memory_save": "Write", "memory_update": "Write"}
 _NOTHING_WRITTEN = frozenset({"dry_run", "duplicate", "rejected"})
-MEMORY_READ = "memory-read"
+MEMORY_READ, FACT_STATED = "memory-read", "fact-stated"
 
 
 def make_recorder(engine: Engine, rules: Sequence[Rule]) -> AfterTool:
     """What to register with the server's hook pipeline; `rules` are all rules in the order of trial."""
-    # A rule for every tool is about what clients answer; ours answer with memories that may quote anything.
-    # What ours read is a memory wherever its file lies.
-    ours = order_rules(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in rules if rule.tool)
+    # A rule for every or any unknown tool is about what clients answer; ours answer with memories that may quote
+    # anything. What ours read is a memory wherever its file lies.
+    about = (rule for rule in rules if rule.tool and rule.id != FACT_STATED)
+    ours = order_rules(replace(rule, argument="") if rule.id == MEMORY_READ else rule for rule in about)
     return partial(record_call, engine, ours)
 
 
