@@ -212,6 +212,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
 
 _TABLES = (*SECTIONS, "sources", "rules")
 _ENVIRONMENT = "environment"
+_OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 # The values stated for each section and key, with the place that states it.
 _Given = dict[tuple[str, str], tuple[Any, str]]
 
@@ -275,6 +276,11 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
 def user_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, Path]:
     """The user's Scrimshaw folder and Serena folder."""
     return Path(environment.get("SCRIMSHAW_HOME") or Path.home() / PROJECT_FOLDER), Path.home() / ".serena"
+
+
+def environment_for_git() -> dict[str, str]:
+    """The environment without what git tells its hooks, so that it looks at the folder that it is asked about."""
+    return {name: value for name, value in os.environ.items() if name not in _OF_GIT_HOOKS}
 
 
 def config_files(project: Path, home: Path) -> tuple[Path, Path]:

@@ -421,6 +421,9 @@ class Traces(Protocol):
     def erase(self, data: bytes) -> bytes:
         """The bytes with a marker in its place."""
 
+    def mask(self, text: str) -> str:
+        """The text, or the name of a file, with a marker in its place."""
+
 
 class Wipe(Struct, frozen=True):
     """What a purge erases: traces of a text wherever they stand, and rows about these memories or their files."""

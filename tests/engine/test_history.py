@@ -29,6 +29,7 @@ from scrimshaw.errors import Conflict, InvalidRequest, NotFound, ScrimshawError,
 from scrimshaw.models import Action, Relation
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage import transaction
+from scrimshaw.storage.ports import Row
 
 S = "session-1"
 
@@ -379,7 +380,7 @@ def test_many_files_that_were_changed_are_told_without_reading_the_ledger_for_ea
     scan(engine)
     name = history._name
 
-    def counted(row: history.Row) -> str:
+    def counted(row: Row) -> str:
         nonlocal named
         named += 1
         return name(row)

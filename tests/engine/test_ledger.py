@@ -28,7 +28,7 @@ from scrimshaw.engine.links import link
 from scrimshaw.engine.restore import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, ScrimshawError, StorageFailure
 from scrimshaw.models import Action, Relation, Trust
-from scrimshaw.storage.databases import JOURNAL, Storage
+from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sync import sync_index
@@ -464,7 +464,7 @@ def test_a_secret_in_a_hands_file_is_kept_out_of_the_journal(notes: Engine, vaul
 
 @pytest.mark.parametrize("value", ["CAST(x'ff' AS BLOB)", "7"])
 def test_a_kept_text_that_is_none_is_damage(notes: Engine, value: str) -> None:
-    tamper(notes.folder / JOURNAL, f"UPDATE contents SET content = {value}")
+    tamper(notes.folder / "journal.db", f"UPDATE contents SET content = {value}")
     with pytest.raises(DamagedDatabase):
         write.update(notes, "hand", {}, content="New.")
     assert is_lost(notes.settings)

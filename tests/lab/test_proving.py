@@ -67,8 +67,9 @@ def test_a_broken_build_is_found_out(what: str) -> None:
     assert any(counts.values()), report
 
 
-def test_a_ground_that_moves_loses_nothing(scratch: Path) -> None:
-    project = new_project(scratch, 0)
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_ground_that_moves_loses_nothing(scratch: Path, number: int) -> None:
+    project = new_project(scratch, number)
     plan = Round(number=0, fault=Fault.GROUND_MOVED, operations=20)
     cases = enumerate(product(PASSAGES, (1, 4, 9)))
     played = [play(project, replace(plan, number=n, point=point, passage=at), 1) for n, (point, at) in cases]

@@ -204,6 +204,9 @@ class Literal:
     def erase(self, data: bytes) -> bytes:
         return data.replace(self._needle, b"[GONE]") if self._needle else data
 
+    def mask(self, text: str) -> str:
+        return self.erase(text.encode()).decode()
+
 
 def purged(memory_id: str = "") -> Entry:
     return replace(entry(memory_id), action=Action.PURGE)

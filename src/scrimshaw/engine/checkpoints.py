@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import CONFIG_FILE
-from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, MEMORIES, Engine
+from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine
 from scrimshaw.engine.ledger import LedgerFile, hash_of
 from scrimshaw.errors import AlreadyExists, InvalidMemoryId, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.ingest.redact import redact
@@ -26,6 +26,7 @@ from scrimshaw.models import SourceFile, content_hash
 from scrimshaw.storage.archive import FORMAT, LATEST, ArchivedFile, Manifest, open_archive, read_age, write_archive
 from scrimshaw.storage.durable import remove_file, storage_errors
 from scrimshaw.storage.paths import SUFFIX, check_id, fault_of, locate, printable
+from scrimshaw.storage.place import CHECKPOINTS
 from scrimshaw.storage.scan import IGNORED_FOLDERS, Source, scan
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import is_interrupted
@@ -143,7 +144,7 @@ def list_checkpoints(engine: Engine, limit: int = KEPT) -> list[Checkpoint]:
 
 def newest_first(engine: Engine) -> list[Path]:
     """The files of all checkpoints by the length of their ledgers, since clocks jump; of equal ones by their age."""
-    ages = _read_ages(engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}"))
+    ages = _read_ages(engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}"))
     return sorted(ages, key=lambda path: ages[path], reverse=True)
 
 
@@ -154,7 +155,7 @@ def delete(engine: Engine, name: str, confirm_name: str) -> Path:
         raise InvalidRequest(message, "Repeat the name to delete it.", parameter="confirm_name")
     path = find_checkpoint(engine, name)
     with storage_errors("remove", path):
-        remove_file(path, engine.folder)
+        remove_file(path, engine.storage.place)
     return path
 
 
@@ -176,7 +177,7 @@ def path_of(engine: Engine, name: str) -> Path:
     if rule:
         hint = "Use letters, digits and dashes, such as before-cleanup."
         raise InvalidRequest(f"{name!r} cannot name a checkpoint: {rule}.", hint, parameter="name", rule=rule)
-    return engine.folder / CHECKPOINTS / f"{name}{EXTENSION}"
+    return engine.storage.place / CHECKPOINTS / f"{name}{EXTENSION}"
 
 
 def locate_file(engine: Engine, name: str, data: bytes | None) -> LedgerFile:
@@ -229,7 +230,7 @@ def _vaults(engine: Engine, *, include_global: bool) -> dict[str, Source]:
 def _drop_oldest(engine: Engine, made: Checkpoint) -> Checkpoint:
     """Remove the oldest checkpoints of the same kind, never the one just made; it, naming those that went."""
     kind, now, dropped = _kind(made.name), engine.clock(), []
-    others = [path for path in engine.folder.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
+    others = [path for path in engine.storage.place.joinpath(CHECKPOINTS).glob(f"*{EXTENSION}") if path.is_file()]
     ages = _read_ages(path for path in others if _name_of(path) != made.name and _kind(_name_of(path)) == kind)
 
     def worth(path: Path) -> tuple[bool, int, bool, _Age]:

@@ -24,13 +24,14 @@ from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
-from scrimshaw.storage.databases import JOURNAL, Storage, note_ledger_end
+from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
 from scrimshaw.storage.git import ask_git
 from scrimshaw.storage.paths import Vault, check_id
+from scrimshaw.storage.place import JOURNAL
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 from scrimshaw.storage.scan import Source, discover
 
-MEMORIES, CHECKPOINTS = "memories", "checkpoints"
+MEMORIES = "memories"
 GLOBAL = "global/"
 # A restore of ten thousand memories holds the lock for about 13 s.
 LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
@@ -96,8 +97,11 @@ class Engine(AbstractContextManager["Engine"]):
     @cached_property
     def _is_own_journal(self) -> bool:
         """Whether git does not hold the journal: the rows of one that came with a clone say what anybody wanted."""
-        with suppress(StorageFailure):  # without git nothing was cloned
-            return not ask_git(self.settings.folder, "ls-files", "--", JOURNAL, answers=(0, 128))
+        with suppress(StorageFailure):  # without git nothing was cloned, and no clone brings anything of git's folder
+            outside = self.storage.place != self.folder
+            return outside or not ask_git(
+                self.settings.folder, "ls-files", "--", f":(icase){JOURNAL}", answers=(0, 128)
+            )
         return True
 
     def memory(self, memory_id: str) -> Memory:
@@ -143,6 +147,7 @@ def open_engine(
     """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it."""
     limit_native_threads()
     folder, limits = folder or settings.folder, settings.index
+    move_journal(folder)
     storage = Storage(
         folder,
         busy_timeout_ms=limits.busy_timeout_ms,

@@ -32,6 +32,7 @@ from scrimshaw.search.candidates import vectors_pending
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import work_tree
+from scrimshaw.storage.place import JOURNAL, place_below_git
 from scrimshaw.storage.ports import DatabaseName, Query, StatusChange
 from scrimshaw.storage.toml_files import read_links
 from scrimshaw.storage.transaction import lock
@@ -266,7 +267,13 @@ def _check_redaction(engine: Engine) -> Result | str:
 
 def _check_journal(engine: Engine) -> Result | str:
     engine.maintenance.check("journal", quick=True)
-    return "a row was written, read back and undone"
+    place, old = engine.storage.place, engine.folder / JOURNAL
+    detail = f"a row was written to {place / JOURNAL}, read back and undone"
+    if not (place_below_git(engine.folder) and old.exists()):
+        return detail
+    is_own = place == engine.folder
+    why = "`git clean` reaches it until nobody has it open and git does not hold it"
+    return Result(Status.DEGRADED, f"{detail}; {why if is_own else f'nobody reads {old}: remove it'}", expected=is_own)
 
 
 def _check_jobs(engine: Engine) -> Result | str:

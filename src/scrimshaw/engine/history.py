@@ -6,7 +6,6 @@ import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from msgspec import Struct
 
@@ -17,10 +16,9 @@ from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted
-from scrimshaw.storage.ports import LedgerEntry, StoredText
+from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
-Row = Mapping[str, Any]
 _MARKER = "[REDACTED:"  # how the marks begin that replace secrets
 
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from scrimshaw.engine.core import CHECKPOINTS, Engine
+from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.ledger import links_path, record_external_changes
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
@@ -16,6 +16,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Job, Skip, SourceFile
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
+from scrimshaw.storage.place import CHECKPOINTS
 from scrimshaw.storage.ports import Review
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
@@ -57,7 +58,7 @@ def rebuild(engine: Engine, *, progress: Progress | None = None) -> SyncReport:
 def tidy(engine: Engine) -> None:
     """End or remove what killed writers left in the vaults; raises VaultBusy."""
     with engine.write_lock():
-        for folder in (engine.folder, engine.folder / CHECKPOINTS):
+        for folder in (engine.folder, engine.storage.place / CHECKPOINTS):
             if folder.is_dir():
                 delete_leftovers(folder)
         for source in engine.sources:

@@ -27,10 +27,12 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.secret_encodings import SecretTraces, traces_of_passages
 from scrimshaw.models import Action, Entry, SourceFile, Wipe
 from scrimshaw.storage import erasing
+from scrimshaw.storage.archive import open_archive
 from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_errors
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
+from scrimshaw.storage.place import JOURNAL, find_place
 from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
@@ -76,13 +78,9 @@ class PurgeTarget(Struct, frozen=True, kw_only=True):
         """What the databases erase."""
         return Wipe(self.traces, self.memory_ids, self.paths)
 
-    def mask(self, path: Path) -> str:
-        """The path without what is purged."""
-        return self.traces.mask(str(path))
-
     def trace(self, path: Path, count: int, why: str = "") -> Trace:
         """A file that holds it."""
-        return Trace(place=self.mask(path), count=count, why=why)
+        return Trace(place=self.traces.mask(str(path)), count=count, why=why)
 
 
 class Purged(Struct, frozen=True, kw_only=True):
@@ -146,8 +144,11 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
     texts = [read_bytes(file).decode(errors="replace") for file in files]
     texts += [engine.journal.prior_text(id, row["prior_hash"]) or "" for id in ids for row in histories[id]]
     for path in newest_first(engine):
-        with suppress(UnusableArchive):  # the purge itself reports it
-            texts += erasing.texts_in_archive(path, engine.maintenance.schema, names)
+        with (
+            suppress(UnusableArchive),
+            open_archive(path, engine.maintenance.schema) as archive,
+        ):  # the purge reports it
+            texts += [archive.text(name) for name in archive.manifest.files if name in names]
     for memory_id, file in zip(ids, files, strict=True):
         if not (file.is_file() or histories[memory_id] or any(texts)):
             hint = "See `scrimshaw ledger show` for past ones."
@@ -175,7 +176,7 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
         and (count := target.traces.count(read_bytes(path)))
     )
     engine, target = scope[0]
-    git = search_git(engine.settings.project, target.traces, target.files)
+    git = search_git(engine.settings.project, target.traces, target.files, [each.storage.place for each, _ in scope])
     return replace(_search_all(scope, options), dry_run=True, forms=target.traces.forms, documents=documents, git=git)
 
 
@@ -185,10 +186,11 @@ def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> 
     after, (engine, target) = _search_all(scope, options), scope[0]
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
+    git = search_git(engine.settings.project, target.traces, target.files, [each.storage.place for each, _ in scope])
     return replace(
         planned,
         dry_run=False,
-        git=search_git(engine.settings.project, target.traces, target.files),  # which looks into cleaned files too
+        git=git,  # which looked into cleaned files too
         left=after.places,
         unreadable=after.unreadable,
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
@@ -220,7 +222,7 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
                     replace_file(file.path, target.traces.erase(read_bytes(file.path)))
             elif fate in ("remove", "memory"):
                 _remove(file)
-                removed += [target.mask(file.path)] if fate == "remove" else []
+                removed += [target.traces.mask(str(file.path))] if fate == "remove" else []
             elif fate == "stay":
                 stay.append(target.trace(file.path, file.traces, file.doubt))
         for file in found:
@@ -268,12 +270,12 @@ def other_memories(engine: Engine) -> list[Settings]:
     except StorageFailure:  # the search in git reports it
         return []
     found = (replace(engine.settings, project=folder) for folder in folders)
-    return [settings for settings in found if settings.folder.is_dir()]
+    return [each for each in found if each.folder.is_dir() or (find_place(each.folder) / JOURNAL).exists()]
 
 
 def _roots(engine: Engine) -> list[Path]:
     """The folders that are Scrimshaw's: the project's, and the user's own."""
-    folders = (engine.folder, engine.settings.folder, engine.settings.home)
+    folders = (engine.folder, engine.storage.place, engine.settings.folder, engine.settings.home)
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 
 
@@ -290,7 +292,7 @@ def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
         wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target.wipe}
         for database, wipe in wipes.items():
             counts = engine.maintenance.count_traces(database, wipe)
-            path = engine.folder / f"{database}.db"
+            path = (engine.folder if database == "index" else engine.storage.place) / f"{database}.db"
             places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
         home = None if _has_global(target, options) else engine.settings.home.resolve()
         for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
@@ -325,7 +327,7 @@ def _search_foreign(
     """What is git's or behind a link, as far as it holds it or nobody can tell; each repository is searched once."""
     if file.kind is Kind.LINK:
         for path, count, closed in erasing.search_behind(file.path, _roots(engine), target.traces):
-            why = f"not Scrimshaw's, {target.mask(file.path)} leads there"
+            why = f"not Scrimshaw's, {target.traces.mask(str(file.path))} leads there"
             yield target.trace(path, count, f"cannot be looked into: {closed}; {why}" if closed else why)
         return
     folder = Path(str(file.path).partition(f"{os.sep}.git")[0])

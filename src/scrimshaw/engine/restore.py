@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints
-from scrimshaw.engine.core import CHECKPOINTS, GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
+from scrimshaw.engine.core import GLOBAL, LOCK_FILE, LOCK_TIMEOUT_S, Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import catch_up, skipped_files
 from scrimshaw.engine.ledger import LedgerFile, hash_of
@@ -32,9 +32,10 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.archive import Archive, open_archive
-from scrimshaw.storage.databases import JOURNAL, find_broken_entry, is_damaged, note_ledger_end, read_ledger_end
+from scrimshaw.storage.databases import find_broken_entry, is_damaged, move_journal, note_ledger_end, read_ledger_end
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, find_place
 from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock, scratch
@@ -106,7 +107,7 @@ def restore(
         present, steps = _plan_steps(engine, archive, clear_existing)
         history, parts = engine.journal.history(), archive.manifest.files
         # No purge looked into an archive that is outside of the project's checkpoints.
-        is_elsewhere = archive.path.parent.resolve() != (engine.folder / CHECKPOINTS).resolve()
+        is_elsewhere = archive.path.parent.resolve() != (engine.storage.place / CHECKPOINTS).resolve()
         is_purged_since, purged = _find_purged(engine, archive, steps, history, is_elsewhere)
         steps = [step for step in steps if step.name not in purged]
         unchanged = present - {step.name for step in steps}
@@ -283,16 +284,17 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
 
 def is_lost(settings: Settings) -> bool:
     """Whether the journal is gone or not what was written; raises NewerDatabase for a sound one of a later version."""
-    return is_damaged(settings.folder / JOURNAL, busy_timeout_ms=settings.index.busy_timeout_ms)
+    move_journal(settings.folder)
+    return is_damaged(settings.folder, busy_timeout_ms=settings.index.busy_timeout_ms)
 
 
 def set_aside(settings: Settings) -> Path | None:
     """Move a lost or damaged journal out of the way; where it is now, None if it is sound."""
-    path = settings.folder / JOURNAL
-    with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", path):
+    with lock(settings.folder / LOCK_FILE, LOCK_TIMEOUT_S), storage_errors("move", settings.folder / JOURNAL):
         # Behind the lock: another process may have brought it back meanwhile.
         if not is_lost(settings):
             return None
+        path = find_place(settings.folder) / JOURNAL
         stamp = f"{path.name}.damaged-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
         names = chain([stamp], (f"{stamp}.{number}" for number in count(2)))
         free = next(name for name in names if not any(path.with_name(name + end).exists() for end in _COMPANIONS))

@@ -63,7 +63,7 @@ class SecretTraces:
 
     def mask(self, text: str) -> str:
         """The text with the marker in the place of the secret."""
-        return self.erase(text.encode(errors="replace")).decode(errors="replace")
+        return self.erase(text.encode(errors="surrogatepass")).decode(errors="replace")
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """(start, end, marker) of all places, in order; no two overlap."""

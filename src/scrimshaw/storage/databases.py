@@ -5,19 +5,23 @@ A journal that is lost differs from that of a new project by what stands beside 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from contextlib import closing, suppress
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import apsw
 
+from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, ScrimshawError, StorageFailure, UnreadableFile
+from scrimshaw.storage.durable import storage_errors, sync_folder
+from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, place_below_git
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 
-JOURNAL, INDEX, CHECKPOINTS = "journal.db", "index.db", "checkpoints/*.scrim"
+INDEX, _ARCHIVES = "index.db", f"{CHECKPOINTS}/*.scrim"
 # A larger journal is read whole only by `doctor`, `restore --newest` and the checkpoint of the day, for a quick check
 # takes 0.8 ms for a megabyte. Hooks have 60 ms in all and never check.
 CHECKED_AT_OPEN_BYTES = 32 * 1024 * 1024
@@ -83,8 +87,13 @@ class Storage:
     @cached_property
     def journal_database(self) -> Database:
         """The file of journal and sessions."""
-        path, is_replaced = self._folder / JOURNAL, self._replace_lost_journal
-        return open_journal(path, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
+        is_replaced = self._replace_lost_journal
+        return open_journal(self._folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
+
+    @property
+    def place(self) -> Path:
+        """The folder of the journal and checkpoints."""
+        return self.journal_database.path.parent
 
     def demand_sound(self, most_bytes: int = CHECKED_AT_OPEN_BYTES) -> None:
         """Open all, and check each page of a journal that is not larger; closes all of them when it raises."""
@@ -117,14 +126,31 @@ class Storage:
                 getattr(self, name).close()
 
 
-def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
-    """Open or begin the journal; raises DamagedDatabase where one was lost, unless `replace_lost`, NewerDatabase."""
-    if not (replace_lost or _has_bytes(path)) and _had_journal(path.parent) and not _has_bytes(path):
-        raise _loss_error(path, "is empty" if path.exists() else "is missing")
-    database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
+def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:
+    """Open or begin a journal where it lies; raises DamagedDatabase where one was lost, unless `replace_lost`."""
+    path = find_place(folder) / JOURNAL
     try:
-        # Asked again after the proof, which a process that begins the journal leaves after its first rows.
-        if not (replace_lost or database.value(is_used)) and _had_journal(path.parent) and not database.value(is_used):
+        database = _open_journal_at(path, folder, busy_timeout_ms, replace_lost)
+        if find_place(folder) == path.parent:
+            return database
+        database.close()
+    except StorageFailure:
+        if find_place(folder) == path.parent:
+            raise
+    return open_journal(folder, busy_timeout_ms=busy_timeout_ms, replace_lost=replace_lost)  # moved meanwhile
+
+
+def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_lost: bool) -> Database:
+    if not (replace_lost or _has_bytes(path)) and _had_journal(folder, path.parent) and not _has_bytes(path):
+        raise _loss_error(path, "is empty" if path.exists() else "is missing")
+    if path.parent != folder:
+        with storage_errors("make", path.parent):
+            claim_place(path.parent, folder)
+    database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
+    # Asked again after the proof, which a process that begins the journal leaves after its first rows.
+    try:
+        is_new = not (replace_lost or database.value(is_used))
+        if is_new and _had_journal(folder, path.parent) and not database.value(is_used):
             raise _loss_error(path, "has no rows")
     except StorageFailure:
         database.close()
@@ -132,24 +158,62 @@ def open_journal(path: Path, *, busy_timeout_ms: int, replace_lost: bool = False
     return database
 
 
-def is_damaged(path: Path, *, busy_timeout_ms: int) -> bool:
+def move_journal(folder: Path) -> None:
+    """Bring a journal, then its checkpoints, out of a Scrimshaw folder, unless git holds one or cannot be asked.
+
+    A journal moves by one rename, while nobody else has it open: else, as a link, and on another disk, it stays.
+    """
+    place, here = place_below_git(folder), [name for name in (JOURNAL, CHECKPOINTS) if os.path.lexists(folder / name)]
+    names = [name for name in here if place and not os.path.lexists(place / name)]
+    if place is None or not names or any((folder / name).is_symlink() for name in names):
+        return
+    import logging  # noqa: PLC0415 - hooks move nothing
+
+    from scrimshaw.storage.git import ask_git  # noqa: PLC0415 - see above
+
+    with suppress(apsw.Error, OSError, StorageFailure):
+        if ask_git(folder, "ls-files", "--", *(f":(icase){name}" for name in names)):  # which came with a clone
+            return
+        claim_place(place, folder)
+        with _lock_out(folder / JOURNAL) if JOURNAL in names else nullcontext():
+            for name in names:
+                (folder / name).replace(place / name)
+            sync_folder(place)
+            sync_folder(folder)
+        logging.getLogger(__name__).warning("Journal and checkpoints of %s are now in %s.", folder, place)
+
+
+@contextmanager
+def _lock_out(path: Path) -> Iterator[None]:
+    """Keep all others from a database, with its log taken in; raises apsw.Error while one has it open."""
+    with closing(open_file(path, writable=True)) as connection:
+        connection.pragma("locking_mode", "exclusive")
+        if connection.pragma("journal_mode", "delete") != "delete":
+            raise apsw.BusyError
+        connection.execute("BEGIN EXCLUSIVE")
+        if os.name == "nt":  # where no file that is open can be moved
+            connection.close()
+        yield
+
+
+def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
     """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a sound later one."""
     from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
 
     try:
-        journal = open_journal(path, busy_timeout_ms=busy_timeout_ms)
+        journal = open_journal(folder, busy_timeout_ms=busy_timeout_ms)
     except DamagedDatabase:
         return True
     except NewerDatabase:
         # Damage can change the number of the schema too.
-        with suppress(apsw.Error), closing(open_file(path, writable=True)) as connection:
+        with suppress(apsw.Error), closing(open_file(find_place(folder) / JOURNAL, writable=True)) as connection:
             if connection.execute("PRAGMA integrity_check(1)").get == "ok":
                 raise
         return True
     try:
         with journal.lend() as connection:
             rows, broken = verify_chain(connection)
-        return bool(broken or journal.check()) or rows < (read_ledger_end(path.parent) or 0)
+        return bool(broken or journal.check()) or rows < (read_ledger_end(folder) or 0)
     except DamagedDatabase:
         return True
     finally:
@@ -164,8 +228,8 @@ def find_broken_entry(rows: Iterable[Row]) -> int:
 
 
 def note_ledger_end(folder: Path, *, is_restored: bool = False) -> None:
-    """Note in the index how far the ledger beside it goes, or went before a loss, if both can be used."""
-    journal = folder / JOURNAL
+    """Note in the index of a folder how far its ledger goes, or went before a loss, if both can be used."""
+    journal = find_place(folder) / JOURNAL
     with suppress(apsw.Error), closing(open_file(folder / INDEX, writable=True)) as index:
         if not _has_bytes(journal):
             return
@@ -197,11 +261,11 @@ def _has_bytes(path: Path) -> bool:
     return path.exists() and path.stat().st_size > 0
 
 
-def _had_journal(folder: Path) -> bool:
+def _had_journal(folder: Path, place: Path) -> bool:
     """Whether the index or a checkpoint proves that a journal was used; a checkpoint nobody can read proves nothing."""
     if read_ledger_end(folder) is not None:
         return True
-    for checkpoint in folder.glob(CHECKPOINTS):
+    for checkpoint in place.glob(_ARCHIVES):
         from scrimshaw.storage.archive import open_archive  # noqa: PLC0415 - of no use to the hook that begins a journal
 
         with suppress(ScrimshawError), open_archive(checkpoint, newest_migration(_SCHEMA)) as archive:
@@ -211,5 +275,9 @@ def _had_journal(folder: Path) -> bool:
 
 
 def _loss_error(path: Path, what: str) -> DamagedDatabase:
-    message = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it."
-    return DamagedDatabase(message, _HINT, path=str(path))
+    message, hint = f"{path} {what}, but this project had a journal: its index or a checkpoint remembers it.", _HINT
+    if (place := path.parent).name != PROJECT_FOLDER:
+        hint = (
+            f"If the project has another path in git now, rename its folder in {place.parent} to {place.name}. {hint}"
+        )
+    return DamagedDatabase(message, hint, path=str(path))

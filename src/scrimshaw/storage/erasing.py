@@ -165,24 +165,18 @@ def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str]
         return found + sum(_is_in_row(table, row, wipe) for table, row in archive.rows())
 
 
-def texts_in_archive(path: Path, schema: int, names: Collection[str]) -> list[str]:
-    """The files of these names in an archive; raises UnusableArchive."""
-    with open_archive(path, schema) as archive:
-        return [archive.text(name) for name in archive.manifest.files if name in names]
-
-
 def remake_archive(
     path: Path, schema: int, wipe: Wipe, names: Collection[str], redact: Callable[[str], Redacted]
 ) -> None:
     """Make an archive again without the text, as old as it was; it is as before where this raises."""
-    info, new = path.stat(), temporary_of(path)
+    info, new, mask = path.stat(), temporary_of(path), wipe.traces.mask
     with TemporaryDirectory(dir=path.parent, prefix=TEMP_PREFIX) as scratch, open_archive(path, schema) as archive:
         head = archive.manifest
         with closing(maintenance.stage(Path(scratch) / "rows.db", head.schema, archive.rows())) as rows:
             with rows.write() as write:
                 maintenance.erase(write, wipe)
-            notes = {_clean(key, wipe): _clean(text, wipe) for key, text in head.metadata.items()}
-            head = replace(head, schema=schema, name=_clean(head.name, wipe), metadata=notes)
+            notes = {mask(key): mask(text) for key, text in head.metadata.items()}
+            head = replace(head, schema=schema, name=mask(head.name), metadata=notes)
             write_archive(new, head, _files_without(archive, wipe, names, redact), maintenance.dump(rows))
     with storage_errors("write", path):
         os.utime(new, ns=(info.st_atime_ns, info.st_mtime_ns))
@@ -198,13 +192,9 @@ def _files_without(
         text, original = None, ""
         if part := parts.get(name):
             before = archive.text(name)
-            text = redact(after := _clean(before, wipe))
+            text = redact(after := wipe.traces.mask(before))
             original = part.original or part.sha256 if after == before else ""
-        yield ArchivedFile(name=_clean(name, wipe), text=text, content_hash=original)
-
-
-def _clean(text: str, wipe: Wipe) -> str:
-    return wipe.traces.erase(text.encode()).decode(errors="replace")
+        yield ArchivedFile(name=wipe.traces.mask(name), text=text, content_hash=original)
 
 
 def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:

@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.config import environment_for_git
 from scrimshaw.errors import StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation, Traces
 from scrimshaw.storage.durable import storage_errors
@@ -47,14 +48,16 @@ _LEFTOVERS = (
     "a text over several lines, or in another form than in the file: search again when the commands are done",
 )
 # Below git's folder: what git searches itself, and repositories and stores of their own.
-_SEARCHED, _OTHERS = ("objects", "refs", "packed-refs"), ("modules", "lfs", "annex")
+_SEARCHED, _OTHERS = ("objects", "refs", "packed-refs", "scrimshaw"), ("modules", "lfs", "annex")
 
 
 def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:
     """What git prints in a folder; raises StorageFailure where it is missing, refuses or takes too long."""
     command = ["git", "-c", "core.quotePath=false", "-C", str(folder), *arguments]
     try:
-        done = subprocess.run(command, capture_output=True, timeout=timeout_s or TIMEOUT_S, check=False)
+        done = subprocess.run(
+            command, capture_output=True, timeout=timeout_s or TIMEOUT_S, check=False, env=environment_for_git()
+        )
     except subprocess.TimeoutExpired as error:
         raise _failure(f"it timed out after {error.timeout:g} s") from error
     except OSError as error:
@@ -155,11 +158,11 @@ class GitTraces(Struct, frozen=True, kw_only=True):
     degradation: Degradation | None = None
 
 
-def search_git(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> GitTraces:
-    """Look for a text, and for files, in everything that the repository around a folder has."""
+def search_git(project: Path, traces: Traces, paths: Sequence[Path] = (), own: Collection[Path] = ()) -> GitTraces:
+    """Look for a text, and for files, in everything that the repository around a folder has but Scrimshaw's `own`."""
     try:
         if top := work_tree(project):
-            return _search_repository(Path(top), traces, paths)
+            return _search_repository(Path(top), traces, paths, own)
         if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
             ask_git(project, "rev-parse", "--show-toplevel")  # raises: git refuses the repository, and says why
         return GitTraces()
@@ -174,7 +177,7 @@ def search_git(project: Path, traces: Traces, paths: Sequence[Path] = ()) -> Git
         )
 
 
-def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitTraces:
+def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Collection[Path]) -> GitTraces:
     top, files = top.resolve(), list[GitPlace]()
     objects, found = _search_objects(top, traces)
     for path in (path.resolve() for path in paths if path.resolve().is_relative_to(top)):
@@ -182,10 +185,10 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitT
         if commit := ask_git(top, "log", "--all", "-1", "--format=%H", "--", f":(top,literal){name}").strip():
             files.append(GitPlace(kind="file", commit=commit, path=name))
     refs = ask_git(top, "for-each-ref", "--format=%(refname)").splitlines()
-    own, unsearched = _search_own_files(top, traces)
+    git_files, unsearched = _search_own_files(top, traces, own)
     places = [_locate_object(top, name, kind) for name, kind in found[:MOST_PLACES]] + files
     places += [GitPlace(kind="ref", path=name) for name in refs if traces.count(name.encode())]
-    places += [GitPlace(kind="file of git", path=name) for name in own]
+    places += [GitPlace(kind="file of git", path=name) for name in git_files]
     is_past = bool(places)  # what the commands are for
     changed = ask_git(top, "ls-files", "-z", "--others", "--modified", "--deduplicate", "--exclude-standard").split(
         "\0"
@@ -203,10 +206,10 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path]) -> GitT
     return GitTraces(
         objects=objects,
         found=max(len(found) - MOST_PLACES, 0) + len(places),
-        places=tuple(replace(each, path=_mask(each.path, traces)) for each in places),
+        places=tuple(replace(each, path=traces.mask(each.path)) for each in places),
         commands=commands if is_past else (),
         stays=_LEFTOVERS if is_past else (),
-        unsearched=tuple(_mask(name, traces) for name in unsearched),
+        unsearched=tuple(map(traces.mask, unsearched)),
     )
 
 
@@ -216,7 +219,9 @@ def _search_objects(top: Path, traces: Traces) -> tuple[int, list[tuple[str, str
     objects, found = 0, list[tuple[str, str]]()
     with (
         storage_errors("ask git in", top),
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as process,
+        subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment_for_git()
+        ) as process,
     ):
         clock = threading.Timer(SEARCH_S, process.kill)
         clock.start()
@@ -241,12 +246,13 @@ def _locate_object(top: Path, name: str, kind: str) -> GitPlace:
     return GitPlace(object=name, kind=kind, commit=commit.strip(), path=rest.strip("\0\n").partition("\0")[0])
 
 
-def _search_own_files(top: Path, traces: Traces) -> tuple[list[str], list[str]]:
+def _search_own_files(top: Path, traces: Traces, own: Collection[Path]) -> tuple[list[str], list[str]]:
     """(logs, settings and begun messages of git that hold it; stores that were not searched)."""
-    folder = top / ask_git(top, "rev-parse", "--git-common-dir").strip()
+    folder = (top / ask_git(top, "rev-parse", "--git-common-dir").strip()).resolve()
     found = []
     with storage_errors("look into", folder):
-        unsearched = [str(folder / name) for name in _OTHERS if (folder / name).exists()]
+        memories = (each for each in (folder / "scrimshaw").glob("*") if each not in own)  # of other projects
+        unsearched = [str(path) for path in (*(folder / name for name in _OTHERS), *memories) if path.exists()]
         for where, inside, names in os.walk(folder):
             if Path(where) == folder:
                 inside[:] = [name for name in inside if name not in (*_SEARCHED, *_OTHERS)]
@@ -256,7 +262,3 @@ def _search_own_files(top: Path, traces: Traces) -> tuple[list[str], list[str]]:
                 if path.is_file() and (traces.count(os.fsencode(name)) or traces.count(path.read_bytes())):
                     found.append(name)
     return found, unsearched
-
-
-def _mask(name: str, traces: Traces) -> str:
-    return traces.erase(os.fsencode(name)).decode(errors="replace")

@@ -25,6 +25,7 @@ from msgspec import Struct
 from scrimshaw.config import Settings
 from scrimshaw.engine import checkpoints, restore, write
 from scrimshaw.engine.core import open_engine
+from scrimshaw.storage.place import JOURNAL, find_place
 from scrimshaw.storage.sqlite.database import Database, open_file
 from scrimshaw_lab.proving.plan import AFTER_COMMIT, AFTER_RENAME, BEFORE_COMMIT, BEFORE_FSYNC, BEFORE_RENAME, Fault
 
@@ -130,7 +131,7 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
     """Cut off or take a project's journal after a checkpoint; bring it back as `scrimshaw restore --newest` does."""
     with open_engine(settings) as engine:
         checkpoints.create(engine, name)
-    path = settings.folder / "journal.db"
+    path = find_place(settings.folder) / JOURNAL
     _cut(path, chance)
     for suffix in ("-wal", "-shm"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
@@ -140,30 +141,30 @@ def lose_journal(settings: Settings, name: str, chance: Random) -> None:
 
 
 def move_ground(folder: Path, chance: Random, _point: str) -> None:
-    """Move the folder away, or delete or replace the databases, under the process that has them open."""
+    """Move the journal's folder away, or delete or replace the databases, under the process that has them open."""
     if os.name == "nt":  # where no file that is open can be moved
         return
-    way, away, copy = chance.randrange(3), *_places_of_ground(folder)
+    way, place, away, copy = chance.randrange(3), find_place(folder), *_places_of_ground(folder)
     if way == 0:
-        folder.rename(away)
+        place.rename(away)
         return
-    with closing(open_file(folder / "journal.db")) as journal:
+    with closing(open_file(place / JOURNAL)) as journal:
         journal.execute("VACUUM INTO ?", (str(copy),))
-    for path in [*folder.glob("journal.db*"), *folder.glob("index.db*")]:
+    for path in [*place.glob(f"{JOURNAL}*"), *folder.glob("index.db*")]:
         path.unlink()
     if way == 1:
-        copy.rename(folder / "journal.db")
+        copy.rename(place / JOURNAL)
 
 
 def put_ground_back(folder: Path) -> list[Path]:
     """Undo what `move_ground` did once nobody has it open; the journal's files that were made where it had been."""
-    away, copy = _places_of_ground(folder)
-    found = list(folder.glob("journal.db*")) if away.exists() or copy.exists() else []
+    place, away, copy = find_place(folder), *_places_of_ground(folder)
+    found = list(place.glob(f"{JOURNAL}*")) if away.exists() or copy.exists() else []
     if away.exists():
-        shutil.rmtree(folder, ignore_errors=True)  # of a hand that edits files where there is no project
-        away.rename(folder)
+        shutil.rmtree(place, ignore_errors=True)  # of a hand that edits files where there is no project
+        away.rename(place)
     if copy.exists():
-        copy.replace(folder / "journal.db")
+        copy.replace(place / JOURNAL)
     return found
 
 
@@ -346,7 +347,7 @@ class Recorder:
             self._touch("written", arguments[0])
         elif event == "os.remove":
             self._touch("removed", arguments[0])
-        elif event == "os.mkdir":
+        elif event == "os.mkdir" and not os.path.isdir(arguments[0]):  # noqa: PTH112 - it need not be a Path
             self._touch("made", arguments[0])
         elif event == "os.rmdir" and (path := self._inside(arguments[0])):
             self._note(Happened("emptied", path))

@@ -28,6 +28,7 @@ from scrimshaw.engine.core import MEMORIES
 from scrimshaw.engine.write import NewText, save
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.place import find_place
 from scrimshaw.storage.ports import Row
 from scrimshaw.storage.sqlite.database import Database, insert, newest_migration
 from scrimshaw.storage.sqlite.maintenance import SCHEMA
@@ -68,9 +69,16 @@ class Project:
 
 
 def new_project(scratch: Path, number: int) -> Project:
-    """A project with some memories; its journal is as one of the older versions left it, each in its turn."""
+    """A project with some memories; its journal is as one of the older versions left it, each in its turn.
+
+    Every other one is in a repository, to whose folder the journal is moved.
+    """
     folder = scratch / f"project-{number}"
     home = folder / PROJECT_FOLDER
+    if number % 2:
+        for each in ("objects", "refs"):
+            (folder / ".git" / each).mkdir(parents=True)
+        (folder / ".git/HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     (home / MEMORIES).mkdir(parents=True)
     (home / CONFIG_FILE).write_text(_CONFIG, encoding="utf-8")
     project = Project(folder, load(folder, home=folder / "home", environment={}))
@@ -90,7 +98,7 @@ def _seeds() -> Iterator[tuple[str, str]]:
 
 def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
     """Make the journal of a folder as the version of an older schema left it, with the rows it has a place for."""
-    for path in folder.glob("journal.db*"):
+    for path in find_place(folder).glob("journal.db*"):
         path.unlink()
     older = Database(folder / "journal.db", SCHEMA, durable=True, busy_timeout_ms=10_000, through=schema)
     with closing(older), older.write() as write:

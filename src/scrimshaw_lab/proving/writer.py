@@ -300,7 +300,7 @@ def main(order: Order) -> None:
     chance = Random(order.seed)
     settings = load(Path(order.project), home=Path(order.home), environment={})
     if order.disk_log:
-        Recorder(settings.folder, Path(order.disk_log)).install()
+        Recorder(settings.project, Path(order.disk_log)).install()
     weather = install_fault(order.fault, chance, settings.folder / "memories")
     if order.fault != Fault.GROUND_MOVED:
         install_points(Points(order.point, order.passage, _stand_still).reach)

@@ -348,7 +348,7 @@ def _changes(
 
 def _clean(value: Any, traces: Traces) -> Any:
     if isinstance(value, str):
-        return traces.erase(value.encode()).decode(errors="replace")
+        return traces.mask(value)
     return traces.erase(value) if isinstance(value, bytes) else value
 
 

@@ -1,0 +1,94 @@
+"""Where journal and checkpoints lie: below git's own folder, which `git clean -fdx` leaves. Light to import: hooks do.
+
+Each project of each work tree of a repository has a folder there, named after the work tree's own folder in git, which
+`git worktree move` keeps, and the project's path below the work tree. git itself is not asked: it costs milliseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from _blake2 import blake2b  # `hashlib` takes a hook a millisecond
+from contextlib import suppress
+from pathlib import Path
+
+from scrimshaw.config import PROJECT_FOLDER
+from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders, read_if_there, replace_file
+from scrimshaw.toml_text import read_regular_file
+
+JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
+OWNER = "project"  # the file that names the project's folder
+_LABEL_CHARACTERS = 40
+
+
+def find_place(folder: Path) -> Path:
+    """The folder of the journal and checkpoints that belong to a Scrimshaw folder.
+
+    A journal that is in the Scrimshaw folder itself is used there until `move_journal` has moved it.
+    """
+    place = place_below_git(folder)
+    if place is None or (not os.path.lexists(place / JOURNAL) and os.path.lexists(folder / JOURNAL)):
+        return folder
+    return place
+
+
+def place_below_git(folder: Path) -> Path | None:
+    """Where they lie in a repository; None without one, where it cannot be written, and for a copy of a work tree."""
+    real = Path(os.path.realpath(folder))
+    try:
+        place = _locate(real.parent)
+    except (OSError, ValueError):  # no repository, or not as git writes it
+        return None
+    there = next(each for each in (place, *place.parents) if os.path.lexists(each))
+    is_usable = os.path.lexists(place / JOURNAL) or os.access(there, os.W_OK)
+    return place if is_usable and real.name == PROJECT_FOLDER and _is_owner(place, real.parent) else None
+
+
+def claim_place(place: Path, folder: Path) -> None:
+    """Make the place of a Scrimshaw folder and note which project has it. Raises OSError."""
+    project = os.fsencode(os.path.realpath(folder.parent))
+    make_folders(place, PRIVATE_FOLDER)
+    with suppress(OSError):  # as on a full disk, which a reader does not mind
+        if read_if_there(place / OWNER) != project:
+            replace_file(place / OWNER, project, private=True)
+
+
+def _is_owner(place: Path, project: Path) -> bool:
+    """Whether no other folder has the place: the copy of a work tree leads to the same folder in git."""
+    try:
+        owner = Path(_read(place / OWNER))
+        return owner.samefile(project) or _locate(owner) != place
+    except (OSError, ValueError):  # nobody has it yet, or who had it was moved
+        return True
+
+
+def _locate(project: Path) -> Path:
+    """A project's folder below git's; raises OSError, ValueError where there is no repository as git writes it."""
+    top, git, common = _find_git(project)
+    inside, tree = (Path(os.path.relpath(*each)).as_posix() for each in ((project, top), (git, common)))
+    if sys.platform in ("darwin", "win32"):  # where a folder can be entered by a name in other letters
+        inside = inside.casefold()
+    name = f"{'main' if git == common else git.name}-{Path(inside).name}".rstrip("-")
+    digest = blake2b(os.fsencode(f"{tree}\n{inside}"), digest_size=4).hexdigest()
+    return common / "scrimshaw" / f"{re.sub('[^A-Za-z0-9._-]+', '_', name)[:_LABEL_CHARACTERS]}-{digest}"
+
+
+def _find_git(project: Path) -> tuple[Path, Path, Path]:
+    """(top of the work tree around a project, its folder in git, that of all work trees)."""
+    for top in (project, *project.parents):
+        git = top / ".git"
+        if git.is_file():
+            git = Path(os.path.realpath(top / _read(git).removeprefix("gitdir: ")))
+        elif not (git / "HEAD").is_file():
+            continue  # as git does
+        git = common = Path(os.path.realpath(git))
+        if (git / "commondir").is_file():
+            common = Path(os.path.realpath(git / _read(git / "commondir")))
+        _read(common / "HEAD")
+        return top, git, common
+    raise FileNotFoundError
+
+
+def _read(path: Path) -> str:
+    return os.fsdecode(read_regular_file(path)).rstrip("\r\n")
