@@ -31,7 +31,7 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
     ),
     "a later request is told beside the task": (
         Recording().prompt(TASK).answer("Done.").prompt("Now rename the queue module to uploads"),
-        {"task": TASK, "next": "rename the queue module"},
+        {"task": TASK, "task unfinished": "rename the queue module"},
         (),
     ),
     "a choice with its reason": (
@@ -65,7 +65,12 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         .read("a.py")
         .bash("pytest tests", "E   KeyError: 'limit'\n1 failed, 11 passed", failed=True)
         .edit("a.py"),
-        {"tests": "1 edits since", "failures": "KeyError: 'limit'"},
+        {"tests": "1 edits since", "unproven": "failed when last run; since then a.py"},
+        (),
+    ),
+    "a failure that nothing was done about": (
+        Recording().prompt(TASK).edit("a.py").bash("pytest tests", "E   KeyError: 'limit'\n1 failed", failed=True),
+        {"tests": "red", "failures": "KeyError: 'limit'"},
         (),
     ),
     "a failure that was overcome comes with its cure": (

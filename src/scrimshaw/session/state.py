@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
+from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -21,15 +23,15 @@ from scrimshaw.session.draft import find_later_requests, find_task
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
 from scrimshaw.session.sections import COMMIT, Record
-from scrimshaw.session.statements import Statement
+from scrimshaw.session.statements import USER, Statement
 from scrimshaw.storage.ports import Sessions
 
 # Characters of a line, of the agent's last words, and of what is worth a line when the budget ends.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
-MOST_NAMED = 8  # files in a line
-MOST_HEARD = 200  # events, the last ones, of which the agent's words are read: a start has milliseconds
+MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; answers among which are the last that say something
+MOST_HEARD = 120  # events, the last ones, of which the agent's words are read: a start has milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
-_LATE = 0.6  # of the events of a session
+_LATE, _RECENT = 0.6, 0.85  # of the events of a session; an agent's plans of before are mostly carried out
 _TELLING = 2  # words that name a subject, in an answer that says something
 _FEW = 4  # words of a prompt that only goes on: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
@@ -38,12 +40,13 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose; whoever cleared the
 # context wants it clear, and is only told the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
-_ENDING = {"broke off": 1, "next": 2, "task since": 3, "said": 1, "failures": 2, "open": 4}
-_OUTCOME = {"decisions": 8, "done": 4, "tests": 1, "not committed": 1, "commits": 3, "solved": 2}
+_ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "task since": 3}
+_COURSE = {"decisions": 8, "done": 4, "tests": 1, "unproven": 2}
+_OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 2, "causes": 2}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 1, **_ENDING, **_OUTCOME, "changed": 3, "said before": 3},
+    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "changed": 3, "said before": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
-    Occasion.COMPACT: {"task": 1, **_ENDING, **_OUTCOME, "changed": 4, "said before": 3, **_ATTENDED},
+    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "changed": 4, "said before": 3, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
@@ -62,7 +65,7 @@ _TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|pass
 def session_state(events: Sequence[RecordedEvent], items: Sequence[Item], occasion: Occasion) -> list[StateLine]:
     """What to say about a session on this occasion, most useful first, of a part the newest. Pure."""
     record, told, known = sections.read_record(events, items, MOST_HEARD), list[StateLine](), list[str]()
-    lines = _find_lines(record)
+    lines = _find_lines(record, _PARTS[occasion])
     for part, most in _PARTS[occasion].items():
         told += _choose_lines(lines[part], most, known)
     return told
@@ -85,13 +88,14 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> li
     return chosen
 
 
-def _find_lines(record: Record) -> Mapping[str, list[StateLine]]:
+def _find_lines(record: Record, parts: Container[str]) -> Mapping[str, list[StateLine]]:
     """By part, all that could be told, the best last: of what was attended to the most attended, else the newest."""
     events = {event.number: event for event in record.events}
     numbers = {event.call_id: event.number for event in record.events if event.call_id}
     found = defaultdict[str, list[tuple[float, int, StateLine]]](list)
     for part, find in _STATEMENTS.items():
-        found[part] += [(0.0, each.event, _quote_statement(part, each, events[each.event])) for each in find(record)]
+        said = find(record) if part in parts else ()
+        found[part] += [(0.0, each.event, _quote_statement(part, each, events[each.event])) for each in said]
     for item in record.items:
         number = numbers.get(item.source.source_call_id, 0)
         part, trust = _choose_part(item, events.get(number), record.last_event), item.source.trust
@@ -104,7 +108,7 @@ def _find_lines(record: Record) -> Mapping[str, list[StateLine]]:
 
 def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
     """Where an item is told; nowhere what its event tells better, what was overcome, and plans of the beginning."""
-    if item.kind == ItemKind.PLAN and event and event.number < _LATE * last:
+    if item.kind == ItemKind.PLAN and event and event.number < _RECENT * last:
         return ""
     if item.kind != ItemKind.ERROR:
         is_told = item.kind == ItemKind.COMMIT and event
@@ -127,52 +131,55 @@ def _quote_statement(part: str, statement: Statement, event: RecordedEvent) -> S
 
 
 def _find_tasks(record: Record) -> Iterator[Statement]:
-    """What was wanted, as far as a line goes, after what the session began with."""
-    task = find_task(record)
-    if task and not _only_goes_on(task.text):
-        event = next(event for event in record.events if event.number == task.event)
-        whole = statements.flatten(" ".join(statements.prose_parts(event)))
-        yield Statement(whole[max(0, whole.find(statements.flatten(task.text)[:_SAME])) :], task.event)
-
-
-def _only_goes_on(prompt: str) -> bool:
-    """Whether a prompt has no matter of its own: "continue", "yes, do that", "where were we?"."""
-    return asks_only_for_session(prompt) or (not count_subjects(prompt) and len(prompt.split()) <= _FEW)
+    """What the session began with, and what was wanted where that is another prompt."""
+    prompts, task = _list_prompts(record), find_task(record)
+    for each in prompts:
+        if task and each.event == task.event:  # a draft takes a shorter piece of it
+            yield Statement(each.text[max(0, each.text.find(statements.flatten(task.text)[:_SAME])) :], each.event)
+        elif each is prompts[0]:
+            yield each
 
 
 def _find_later_tasks(record: Record) -> Iterator[Statement]:
     """What was asked for later, and at last whatever that was."""
     task = find_task(record)
     yield from find_later_requests(record, task)
-    yield from _find_last_prompts([event for event in record.events if not task or event.number > task.event])
+    yield from (each for each in _list_prompts(record)[-1:] if not task or each.event > task.event)
 
 
-def _find_next_steps(record: Record) -> Iterator[Statement]:
-    """What the agent meant to do; before it, what it was asked at last, where it gave no answer."""
-    if step := sections.find_next_step(record):
-        yield from () if asks_only_for_session(step.text) else [step]
+def _find_next_step(record: Record) -> Iterator[Statement]:
+    """What the agent meant to do."""
+    asked = {each.event for each in record.sentences if each.by == USER}
+    yield from (each for each in [sections.find_next_step(record)] if each and each.event not in asked)
+
+
+def _find_unfinished_task(record: Record) -> Iterator[Statement]:
+    """What was asked at last, where no answer came."""
     answered = max((event.number for event in record.events if event.kind in _ANSWERS), default=0)
-    yield from _find_last_prompts([event for event in record.events if event.number > answered])
+    yield from (each for each in _list_prompts(record)[-1:] if each.event > answered)
 
 
-def _find_last_prompts(events: Sequence[RecordedEvent]) -> Iterator[Statement]:
-    """The last prompt among these events that has a matter of its own."""
-    for event in reversed(events):
-        if event.kind == EventKind.PROMPT:
-            text = " ".join(statements.prose_parts(event))
-            if not _only_goes_on(text):
-                yield Statement(text, event.number)
-                return
+def _list_prompts(record: Record) -> list[Statement]:
+    """What the person sent, whole, but for what only goes on: "continue", "yes, do that", "where were we?"."""
+    heard = {each.event for each in record.sentences if each.by == USER}
+    spoken = [event for event in record.events if event.kind == EventKind.PROMPT and event.number in heard]
+    texts = [statements.flatten(" ".join(statements.prose_parts(event))) for event in spoken]
+    return [
+        Statement(text, event.number)
+        for text, event in zip(texts, spoken, strict=True)
+        if not asks_only_for_session(text) and (len(text.split()) > _FEW or count_subjects(text))
+    ]
 
 
 def _find_last_words(record: Record) -> Iterator[Statement]:
-    """The agent's answers that say something, each from its end as far as a line goes."""
-    for number, sentences in groupby(record.answers(), key=attrgetter("event")):
+    """The agent's last answers that say something, each from its end as far as a line goes."""
+    answers = [[*sentences] for _, sentences in groupby(record.answers(), key=attrgetter("event"))]
+    for sentences in answers[-MOST_ANSWERS:]:
         texts = [each.text for each in sentences]
         while sum(map(len, texts)) > LONGEST_WORDS and len(texts) > 1:
             texts.pop(0)
         if count_subjects(" ".join(texts)) >= _TELLING:
-            yield Statement(" ".join(texts), number)
+            yield Statement(" ".join(texts), sentences[0].event)
 
 
 def _find_decisions(record: Record) -> Iterator[Statement]:
@@ -193,10 +200,15 @@ def _find_results(record: Record) -> Iterator[Statement]:
         yield Statement(" | ".join(each.text for each in added), added[0].event, note)
 
 
-def _find_failures(record: Record) -> Iterator[Statement]:
-    """What failed when it was last run, with no tests that passed after it."""
+def _find_failures(record: Record, *, untouched: bool) -> Iterator[Statement]:
+    """What failed when last run, no tests passing after it, with the edits and commits since; or where none were."""
     passed = max((run.event.number for run in record.runs if _TEST.search(run.family) and not run.failed), default=0)
-    yield from (each for each in sections.find_unsolved(record) if each.event > passed)
+    for each in sections.find_unsolved(record):
+        files = [path.rpartition("/")[2] for path, numbers in record.edits.items() if numbers[-1] > each.event]
+        commits = [commit.text for commit in sections.find_commits(record.events) if commit.event > each.event]
+        since = ", ".join([*files[:3], *commits[-1:]])
+        if each.event > passed and untouched == (not since):
+            yield Statement(each.text, each.event, f"{each.note}{since and f'; since then {since}'}")
 
 
 def _find_test_runs(record: Record) -> Iterator[Statement]:
@@ -234,17 +246,20 @@ def _find_break(record: Record) -> Iterator[Statement]:
 _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "task": _find_tasks,
     "broke off": _find_break,
-    "next": _find_next_steps,
+    "task unfinished": _find_unfinished_task,
+    "next": _find_next_step,
     "said": _find_last_words,
     "said before": _find_last_words,
-    "failures": _find_failures,
+    "failures": partial(_find_failures, untouched=True),
+    "unproven": partial(_find_failures, untouched=False),
     "open": lambda record: sections.find_open_points(record, ()),
     "decisions": _find_decisions,
     "done": _find_results,
     "tests": _find_test_runs,
     "not committed": _find_uncommitted,
     "commits": lambda record: sections.find_commits(record.events),
-    "solved": sections.find_problems,
+    "solved": lambda record: [each for each in sections.find_problems(record) if each.note],
+    "causes": lambda record: [each for each in sections.find_problems(record) if not each.note],
     "task since": _find_later_tasks,
 }
 
@@ -262,6 +277,8 @@ def tell_state(sessions: Sessions, own: Session, occasion: Occasion, *, with_own
             break
     else:
         return []
+    if about.process != own.process and Path(f"/proc/{about.process}").exists():  # where there is none, it broke off
+        lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
     beside = [each for each in earlier if each.id not in (about.id, own.id)]
     beside = [each for each in beside if each.last_event > about.started and each.started < about.last_event]
     for each in beside[:MOST_PARALLEL] if about.id != own.id else []:

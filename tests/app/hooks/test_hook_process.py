@@ -88,6 +88,9 @@ def test_a_killed_session_is_told_as_broken_off_and_one_beside_it_is_named(engin
     assert "task (session:S1#e1, trust file): Please write the harbour chapter" in told
     assert "broke off (session:S1#e3, trust tool): in the middle of a turn, after `make check`" in told
     assert "beside it (session:S2#e1, trust file): Please translate the harbour chapter" in told
+    engine.sessions.open("S1", process=1, now=0.0)  # the process of another client, which runs
+    told = context_of(report(project, "SessionStart", "S4", source="startup"))
+    assert "still running (session:S1#e3, trust tool)" in told
 
 
 def test_a_compaction_restores_the_session_itself_with_what_was_decided(engine: Engine, project: Path) -> None:
@@ -100,6 +103,7 @@ def test_a_compaction_restores_the_session_itself_with_what_was_decided(engine: 
     assert all(text in told for text in ("add tide tables", "because the chart plotter", "print the tables by harbour"))
     assert "session:S2" not in told
     assert "session:S1" not in context_of(report(project, "SessionStart", "S3", source="compact"))
+    assert "Where the last session" in context_of(report(project, "SessionStart", "S3", source="resume"))
 
 
 def test_where_were_we_is_not_answered_with_itself(engine: Engine, project: Path) -> None:

@@ -59,6 +59,8 @@ def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
     lines = tell_state(sessions, own, occasion, with_own=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
+    if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
+        occasion = Occasion.START  # its own holds no work yet
     return fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
 
 
