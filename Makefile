@@ -84,9 +84,10 @@ bench-hook: $(STAMP)
 	$(BIN)/python -m benchmarks.hooks
 	$(BIN)/python -m benchmarks.pipeline
 
-# Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm.
+# Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm. ONLY='next-*'
+# runs some lines.
 e2e: $(STAMP)
-	$(BIN)/python -m tests.e2e.run $(if $(SHARED),--shared $(SHARED))
+	$(BIN)/python -m tests.e2e.run $(if $(SHARED),--shared $(SHARED)) $(if $(ONLY),--only '$(ONLY)')
 
 # Search quality on judged queries: make eval SHARED=DIR
 eval: $(STAMP) .bench/serena-memories

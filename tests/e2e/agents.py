@@ -18,7 +18,8 @@ Configure = Callable[[Workspace, str, str], Launch]
 @dataclass(frozen=True)
 class Agent:
     """A client whose work is recorded. `reader` and `shell` are its names for the tools; `numbers_calls` where its
-    hooks tell the ids that the model gave its calls."""
+    hooks tell the ids that the model gave its calls. It compacts its context when the model has used `compacts_at`
+    tokens; 0 for a client that is asked to."""
 
     name: str
     package: str
@@ -26,16 +27,18 @@ class Agent:
     shell: str
     configure: Configure
     numbers_calls: bool = True
+    compacts_at: int = 195_000
 
-    def client(self, prompt: str) -> Client:
+    def client(self, prompt: str, *flags: str) -> Client:
         """The client with a prompt to work on."""
-        return Client(self.name, self.package, partial(self._launch, prompt=prompt))
+        return Client(self.name, self.package, partial(self._launch, prompt=prompt, flags=flags))
 
-    def _launch(self, workspace: Workspace, url: str, prompt: str) -> Launch:
+    def _launch(self, workspace: Workspace, url: str, prompt: str, flags: tuple[str, ...]) -> Launch:
         temporary = workspace.root / "tmp"
         temporary.mkdir(exist_ok=True)
         launch = self.configure(workspace, url, prompt)
-        return Launch(launch.arguments, {"TMPDIR": str(temporary), **SERVER_ENVIRONMENT, **launch.environment})
+        environment = {"TMPDIR": str(temporary), **SERVER_ENVIRONMENT, **launch.environment}
+        return Launch([*launch.arguments, *flags], environment)
 
 
 def _claude(workspace: Workspace, url: str, prompt: str) -> Launch:
@@ -57,6 +60,7 @@ model = "scripted"
 model_provider = "scripted"
 approval_policy = "never"
 sandbox_mode = "danger-full-access"
+model_context_window = 200000
 [model_providers.scripted]
 name = "Scripted"
 base_url = "{url}/v1"
@@ -100,14 +104,42 @@ def _gemini(workspace: Workspace, url: str, prompt: str) -> Launch:
     return Launch(["-p", prompt, *flags], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url})
 
 
+def _qwen(workspace: Workspace, url: str, prompt: str) -> Launch:
+    settings = {
+        "security": {"auth": {"selectedType": "openai"}, "folderTrust": {"enabled": False}},
+        "privacy": {"usageStatisticsEnabled": False},
+    }
+    _write(workspace.home / ".qwen/settings.json", json.dumps(settings))
+    model = {"OPENAI_API_KEY": "none", "OPENAI_BASE_URL": f"{url}/v1", "OPENAI_MODEL": "scripted"}
+    return Launch(["-p", prompt, "--approval-mode", "yolo", "--output-format", "json"], model)
+
+
+def _copilot(workspace: Workspace, url: str, prompt: str) -> Launch:
+    provider = {"BASE_URL": f"{url}/v1", "TYPE": "openai", "API_KEY": "none"}
+    environment = {f"COPILOT_PROVIDER_{name}": value for name, value in provider.items()}
+    return Launch(
+        ["-p", prompt, "--allow-all-tools"], {"COPILOT_OFFLINE": "true", "COPILOT_MODEL": "scripted", **environment}
+    )
+
+
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
 
 
 AGENTS = (
-    Agent("claude", "@anthropic-ai/claude-code", "Read", "Bash", _claude),
+    Agent("claude", "@anthropic-ai/claude-code", "Read", "Bash", _claude, compacts_at=0),
     Agent("codex", "@openai/codex", "Bash", "Bash", _codex),
     Agent("opencode", "opencode-ai", "read", "bash", _opencode),
-    Agent("gemini", "@google/gemini-cli", "read_file", "run_shell_command", _gemini, numbers_calls=False),
+    Agent(
+        "gemini",
+        "@google/gemini-cli",
+        "read_file",
+        "run_shell_command",
+        _gemini,
+        numbers_calls=False,
+        compacts_at=800_000,
+    ),
+    Agent("qwen", "@qwen-code/qwen-code", "read_file", "run_shell_command", _qwen, compacts_at=172_000),
+    Agent("copilot", "@github/copilot", "view", "bash", _copilot),
 )

@@ -63,18 +63,26 @@ class Bench:
     program: Path
     folder: Path
 
-    def run(self, agent: Agent, workspace: Workspace, prompt: str, steps: Steps) -> Ran:
-        """Let a client work to its end, with an eye on its files."""
+    def run(
+        self,
+        agent: Agent,
+        workspace: Workspace,
+        prompt: str,
+        steps: Steps,
+        *flags: str,
+        killed_at: Path | None = None,
+    ) -> Ran:
+        """Let a client work to its end, or until it is killed, with an eye on its files."""
         folder = self.folder / f"run-{len(list(self.folder.glob('run-*')))}"
         folder.mkdir()
         with (
             running_model(self.program, folder, workspace.project, steps) as model,
             watched(workspace.root, list(SECRETS.values())) as sightings,
         ):
-            finished = clients.run(agent.client(prompt), self.npm, workspace, model.url)
+            finished = clients.run(agent.client(prompt, *flags), self.npm, workspace, model.url, killed_at=killed_at)
             left = [f"it left a process behind: {command}" for command in end_left_behind(workspace.root)]
         (folder / "output.txt").write_text(finished.output, encoding="utf-8")
-        return Ran(model, sightings, [*_run_problems(finished), *left])
+        return Ran(model, sightings, [] if killed_at else [*_run_problems(finished), *left])
 
 
 def captured(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:

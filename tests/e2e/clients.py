@@ -7,7 +7,9 @@ import os
 import shutil
 import signal
 import subprocess
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -17,6 +19,7 @@ from tests.e2e.workspace import SERVER_ENVIRONMENT, Workspace
 
 SERVER = "scrimshaw"
 TIMEOUT_S = 60.0
+_LOOK_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -64,8 +67,8 @@ class Finished:
     output: str
 
 
-def run(client: Client, npm: Path, workspace: Workspace, url: str) -> Finished:
-    """Run a client to its end, or for TIMEOUT_S, in an environment of its own."""
+def run(client: Client, npm: Path, workspace: Workspace, url: str, *, killed_at: Path | None = None) -> Finished:
+    """Run a client to its end, or for TIMEOUT_S, in an environment of its own; kill it when `killed_at` is there."""
     launch = client.configure(workspace, url)
     environment = {
         "PATH": _search_path(npm),
@@ -85,16 +88,17 @@ def run(client: Client, npm: Path, workspace: Workspace, url: str) -> Finished:
         text=True,
         start_new_session=True,
     ) as process:
-        return _wait(process)
+        return _wait(process, killed_at)
 
 
-def _wait(process: subprocess.Popen[str]) -> Finished:
-    try:
-        output, _ = process.communicate(timeout=TIMEOUT_S)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL)
-        return Finished(None, process.communicate()[0])
-    return Finished(process.returncode, output)
+def _wait(process: subprocess.Popen[str], killed_at: Path | None) -> Finished:
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline and not (killed_at and killed_at.exists()):
+        with suppress(subprocess.TimeoutExpired):
+            output, _ = process.communicate(timeout=_LOOK_S)
+            return Finished(process.returncode, output)
+    os.killpg(process.pid, signal.SIGKILL)
+    return Finished(None, process.communicate()[0])
 
 
 def _bin(npm: Path, folder: str) -> Path:

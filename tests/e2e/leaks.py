@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 from tests.e2e.watch import Sightings, shape
 
-_OURS = ("project/.scrimshaw/", "home/.scrimshaw/")
+_OURS = ("project/.scrimshaw/", "project/.git/scrimshaw/", "home/.scrimshaw/")
 _TEMPORARY = "tmp/"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +15,7 @@ from tests.e2e.workspace import Workspace
 
 from scrimshaw.app.hooks.fencing import FENCE
 from scrimshaw.models import Item, ItemKind, Session
+from scrimshaw.storage.place import JOURNAL, find_place
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.sessions import SqliteSessions
 
@@ -65,7 +66,8 @@ class WorkingMemory:
 
 def read_working_memory(workspace: Workspace) -> WorkingMemory:
     """The last session in a project's journal, and its items."""
-    database = Database(workspace.memory_folder / "journal.db", "journal", durable=True, busy_timeout_ms=_BUSY_MS)
+    journal = find_place(workspace.memory_folder) / JOURNAL
+    database = Database(journal, "journal", durable=True, busy_timeout_ms=_BUSY_MS)
     with closing(database):
         sessions = SqliteSessions(database)
         session = next(iter(sessions.latest()), None)
@@ -74,9 +76,8 @@ def read_working_memory(workspace: Workspace) -> WorkingMemory:
 
 def recall_problems(memory: WorkingMemory, model: Model, secrets: Collection[str]) -> Iterator[str]:
     """What the model of the next run was not told, or not within a fence; and secrets that it was told at all."""
-    told = "\n".join(text for request in model.requests() for text in texts(request["body"]))
-    said = html.unescape(told)  # Gemini CLI escapes what hooks say
-    fences = "\n".join(re.findall(rf"<{FENCE} .*?</{FENCE}>", said, re.DOTALL))
+    said = "\n".join(map(all_text, model.requests()))
+    fences = fenced_text(said)
     origin = f"session:{memory.session.id}/" if memory.session else "no session"
     for wanted in (COMPLAINT, SUBJECT, origin):
         if wanted not in fences:
@@ -94,6 +95,16 @@ def _is_wanted(item: Item, wanted: Wanted, agent: Agent, calls: Collection[str] 
         and source.redaction_applied == wanted.is_redacted
         and (bool(source.source_call_id) if calls is None else source.source_call_id in calls)
     )
+
+
+def all_text(request: Mapping[str, Any]) -> str:
+    """All that a request says; Gemini CLI escapes what hooks say."""
+    return html.unescape("\n".join(texts(request["body"])))
+
+
+def fenced_text(said: str) -> str:
+    """What hooks say in a text, fences and all."""
+    return "\n".join(re.findall(rf"<{FENCE} .*?</{FENCE}>", said, re.DOTALL))
 
 
 def texts(value: Any) -> Iterator[str]:

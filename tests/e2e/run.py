@@ -1,7 +1,8 @@
 """`make e2e SHARED=DIR`: real clients work with this checkout's server, and what they leave is judged from outside.
 
 The agent clients are driven by a scripted model, `DIR/clients/fakellm.py`. First the server alone: read a file, search,
-save, finish. Then all that `scrimshaw setup` sets up: what is captured of a run, and what the next run is told of it.
+save, finish. Then all that `scrimshaw setup` sets up: what is captured of a run, and what the next run is told of it,
+also after a kill and after a compaction.
 The official SDK's client needs no model. Exit code 1 when a client that is there fails; a missing one is only named.
 """
 
@@ -15,12 +16,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
 
 from tests.e2e import clients, drive
 from tests.e2e.agents import AGENTS
 from tests.e2e.capture import Captured, captured
+from tests.e2e.next_session import continued
 from tests.e2e.processes import end_left_behind
 from tests.e2e.traffic import read_traffic
 from tests.e2e.vault import vault_problems
@@ -44,7 +47,8 @@ def main(arguments: Sequence[str]) -> int:
         _print(f"There is no scripted model {model}; --shared names the folder that holds `clients/`.")
         return USAGE
     shutil.rmtree(KEPT, ignore_errors=True)
-    passed = [_passes(name, judge) for name, judge in _present(model, options.clients)]
+    wanted = [each for each in _present(model, options.clients) if fnmatch(each[0], options.only)]
+    passed = [_passes(name, judge) for name, judge in wanted]
     return 0 if all(passed) else 1
 
 
@@ -53,6 +57,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.e2e.run", description="Real clients against the server.")
     parser.add_argument("--shared", type=Path, metavar="DIR", help="folder with clients/fakellm.py, the scripted model")
     parser.add_argument("--clients", type=Path, metavar="DIR", default=npm, help="npm folder (default: %(default)s)")
+    parser.add_argument("--only", metavar="NAME", default="*", help="lines to run, such as 'next-*' (default: all)")
     return parser.parse_args(arguments)
 
 
@@ -63,14 +68,11 @@ def _present(model: Path | None, npm: Path) -> Iterator[tuple[str, Judge]]:
     for client in clients.CLIENTS:
         if model and _is_there(client.name, client, npm):
             yield client.name, partial(_judge, client.name, drive.agent(client, npm, model))
-    for agent in AGENTS:
-        name = f"capture-{agent.name}"
-        if model and _is_there(name, agent.client(""), npm):
-            yield name, partial(_judge_capture, name, partial(captured, agent, npm, model))
-    for agent in AGENTS:
-        name = f"memory-{agent.name}"
-        if model and _is_there(name, agent.client(""), npm):
-            yield name, partial(_judge_capture, name, partial(remembered, agent, npm, model))
+    for kind, judge in {"capture": captured, "memory": remembered, "next": continued}.items():
+        for agent in AGENTS:
+            name = f"{kind}-{agent.name}"
+            if model and _is_there(name, agent.client(""), npm):
+                yield name, partial(_judge_capture, name, partial(judge, agent, npm, model))
     if model is None:
         _print("The agent clients are not run: they need the scripted model; give --shared DIR (make: SHARED=DIR)")
 

@@ -8,6 +8,8 @@ from tests.e2e.model import SAVED_TEXT
 from tests.e2e.workspace import MEMORIES, Workspace
 from tests.samples import SECRET
 
+from scrimshaw.storage.place import find_place
+
 
 def vault_problems(workspace: Workspace, saved_id: str) -> list[str]:
     """What is wrong with the saved file, and files of the memory that hold a secret's bytes."""
@@ -27,7 +29,7 @@ def _file_problems(workspace: Workspace, saved_id: str) -> Iterator[str]:
 
 def _leaks(workspace: Workspace) -> Iterator[str]:
     """Also the databases are searched for bytes: a secret must not reach the disk in any form."""
-    folders = (workspace.memory_folder, workspace.home / ".scrimshaw")
+    folders = (workspace.memory_folder, find_place(workspace.memory_folder), workspace.home / ".scrimshaw")
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     if not any(path.suffix == ".db" for path in files):
         yield "there is no database to search for secrets"

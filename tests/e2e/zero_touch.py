@@ -5,17 +5,15 @@ One run in which the facts come up by the way, one that asks for each; then the 
 
 from __future__ import annotations
 
-import html
 import shutil
 import subprocess
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.e2e.agents import Agent
 from tests.e2e.capture import Bench, Captured, prepared, set_up
 from tests.e2e.model import FINAL_TEXT, PROMPT, Model, Steps
-from tests.e2e.recorded import texts
+from tests.e2e.recorded import all_text
 from tests.e2e.workspace import Workspace
 
 LEAST_FOUND = 6
@@ -111,12 +109,7 @@ def _workspace(folder: Path, settings: str) -> Workspace:
 
 
 def _said(model: Model) -> str:
-    return html.unescape("\n".join(_texts(model)))
-
-
-def _texts(model: Model) -> Iterator[str]:
-    for request in model.requests():
-        yield from texts(request["body"])
+    return "\n".join(map(all_text, model.requests()))
 
 
 def _made(folder: Path) -> Path:
