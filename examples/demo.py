@@ -41,6 +41,9 @@ def main() -> None:
     began = time.monotonic()
     shutil.rmtree(PROJECT, ignore_errors=True)
     shutil.copytree(HERE / "memories", MEMORIES, ignore=shutil.ignore_patterns("LICENSE.txt"))
+    subprocess.run(
+        ["git", "init", "--quiet", str(PROJECT)], check=True
+    )  # what Scrimshaw knows by itself stays there too
     _say("A project that has notes already. `scrimshaw init` indexes them:")
     made = json.loads(_run("scrimshaw", "init", "--no-import", "--json"))
     _show(f"{sum(source['memories'] for source in made['sources'])} notes, Markdown files in {MEMORIES}")
