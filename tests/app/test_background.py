@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import OpenMemory
@@ -16,7 +17,9 @@ from scrimshaw.app.background import Background, Worker
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import rebuild, scan
-from scrimshaw.models import JobState
+from scrimshaw.engine.sessions import record_event
+from scrimshaw.ingest.events import Event, make_observation
+from scrimshaw.models import EventKind, JobState
 from scrimshaw.search.results import SearchRequest
 
 PATIENCE_S = 60.0
@@ -95,6 +98,20 @@ def test_a_loss_while_the_server_runs_is_told_though_no_file_changes(
     tamper(library.folder / "index.db", "DELETE FROM memories")
     assert until(lambda: told(library) == [])
     assert [hit.memory.id for hit in read.search(library, SearchRequest(query="tide")).hits] == ["tides"]
+
+
+def test_a_session_that_falls_silent_beside_a_server_becomes_a_memory(
+    library: Engine, started: Callable[[], Background], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("scrimshaw.app.background.AGAIN_S", 0.05)
+    monkeypatch.setattr("scrimshaw.app.background.IDLE_S", 0.0)
+    started().wait_until_fresh(PATIENCE_S)
+    asks = Event(kind=EventKind.PROMPT, session="silent", prompt="Let the tide clock show the ebb", call_id="p")
+    call: dict[str, Any] = {"tool": "Bash", "arguments": {"command": "git commit -m 'Show the ebb'"}, "call_id": "c"}
+    commits = Event(kind=EventKind.TOOL, session="silent", output="[main 1a2b3c4] Show the ebb", **call)
+    for event in (asks, commits):
+        record_event(library, make_observation(event, (), process=0, extraction=True), at=time.time() - 3_600)
+    assert until(lambda: library.sessions.draft("silent") is not None)
 
 
 def test_nobody_is_disturbed_while_questions_come(

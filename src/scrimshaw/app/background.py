@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 import time
 import traceback
@@ -11,11 +13,13 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
-from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index
+from scrimshaw.config import load
+from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index, open_engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
 from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import DRAFT_JOB, Degradation, Job, JobState
+from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
+from scrimshaw.storage.transaction import lock
 
 START_AFTER_S = 1.5  # start-up belongs to the client: catching up waits for its first question, or this long
 # From the first question on, answers wait so long in all for the first scan: longer than a thousand unchanged files
@@ -32,6 +36,8 @@ BEAT_S = LEASE_S / 4  # so often a worker says that it lives, whatever the work 
 PAUSE_S = 0.5  # how long a worker without work waits before it looks again
 FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
 STOPPED = "its worker was stopped"
+# For drafts made beside no server: far longer than one takes, at a low priority.
+MOST_DRAFTING_S, NICENESS = 120.0, 10
 
 _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
 
@@ -66,9 +72,9 @@ class Worker:
         """End `run`; the job at hand stops at its next report and is queued again."""
         self._stop.set()
 
-    def run_once(self) -> bool:
-        """Run one job that is due; False when there is none."""
-        claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in HANDLERS)
+    def run_once(self, kinds: Iterable[str] = ()) -> bool:
+        """Run one job that is due, of these kinds if any are named; False when there is none."""
+        claims = (self._engine.journal.claim((kind,), LEASE_S) for kind in kinds or HANDLERS)
         job = next((job for job in claims if job), None)
         if job is None:
             return False
@@ -116,6 +122,24 @@ class Worker:
         finally:
             ended.set()
             thread.join()
+
+
+def make_drafts() -> None:
+    """Make the memories that sessions left to make, in the project that the command line names; vectors may wait.
+
+    The process of a session's last hook: of several at once one does the work, and it gives up after MOST_DRAFTING_S.
+    """
+    give_up = threading.Timer(MOST_DRAFTING_S, os._exit, (1,))
+    give_up.daemon = True
+    give_up.start()
+    if hasattr(os, "nice"):  # Windows was told when the process began
+        os.nice(NICENESS)
+    with open_engine(load(Path(sys.argv[1]))) as engine, suppress(VaultBusy):
+        run, made = partial(Worker(engine).run_once, (DRAFT_JOB,)), 1
+        while made and drafts.queue_drafts(engine):  # again, for a session that ended while the lock was held
+            with lock(engine.folder / DRAFTS_LOCK, PAUSE_S):
+                index.scan(engine)
+                made = sum(1 for _ in iter(run, False))
 
 
 class Background:
@@ -226,7 +250,7 @@ class Background:
                 index.tidy(self._engine)
 
     def _finish_drafts(self) -> None:
-        """Queue the drafts that earlier sessions left nobody to make, and remove those that have expired."""
+        """Queue the drafts of sessions that ended or fell silent, and remove those that have expired."""
         drafts.queue_drafts(self._engine)
         drafts.expire_drafts(self._engine)
 
@@ -246,6 +270,7 @@ class Background:
             if is_idle:
                 self._attempt(INDEX, self._scan)
                 self._attempt("canary", self._test_recall)
+                self._attempt("drafts", self._finish_drafts)
 
     def _attempt(self, part: str, work: Callable[[], object]) -> None:
         """Do a part of the work; while it fails, health says so."""

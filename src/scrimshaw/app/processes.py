@@ -1,8 +1,9 @@
-"""The processes this one runs under, nearest first: how a server knows whose session it serves."""
+"""The processes this one runs under, nearest first: how a server knows whose session it serves. And one it starts."""
 
 from __future__ import annotations
 
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,22 @@ def ancestors() -> tuple[int, ...]:
 def client_process() -> int:
     """The process that started this one, past the shells it may have used for that; 0 when it is not known."""
     return next((each for each in ancestors() if _read_proc(each, "comm").strip() not in _SHELLS), 0)
+
+
+def start_detached(code: str, *arguments: str) -> None:
+    """Start Python code in a silent process of its own that outlives this one and waits behind all others."""
+    import subprocess  # noqa: PLC0415 - only the last hook of a session needs it
+
+    flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # which only Windows has
+    # -P: modules come from the installation, never from the folder it happens to run in.
+    subprocess.Popen(
+        [sys.executable, "-P", "-c", code, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        creationflags=sum(getattr(subprocess, flag, 0) for flag in flags),
+    )
 
 
 def _read_proc(process: int, name: str) -> str:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,7 +19,8 @@ from tests.scenarios.agent import Agent
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.sessions import bind_session
-from scrimshaw.models import ItemKind, Trust
+from scrimshaw.models import DRAFTS_LOCK, ItemKind, Trust
+from scrimshaw.storage.transaction import lock
 
 SECRET = "ghp_" + "a1B2" * 9
 DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" + "r4T7"
@@ -114,6 +116,44 @@ def test_where_were_we_is_not_answered_with_itself(engine: Engine, project: Path
     state = Agent(engine, "S2").context("where were we?")["state"]
     assert (state[0]["part"], state[0]["origin"]) == ("task", "session:S1#e1")
     assert not [line for line in state if "where were we" in line["text"]]
+
+
+def works(project: Path, session: str = "S1") -> None:
+    report(project, "UserPromptSubmit", session, prompt=f"Let the harbour deploy use the proxy port 8443 in {session}")
+    bash(
+        project,
+        "git commit -m 'fix: use port 8443'",
+        "[main 1a2b3c4] fix: use port 8443\n 1 file changed",
+        "t1",
+        session,
+    )
+
+
+def memory_of(engine: Engine, session: str) -> str:
+    """The id of a session's memory, as soon as somebody made it."""
+    until = time.monotonic() + 60
+    while not (drafted := engine.sessions.draft(session)) and time.monotonic() < until:
+        time.sleep(0.05)
+    return drafted.memory_id if drafted else ""
+
+
+def test_the_last_hook_leaves_a_memory_where_no_server_runs(engine: Engine, project: Path) -> None:
+    works(project)
+    report(project, "SessionEnd", reason="exit")
+    name = memory_of(engine, "S1")
+    assert "proxy port 8443" in (project / ".scrimshaw/memories" / f"{name}.md").read_text()
+
+
+def test_the_last_hook_starts_nothing_beside_a_process_that_drafts(engine: Engine, project: Path) -> None:
+    works(project)
+    with lock(engine.folder / DRAFTS_LOCK, 0):
+        report(project, "SessionEnd", reason="exit")
+        time.sleep(1)
+        assert engine.sessions.draft("S1") is None
+    works(project, "S2")
+    report(project, "SessionEnd", "S2", reason="exit")  # and who comes next does what was left
+    assert memory_of(engine, "S1")
+    assert memory_of(engine, "S2")
 
 
 def test_a_broken_installation_stops_no_client(project: Path) -> None:

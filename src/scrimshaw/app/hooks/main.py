@@ -1,7 +1,8 @@
 """`scrimshaw-hook CLIENT [EVENT]`: one event of a client, recorded; what the client should tell its model, printed.
 
-It fails open: whatever goes wrong, the client goes on. It starts no process, writes nothing unredacted and gives up
-after DEADLINE_S of work, or PATIENCE_S in all where the machine or another writer keeps it waiting.
+It fails open: whatever goes wrong, the client goes on. It writes nothing unredacted and gives up after DEADLINE_S of
+work, or PATIENCE_S in all where the machine or another writer keeps it waiting. Only the end of a session starts a
+process: one that makes its memory, which nobody waits for.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def run() -> None:
         os._exit(0)
     _thread.start_new_thread(_give_up_in_time, ())
     try:
-        text = record.handle_payload(sys.argv[1:], sys.stdin.buffer.read(record.LARGEST_INPUT + 1))
+        payload = sys.stdin.buffer.read(record.LARGEST_INPUT + 1)
+        text = record.handle_payload(sys.argv[1:], payload, at_end=record.start_drafting)
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop its client

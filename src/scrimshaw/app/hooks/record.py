@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,11 +16,12 @@ from msgspec import structs
 from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
-from scrimshaw.app.processes import client_process
+from scrimshaw.app.processes import client_process, start_detached
 from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
+from scrimshaw.errors import VaultBusy
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, redact_names
 from scrimshaw.ingest.extraction import default_rules
-from scrimshaw.models import DRAFT_JOB, EventKind
+from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, EventKind
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
@@ -32,8 +34,13 @@ MOST_ANSWERS = 300  # the last ones are recorded; a turn of hours has some hundr
 LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
 
 
-def handle_payload(arguments: list[str], payload: bytes) -> str:
-    """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload."""
+def handle_payload(
+    arguments: list[str], payload: bytes, *, at_end: Callable[[Storage, Settings], None] | None = None
+) -> str:
+    """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload.
+
+    `at_end` is called when a session is over.
+    """
     client = load_client(arguments[0]) if arguments else None
     if client is None or len(payload) > LARGEST_INPUT:
         return ""
@@ -55,7 +62,21 @@ def handle_payload(arguments: list[str], payload: bytes) -> str:
         # A session becomes a memory when it ends, and before its context is compacted.
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:
             storage.journal.enqueue(DRAFT_JOB, event.session, {})
+            if at_end and event.kind is EventKind.END:
+                at_end(storage, settings)
     return text
+
+
+def start_drafting(storage: Storage, settings: Settings) -> None:
+    """Start the process that makes the memories of sessions that are over, unless nothing waits or one runs already."""
+    from scrimshaw.storage.transaction import lock  # noqa: PLC0415 - only the last hook of a session needs it
+
+    silent_since = time.time() - settings.drafts.idle_minutes * 60.0
+    if storage.sessions.sessions_to_draft(silent_since=silent_since):
+        with suppress(VaultBusy):
+            with lock(settings.folder / DRAFTS_LOCK, 0.0):
+                pass
+            start_detached("from scrimshaw.app.background import make_drafts; make_drafts()", str(settings.project))
 
 
 def _find_memory(event: Event) -> Path | None:
