@@ -16,7 +16,7 @@ import subprocess
 import sys
 import zlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -40,6 +40,7 @@ from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import StoredSession
 from scrimshaw.models import EventKind, RecordedEvent
 from scrimshaw.search.tokens import query_terms
+from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw_lab.labelled import lines_of
 from scrimshaw_lab.metrics import bootstrap_interval, mean
 
@@ -117,6 +118,7 @@ class Needs(Struct, frozen=True, kw_only=True):
     task_evidence: str = ""
     decisions: tuple[Fact, ...] = ()
     failures: tuple[Fact, ...] = ()
+    changed: tuple[Fact, ...] = ()
     open: tuple[Fact, ...] = ()
     next: str | None = None
     next_evidence: str | None = None
@@ -129,6 +131,27 @@ class Needs(Struct, frozen=True, kw_only=True):
         facts["any decision"] = [*self.decisions]
         told = {name: float(any(each.is_told(lines) for each in some)) for name, some in facts.items() if some}
         return {"task": float(task), **told}
+
+    def compare_draft(self, body: str) -> Iterator[Measures]:
+        """A row for each line of a section that notes are about, and for each note: whether the other side has it."""
+        sections = dict(part.partition("\n")[::2] for part in f"\n{body}".split("\n## ")[1:])
+        following = [Fact(text=self.next, evidence=self.next_evidence)] * bool(self.next)
+        cures = [Fact(text=each.cure) for each in self.failures if each.cure]
+        kinds = {
+            "Decisions": self.decisions,
+            "Problems": [*self.failures, *cures],
+            "Open": [*self.open, *following],
+            "Next": [*following, *self.open],
+        }
+        for name, facts in kinds.items():
+            for told in filter(None, sections.get(name, "").splitlines()):
+                yield {f"{name}: lines noted": float(any(each.is_told([told]) for each in facts))}
+        lines = body.splitlines()
+        carried = {"decisions": self.decisions, "failures": self.failures, "cures": cures, "changes": self.changed}
+        for name, facts in {**carried, "open points": self.open, "next step": following}.items():
+            yield from ({f"{name} carried": float(each.is_told(lines))} for each in facts)
+        task = Fact(text=self.task, evidence=self.task_evidence)
+        yield {"task carried": float(task.is_told(sections.get("Task", "").splitlines())), "characters": len(body)}
 
     def is_overcome(self, engine: Engine, line: str) -> bool:
         """Whether a failure in a line is over: its call passed later, or a reader saw a cure and the line does not."""
@@ -324,6 +347,35 @@ def evaluate_starts(
     texts = {each.session: text for each, (text, _) in zip(wanted, starts, strict=True)}
     table = average({"told": told, "chance": by_chance})
     show({"title": "After a session, a start tells", "table": table, "texts": texts}, as_json, _render)
+
+
+@app.command("drafts", epilog=example("scrimshaw eval drafts --sessions sessions --needs needs.jsonl"))
+def evaluate_drafts(
+    sessions: Sessions,
+    needs: Annotated[Path, _labels(help="What successors need, as JSON lines.")],
+    folder: Annotated[Path | None, typer.Option(help="Import into this new folder; one that exists is reused.")] = None,
+    fold: Fold = None,
+    held_out: HeldOut = False,
+    as_json: frame.AsJson = False,
+) -> None:
+    """Import recorded sessions, and compare the lines of their drafts with what a reader noted."""
+    stored, wanted = _read_labels(sessions, needs, Needs, fold, held_out)
+    with TemporaryDirectory(prefix="scrimshaw-") as scratch:
+        place = (folder or Path(scratch) / "new").absolute()
+        project = place / "project" if place.exists() else import_sessions(place, [sessions], "--no-vectors")
+        with open_engine(Settings(project=project, home=place / "home")) as engine:
+            bodies = {each.session: draft_body(engine, stored[each.session].session) for each in wanted}
+    rows = list(chain.from_iterable(each.compare_draft(bodies[each.session]) for each in wanted))
+    report = {"title": "Drafts beside what a reader noted", "table": average({"share": rows}), "texts": bodies}
+    show(report, as_json, _render)
+
+
+def draft_body(engine: Engine, session: str) -> str:
+    """What a draft of a recorded session says now, whatever was made of it when it was imported."""
+    known = engine.sessions.get(session)
+    events, items = engine.sessions.events(session), engine.sessions.items(session)
+    draft = build_draft(known, events, items) if known else None
+    return f"# {draft.title}\n\n{render_body(draft)}" if draft else ""
 
 
 def _read_labels(

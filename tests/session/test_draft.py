@@ -386,3 +386,65 @@ def test_unfinished_tasks_of_the_last_list_stay_open() -> None:
         ("Write its tests", 3),
         ("Tell the readers", 3),
     ]
+
+
+# What is told, and what is not
+
+
+def test_a_result_comes_from_a_turn_that_changed_something() -> None:
+    recording = Recording().prompt("Add an upload limit to the server settings.")
+    recording.edit("/home/ann/shop/src/upload.py").answer("I added the upload limit to the server.")
+    recording.prompt("What did we do about the login before?").read("/home/ann/shop/src/login.py")
+    recording.answer("I fixed the expired login check with a cookie last week.")
+    assert texts(recording.draft().changed) == ["I added the upload limit to the server.", "src/upload.py"]
+
+
+def test_what_was_taken_back_is_told() -> None:
+    recording = Recording().prompt("Add an upload limit to the server.").edit("/home/ann/shop/src/upload.py")
+    recording.bash("git checkout -- src/upload.py")
+    assert "git checkout -- src/upload.py — taken back (e3)" in render_body(recording.draft())
+
+
+def test_a_failure_carries_what_was_done_about_it() -> None:
+    recording = login()
+    recording.bash("make bundle", "error: no module named terser", failed=True)
+    recording.answer("I'll install terser for the bundle task.").bash("npm install terser", "added 1 package")
+    recording.bash("make bundle", "bundled")
+    (problem,) = [each for each in recording.draft().problems if "terser" in each.text]
+    assert problem.note == "`make bundle` passed in e15 after (e13): I'll install terser for the bundle task"
+
+
+def test_a_failure_that_was_there_before_is_no_failure_of_this_session() -> None:
+    recording = Recording().prompt("Add an upload limit to the server.").edit("/home/ann/shop/src/upload.py")
+    recording.bash("pytest tests", FAILED, failed=True)
+    said = "The test test_expired fails even without my changes."
+    assert texts(recording.answer(said).draft().open) == [said]
+
+
+def test_a_request_that_nobody_answered_comes_next() -> None:
+    recording = login().prompt("Now also refresh the session cookie of the login page.")
+    step = recording.read("/home/ann/shop/src/cookie.py").draft().next_step
+    assert step is not None
+    assert step.text == "Now also refresh the session cookie of the login page."
+
+
+def test_a_step_that_calls_follow_is_not_next() -> None:
+    assert login().bash("uv run pytest tests/test_refresh.py", "4 passed").draft().next_step is None
+
+
+def test_files_never_push_out_what_was_committed() -> None:
+    recording = Recording().prompt("Rename the shop modules.")
+    for number in range(60):
+        recording.edit(f"/home/ann/shop/part{number}/module_{number}_with_a_rather_long_name_for_a_file.py")
+    for number in range(8):
+        recording.bash(
+            "git commit -am x", f"[main 0{number}23abc] feat: rename the shop module number {number}\n 1 file"
+        )
+    body = render_body(recording.draft())
+    assert all(f"rename the shop module number {number}" in body for number in range(8))
+
+
+def test_a_session_that_only_asked_leaves_nothing_to_keep() -> None:
+    asked = Recording().prompt("How does the tide clock know the moon phase?").read("/home/ann/clock/moon.py")
+    assert asked.answer("It reads a table of lunar phases.").draft().is_asked
+    assert not login().draft().is_asked

@@ -113,7 +113,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         tool_calls=draft.tool_calls,
         facts={"tool_calls": draft.tool_calls, "decision_count": len(draft.decisions)},
     )
-    if not body.strip() or not draft.tool_calls:
+    if not body.strip() or not draft.tool_calls or draft.is_asked:
         outcome = DraftOutcome(session=session_id, status="empty", memory_id=former_id)
     else:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)

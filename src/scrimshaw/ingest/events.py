@@ -98,7 +98,8 @@ def make_observation(
         client=event.client,
         process=process,
         call_id=event.call_id,
-        tool=event.tool,
+        # what changes a file by a shell counts as what it does
+        tool=activity.name if activity and activity.name in ("Edit", "Write") else event.tool,
         path=activity.path if activity and extraction else "",
         failed=activity.failed if activity else None,
         item=item,

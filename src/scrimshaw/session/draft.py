@@ -55,6 +55,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     ended: float
     requests: tuple[Statement, ...] = ()  #: later requests of the user
     findings: tuple[Statement, ...] = ()  #: what the last answer says where little was changed
+    is_asked: bool = False  #: whether nothing was wanted but answers, and nothing came of it
 
 
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
@@ -69,7 +70,8 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = next(iter(prove([sections.find_next_step(record)])), None)
     open_points = prove(sections.find_open_points(record, sections.find_unsolved(record)))
     findings = prove(sections.find_findings(record, changes))
-    requests = prove(find_later_requests(record, task))
+    requests = prove(_find_later_requests(record, task))
+    prompts = _group_prompts(record.sentences).values()
     title = _make_title(task, record.sentences, requests, changes)
     whole = "\n".join(each.text for each in record.sentences)
     weighted = [
@@ -96,6 +98,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         started=events[0].at if events else session.started,
         ended=events[-1].at if events else session.last_event,
         requests=requests,
+        is_asked=not (decisions or changes or problems or open_points or any(map(_is_task, prompts))),
     )
 
 
@@ -150,9 +153,11 @@ def _make_title(
     # specific: four words that name a subject, or two in a sentence, issue numbers aside
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
     is_sentence = len(request.split()) >= _SENTENCE_WORDS
-    if not outcome or subjects > _SUBJECTS + 1 or (subjects >= _SUBJECTS and is_sentence):
+    is_enough = subjects > _SUBJECTS + 1 or (subjects >= _SUBJECTS and is_sentence)
+    if not outcome or (is_enough and not _REQUEST["told"].match(request)):
         return _shorten(request or _headline([each.text for each in changes[:1]]))
-    return _shorten(f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}" if request else outcome)
+    is_told = request and not _REQUEST["told"].match(request)  # "I have made ..." is no name for what came of it
+    return _shorten(f"{_shorten(request, LONGEST_TITLE // 2)}: {outcome}" if is_told else outcome)
 
 
 def _task_texts(task: Statement | None, sentences: Sequence[Sentence]) -> list[str]:
@@ -174,8 +179,9 @@ def _group_prompts(sentences: Sequence[Sentence]) -> Mapping[int, Sequence[Sente
 def _is_task(prompt: Sequence[Sentence]) -> bool:
     """Whether a prompt wants something and says enough: two subjects, or a wish in a few more words."""
     text, whole = prompt[0].text, " ".join(each.text for each in prompt)
-    asks_only = all(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
-    if asks_only or _REQUEST["orientation"].search(whole):
+    asks = any(_REQUEST["question_only"].search(_strip_courtesy(each.text)) for each in prompt)
+    wants = any(_IMPERATIVE.match(_strip_courtesy(each.text)) or _REQUEST["goal"].search(each.text) for each in prompt)
+    if (asks and not wants) or _REQUEST["orientation"].search(whole):
         return False
     is_more = len(prompt) > 1 or prompt[0].by == SUMMARY or _REQUEST["goal"].search(whole)
     is_imperative = _IMPERATIVE.match(_strip_courtesy(_strip_opening(whole)))
@@ -266,7 +272,8 @@ def render_body(draft: Draft) -> str:
         or sum(map(len, bodies.values())) > MOST_BODY_LINES
     ):
         longest = max(bodies, key=lambda name: sum(map(len, bodies[name])))
-        del bodies[longest][len(bodies[longest]) // 2]
+        # files stand last, and what was committed or said to be done tells more than any of them
+        del bodies[longest][-1 if longest == "Changed" else len(bodies[longest]) // 2]
     return "\n".join("\n".join([f"## {name}\n", *lines, ""]) for name, lines in bodies.items() if lines)
 
 

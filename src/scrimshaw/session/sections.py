@@ -6,6 +6,7 @@ Every function answers statements, each with the event that proves it.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
 from os.path import commonprefix
@@ -22,10 +23,11 @@ from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMM
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
 _ALIKE = 0.6  # share of common words above which two sentences state one choice
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
-_WEAK, _WEAK_UP_TO = 0.5, 3  # steps taken for a reason fill up where few choices were stated
+_WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue only fills up where few choices were stated
 _FEWEST_WORDS, _SHORT = 4, 20  # words of a sentence
 _DECISION = PATTERNS["decisions"]
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
+_QUOTED, _TELLING_CODE = re.compile(r"`[^`\n]+`"), 6  # characters, with its marks
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 # Changes
@@ -42,9 +44,11 @@ _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends on
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 9, 3, 20
 MOST_UNSOLVED = 2
 _LATE = 0.5  # a failure in the first half that was not tried again was given up, not left open
-_FAMILY_WORDS = 3
+_STEP_SUBJECTS, _NEAR = 2, 4  # words; sentences, and events, in which an agent says what to do about a cause
+_FAMILY_WORDS, _LONGEST_COMMAND = 3, 100  # words, characters
 _FAILURE = PATTERNS["failures"]
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
+_FIRM_ERRORS = _ERROR_LINES[:-1]
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 
 # Open points
@@ -68,6 +72,19 @@ class Record(NamedTuple):
     runs: Sequence[CommandRun]  #: the commands, in order
     calls: int
     last_event: int
+
+    def changes_by_turn(self) -> Mapping[int, str]:
+        """The text of the edits in each turn that changed a file or ran a command that changes something."""
+        numbers = {
+            number for path, each in self.edits.items() for number in each if not _CHANGE["scratch"].search(path)
+        }
+        found, turn = defaultdict[int, str](str), 0
+        for event in self.events:
+            turn += statements.begins_turn(event)
+            command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
+            if event.number in numbers or _CHANGE["act"].search(command):
+                found[turn] += f"{event.text}\n"
+        return found
 
     def answers(self) -> list[Sentence]:
         """What the agent said."""
@@ -137,13 +154,15 @@ def find_decisions(record: Record) -> list[Statement]:
     """The choices that were stated, in the order of events: at most 4 and one more per 20 calls, 12 in all.
 
     A user's choice is a wish with an objection or an alternative ("use uv, not pip"); an agent's is its own act with an
-    alternative or a reason ("I'll reuse the pool because ..."). Questions, conditions and announced looking are none.
-    Commits whose subject names an alternative count as well, after what was said.
+    alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
+    looking are none. Commits whose subject names an alternative count as well.
     """
-    sentences, commits = record.sentences, find_commits(record.events)
+    sentences, commits, edited = record.sentences, find_commits(record.events), record.changes_by_turn()
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    for falling, place in sorted((-_weigh_decision(sentences, place), place) for place in range(len(sentences))):
+    for falling, place in sorted(
+        (-_weigh_decision(sentences, place, edited), place) for place in range(len(sentences))
+    ):
         if not falling or len(chosen) == most or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO):
             break
         words = set(re.findall(r"\w{3,}", sentences[place].text.lower()))
@@ -161,15 +180,15 @@ def find_decisions(record: Record) -> list[Statement]:
     return sorted(found[:most], key=attrgetter("event"))
 
 
-def _weigh_decision(sentences: Sequence[Sentence], place: int) -> float:
-    """How much a sentence looks like a choice; 0 if it does not."""
+def _weigh_decision(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str]) -> float:
+    """How much a sentence looks like a choice; 0 if it does not. `edited` is what was changed, by turn."""
     sentence, text = sentences[place], sentences[place].text
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS
-    if not is_fit or _DECISION["not_a_decision"].search(text):
+    if not is_fit or any(_DECISION[name].search(text) for name in ("not_a_decision", "exploring", "scaffold")):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
-    weight = _weigh_users(text) if sentence.by == USER else _weigh_agents(sentence, sentences, place)
+    weight = _weigh_users(text) if sentence.by == USER else _weigh_agents(sentences, place, edited)
     return weight if weight and count_subjects(text) else 0.0
 
 
@@ -183,20 +202,23 @@ def _weigh_users(text: str) -> float:
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text))
 
 
-def _weigh_agents(sentence: Sentence, sentences: Sequence[Sentence], place: int) -> float:
-    text = sentence.text
-    is_looking = _DECISION["exploring"].search(text) or _DECISION["scaffold"].search(text)
-    if not _DECISION["agency"].search(text) or is_looking:
-        return 0.0
+def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str]) -> float:
+    sentence, text = sentences[place], sentences[place].text
+    changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
+    is_past = (
+        edited and not changes and not explicit
+    )  # where others of its turns changed something, this one told of it
+    if is_past or not _DECISION["agency"].search(text):
+        return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    if not explicit and not intends and not (acts and (alternative or reason)):
+    is_done = any(len(code) >= _TELLING_CODE and code.strip("`()") in changes for code in _QUOTED.findall(text))
+    if not explicit and not intends and not (acts and (alternative or reason or is_done)):
         return 0.0
-    weight = 2 * explicit + 1.5 * alternative + reason + 0.5 * (sentence.by == SUMMARY)
-    return weight if weight > 1 else _WEAK
+    return 2 * explicit + 1.5 * alternative + reason + is_done
 
 
 def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
@@ -215,14 +237,20 @@ def find_changes(record: Record) -> list[Statement]:
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
     tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
     commits = find_commits(record.events)[-MOST_COMMITS:] or _find_added_lines(record)
-    return [*_find_results(record), *tracked, *commits, *list_changed_files(record.edits)]
+    undone = [
+        Statement(statements.cut_line(undo[0], _LONGEST_COMMAND), run.event.number, "taken back")
+        for run in record.runs
+        if not run.failed and (undo := _CHANGE["undo"].search(run.event.text.partition("\n")[0]))
+    ]
+    return [*_find_results(record), *tracked, *commits, *undone[-MOST_TRACKED:], *list_changed_files(record.edits)]
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
     """What follows a heading of findings, and what the last answer says in a session that changed little."""
     answers = record.answers()
     changed_little = sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS
-    found = [each for each in answers if _CHANGE["findings_heading"].search(each.heading)]
+    late = [each for each in answers if each.event >= _LATE * record.last_event]
+    found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)]
     found += [each for each in answers if changed_little and each.event == answers[-1].event and each not in found]
     worth = [each for each in found if count_subjects(each.text) > 1 and not _CHANGE["not_a_finding"].search(each.text)]
     return [Statement(each.text, each.event) for each in worth[-MOST_FINDINGS:]]
@@ -243,9 +271,11 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
 
 def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, later ones first, and the last count of passing tests."""
-    answers = record.answers()
+    busy = record.changes_by_turn()
+    answers = [each for each in record.answers() if each.turn in busy]
     closing = {each.turn: each.event for each in answers}
-    firm = [each for each in answers if not _CHANGE["not_a_result"].search(each.text)]
+    vague = (_CHANGE["not_a_result"], _DECISION["scaffold"])
+    firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
     done = [each for each in firm if each.event == closing[each.turn] and _CHANGE["result"].search(each.text)]
     long = [each for each in done if len(each.text.split()) > 3]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
@@ -297,13 +327,22 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 def find_problems(record: Record) -> list[Statement]:
     """Failures that were overcome, and causes the agent named: the last ones, half of each where there are many."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    causes = [
-        Statement(each.text, each.event)
-        for each in record.sentences
-        if each.by != USER and _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
-    ]
+    causes = [*find_causes(record)]
     failures = list(_find_solved_failures(record))[-(max(1, most // 2) if causes else most) :]
     return sorted([*failures, *causes[-(most - len(failures)) :]], key=attrgetter("event"))
+
+
+def find_causes(record: Record) -> Iterator[Statement]:
+    """What the agent said was wrong, with what it said right after that it would do about it."""
+    said, latest = [each for each in record.sentences if each.by != USER], dict[str, Statement]()
+    for place, each in enumerate(said):
+        if _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text):
+            near = (other for other in said[place + 1 : place + 1 + _NEAR] if other.event - each.event <= _NEAR)
+            step = next(filter(_is_step, near), None)
+            if step or each.by == SUMMARY or _FAILURE["certain"].search(each.text):
+                note = f"then (e{step.event}): {statements.cut_line(step.text.rstrip(' .:'))}" if step else ""
+                latest[note or each.text] = Statement(each.text, each.event, note)
+    yield from latest.values()
 
 
 def find_unsolved(record: Record) -> list[Statement]:
@@ -313,13 +352,16 @@ def find_unsolved(record: Record) -> list[Statement]:
     found = []
     for event, family, failed in sorted(last.values(), key=lambda run: run.event.number):
         since = max(_LATE * record.last_event, passes.get(family.partition(" ")[0], 0))
-        if failed and event.number > since and (line := _error_line(event)):
+        is_known = any(
+            each.event > event.number and _FAILURE["known_before"].search(each.text) for each in record.sentences
+        )
+        if failed and not is_known and event.number > since and (line := _error_line(event, _FIRM_ERRORS)):
             found.append(Statement(line, event.number, f"`{family}` failed when last run"))
     return found[-MOST_UNSOLVED:]
 
 
 def _find_solved_failures(record: Record) -> Iterator[Statement]:
-    """A statement for each stretch of failures of a command that ended in a success."""
+    """A statement for each stretch of failures of a command that ended in a success, with what was done in between."""
     first: dict[str, RecordedEvent] = {}
     for event, family, failed in record.runs:
         if failed:
@@ -328,14 +370,31 @@ def _find_solved_failures(record: Record) -> Iterator[Statement]:
             span = range(began.number, event.number)
             paths = [path for path, numbers in record.edits.items() if any(each in span for each in numbers)]
             names = ", ".join(path.rpartition("/")[2] for path in paths[:3])
-            after = f" after edits to {names}" if paths else ""
-            yield Statement(line, began.number, f"`{family}` passed in e{event.number}{after}")
+            cure = _find_cure(record, span) or (f"after edits to {names}" if paths else "")
+            yield Statement(line, began.number, f"`{family}` passed in e{event.number} {cure}".rstrip())
 
 
-def _error_line(event: RecordedEvent) -> str:
+def _find_cure(record: Record, span: range) -> str:
+    """What the agent said last that it would do between a failure and its end, or ran there to change something."""
+    said = [each for each in record.answers() if each.event in span and _is_step(each)]
+    if said:
+        return f"after (e{said[-1].event}): {statements.cut_line(said[-1].text.rstrip(' .:'))}"
+    runs = [run.event for run in record.runs if run.event.number in span and not run.failed]
+    acts = [event for event in runs if _CHANGE["act"].search(event.text.partition("\n")[0])]
+    return f"after `{statements.cut_line(acts[-1].text.partition(chr(10))[0], _LONGEST_COMMAND)}`" if acts else ""
+
+
+def _is_step(sentence: Sentence) -> bool:
+    """Whether a sentence says what the agent does next to change something."""
+    acts = _DECISION["agency"].search(sentence.text) and _DECISION["act"].search(sentence.text)
+    is_looking = _DECISION["exploring"].search(sentence.text) or _DECISION["not_a_decision"].search(sentence.text)
+    return bool(acts) and not is_looking and count_subjects(sentence.text) >= _STEP_SUBJECTS
+
+
+def _error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> str:
     """The line that says most about what went wrong, cut at a word; empty where no line does."""
     lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
-    found = (line for pattern in _ERROR_LINES for line in lines if pattern.match(line))
+    found = (line for pattern in kinds for line in lines if pattern.match(line))
     return statements.cut_line(" ".join(next(found, "").split()))
 
 
@@ -345,7 +404,9 @@ def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Stat
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
     for each in record.sentences:
         share, text = each.event / max(1, record.last_event), each.text
-        is_recent = share >= _RECENT_SHARE and _OPEN["unfinished"].search(text)
+        is_recent = share >= _RECENT_SHARE and (
+            _OPEN["unfinished"].search(text) or _FAILURE["known_before"].search(text)
+        )
         is_left = is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
@@ -355,10 +416,12 @@ def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Stat
 def find_next_step(record: Record) -> Statement | None:
     """What was to be done when the session ended: asked and not answered, offered, announced, in this order."""
     acts = [each for each in record.events if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
-    if acts and acts[-1].kind == EventKind.PROMPT:
-        asked = [each for each in record.sentences if each.event == acts[-1].number and each.by == USER]
-        if asked:
-            return Statement(statements.cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
+    said = next((each for each in reversed(acts) if each.kind != EventKind.TOOL), None)
+    asked = [each for each in record.sentences if said and each.event == said.number and each.by == USER]
+    if asked:  # and nothing was said to that
+        return Statement(statements.cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
+    if not acts or acts[-1].kind != EventKind.ANSWER:  # what was called afterwards did it, or something else
+        return None
     calls = [event.text.partition("\n")[0].lower() for event in acts if event.kind == EventKind.TOOL][-_LAST_CALLS:]
     return _find_offered_step(record.answers(), calls) or _find_announced_step(acts, calls)
 
@@ -381,7 +444,8 @@ def _find_announced_step(acts: Sequence[RecordedEvent], calls: Sequence[str]) ->
     step, bare = _OPEN["lead_in"].sub("", last).rstrip(" .:"), last.rstrip(" .:")
     if not _OPEN["intent"].search(last) or not bare.endswith(step) or step == bare:
         return None
-    fits = len(step.split()) > 1 and len(step) <= _LONGEST_STEP and remove_chatter(step).strip() == step
+    says_enough = len(step.split()) > 1 and count_subjects(step) > 0
+    fits = says_enough and len(step) <= _LONGEST_STEP and remove_chatter(step).strip() == step
     return Statement(step, answers[-1].number) if fits and not _is_carried_out(calls, step) else None
 
 

@@ -29,7 +29,7 @@ _CUE = PATTERNS["statements"]
 _TAGS = re.compile(r"</?[a-z][\w-]{0,40}>")
 _COMMAND = re.compile(r"\A/[\w:-]+(?:\s+\S+)?\Z")
 _COMMENT = re.compile(r"(?s)<!--.*?(?:-->|\Z)")
-_FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
+FENCE = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)")
 _WRAPPED = 76  # a line at least this long goes on in the next one
 _CUT = "\n\f\n"  # where something was left out; a form feed breaks paragraphs and occurs in no prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
@@ -65,7 +65,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
     turn = 0
     for event in events:
         by = _speaker(event)
-        turn += by == USER and event.kind == EventKind.PROMPT
+        turn += begins_turn(event)
         text = remove_chatter(_CUT.join(prose_parts(event))) if by else ""
         repeats = event.kind == EventKind.STOP and flatten(event.text) in answers
         if text and not repeats and flatten(text) not in known:
@@ -77,7 +77,7 @@ def split_sentences(events: Sequence[RecordedEvent]) -> list[Sentence]:
 def prose_parts(event: RecordedEvent) -> list[str]:
     """The pieces of a prompt, answer or summary that belong together: client noise and code split them."""
     text = strip_client_noise(event.text) if event.kind == EventKind.PROMPT else event.text
-    return [part for part in _FENCE.sub(_CUT, text).split(_CUT) if part.strip()]
+    return [part for part in FENCE.sub(_CUT, text).split(_CUT) if part.strip()]
 
 
 def strip_client_noise(prompt: str) -> str:
@@ -100,6 +100,11 @@ def cut_line(line: str, most: int = LONGEST_LINE) -> str:
 def contains_text(event: RecordedEvent, text: str) -> bool:
     """Whether an event contains a statement's text."""
     return flatten(text) in flatten(event.text) or text == event.path
+
+
+def begins_turn(event: RecordedEvent) -> bool:
+    """Whether an event is a user's prompt."""
+    return event.kind == EventKind.PROMPT and _speaker(event) == USER
 
 
 def _speaker(event: RecordedEvent) -> str:
