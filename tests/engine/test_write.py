@@ -247,7 +247,7 @@ def test_a_hand_that_is_faster_than_the_index_is_read_by_the_next_scan(
         path.write_text(path.read_text().replace("Cats are grey", "Dogs are grey"))
 
     monkeypatch.setattr(type(engine.journal), "record", edited_after)
-    save(engine, NewText(content="Cats are grey.", id="note"))
+    save(engine, NewText(content="Cats are grey.", id="note", triggers=("pets",), topics=("pets",)))
     monkeypatch.undo()
     scan(engine)
     assert found(engine, "dogs") == ["note"]
@@ -525,3 +525,34 @@ def test_the_answer_is_what_was_written_whatever_another_process_indexes(
     saved = save(engine, NewText(content="Another note.", id="b"))
     for answer in (updated, saved):
         assert answer.content_hash == digest(vault / f"{answer.id}.md")
+
+
+# What an agent leaves out
+
+
+def test_an_agents_memory_gets_what_it_left_out_from_its_text(engine: Engine) -> None:
+    text = f"# Database driver\n\nWe decided to use apsw, not sqlite3. {PARAGRAPH}"
+    memory = engine.memory(save(engine, NewText(content=text)).id)
+    assert memory.type == MemoryType.DECISION
+    assert "apsw" in " ".join(memory.triggers)
+    assert len(memory.triggers) >= 2
+    assert memory.topics
+
+
+def test_what_was_taken_from_a_text_is_taken_anew_from_the_next(engine: Engine) -> None:
+    saved = save(engine, NewText(content="The walrus server needs port 8443.", title="Server"))
+    update(engine, saved.id, {}, content="The narwhal server needs port 8443.")
+    triggers = engine.memory(saved.id).triggers
+    assert any("narwhal" in phrase for phrase in triggers)
+    assert not any("walrus" in phrase for phrase in triggers)
+
+
+def test_what_an_agent_says_of_its_memory_stands(engine: Engine) -> None:
+    new = NewText(content=PARAGRAPH, type=MemoryType.GENERAL, triggers=("wal",), topics=("storage",))
+    memory = engine.memory(save(engine, new).id)
+    assert (memory.type, memory.triggers, memory.topics) == (MemoryType.GENERAL, ("wal",), ("storage",))
+
+
+def test_a_persons_memory_says_only_what_the_person_said(engine: Engine) -> None:
+    memory = engine.memory(save(engine, NewText(content=PARAGRAPH, origin="human", trust=Trust.HUMAN)).id)
+    assert (memory.type, memory.triggers, memory.topics) == (MemoryType.GENERAL, (), ())

@@ -30,6 +30,7 @@ from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_mem
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
+from scrimshaw.session.keywords import describe_text
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS
 
@@ -43,6 +44,7 @@ _NOT_IN_SLUG = re.compile(r"[^\w]+")
 _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 _ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
+AGENT = "agent"  # the origin of what agents save
 _SAVE_JOBS = ((EMBED, ""),)
 _CANDIDATES = 10  # sketches name the likeliest; the texts themselves decide
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: texts that just are related share rarely less than half of what is expected
@@ -60,12 +62,12 @@ class NewText(Struct, frozen=True, kw_only=True):
     content: str
     id: str = ""  #: Made from the title when empty.
     title: str = ""  #: The first heading or line when empty.
-    type: MemoryType = MemoryType.GENERAL
+    type: MemoryType | None = None  #: Of an agent's text told by its words when None, else general.
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
     session: str = ""
-    origin: str = "agent"
+    origin: str = AGENT
     actor: str = ""  #: Who saves it, where that is not its `origin`.
     trust: Trust = Trust.AGENT
     reason: str = "saved"
@@ -119,6 +121,9 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     for line in [] if title else content.text.splitlines():
         title = title or " ".join(line.strip(" #*_-\t").split())[:120]
     title = redact(title).text
+    if new.origin == AGENT and not (new.type and new.triggers and new.topics):
+        triggers, topics, kind = describe_text(title, content.text)
+        new = replace(new, type=new.type or kind, triggers=new.triggers or triggers, topics=new.topics or topics)
     with engine.write_lock():
         equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
         for same in engine.index.get(equal).values() if equal else ():
@@ -181,7 +186,7 @@ def compose_memory(
     session = {"session": new.session} if new.session else {}
     values: dict[str, object] = {
         "title": title,
-        "type": new.type.value,
+        "type": (new.type or MemoryType.GENERAL).value,
         "tier": new.tier.value,
         "trigger_phrases": [redact(phrase).text for phrase in new.triggers],
         "topics": [redact(topic).text for topic in new.topics],
@@ -225,8 +230,9 @@ def update(
     def change(before: MemoryFile) -> MemoryFile:
         if edit_memory_file(before, changes, content).text == before.text:
             return before
+        renewed = {**({} if content is None else _describe_anew(before, content)), **changes}
         # A file without front matter gets none for its time alone.
-        timed = {**changes, "updated": format_time(time.time())} if changes or before.closing else changes
+        timed = {**renewed, "updated": format_time(time.time())} if renewed or before.closing else renewed
         after = edit_memory_file(before, timed, content)
         if "quality" in after.values:
             verdict = judge(after, phrases=engine.settings.quality.phrases)
@@ -234,6 +240,14 @@ def update(
         return limit_reworded(before, after, actor)
 
     return rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
+
+
+def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
+    """The phrases and topics of a new text, where those of the text before were taken from it."""
+    title = str(before.values.get("title", ""))
+    pairs = zip(describe_text(title, before.body)[:2], describe_text(title, redact(content).text)[:2], strict=True)
+    keys = ("trigger_phrases", "topics")
+    return {key: [*new] for key, (old, new) in zip(keys, pairs, strict=True) if before.values.get(key) == [*old]}
 
 
 def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:

@@ -70,7 +70,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     step = next(iter(prove([sections.find_next_step(record)])), None)
     open_points = prove(sections.find_open_points(record, sections.find_unsolved(record)))
     findings = prove(sections.find_findings(record, changes))
-    requests = prove(_find_later_requests(record, task))
+    requests = prove(find_later_requests(record, task))
     prompts = _group_prompts(record.sentences).values()
     title = _make_title(task, record.sentences, requests, changes)
     whole = "\n".join(each.text for each in record.sentences)

@@ -8,11 +8,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, groupby
 
+from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STOP_WORDS
-from scrimshaw.session.statements import LANGUAGES, WORDS
+from scrimshaw.session.statements import FENCE, LANGUAGES, PATTERNS, WORDS
 
 MOST_PHRASES, MOST_WORDS, MOST_TOPICS = 8, 4, 4
 _LONGEST_PHRASE, _SHORTEST_WORD = 40, 3
+_OPENING_LINES = 3  # of a text, after its title: they say of which type it is
 _WEIGHED = 80  # phrases that are counted in all that was said
 _FEW = 3
 _SOLID = 2  # occurrences that make a plain word worth a topic
@@ -21,7 +23,8 @@ _WORTH = {1: 1.3, 2: 1.5, 3: 1.5, 4: 1.2}
 
 _TOKEN = re.compile(r"`[^`\n]{2,60}`|[^\W\d_][\w.'’/-]*[\w]|[^\w\s]|\d[\w.-]*|\w")
 _IDENTIFIER = re.compile(
-    r"\A(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:[A-Z][a-z0-9]+)+)\Z"
+    r"\A(?:[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:[A-Z][a-z0-9]+)+"
+    r"|[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)\Z"
 )
 _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A[A-Z]{2,8}-\d{1,6}\Z")
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
@@ -74,6 +77,17 @@ def topics(texts: Sequence[Weighted], paths: Sequence[str], whole: str) -> tuple
     languages = [LANGUAGES[end] for path in paths if (end := path.rpartition(".")[2]) in LANGUAGES]
     first = [max(sorted(set(languages)), key=languages.count)] if languages else []
     return tuple(dict.fromkeys([*first, *nouns] or _common_words(whole)))[:MOST_TOPICS]
+
+
+def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...], MemoryType]:
+    """Trigger phrases, topics and type of a text that somebody wrote; headings say more than lines, code nothing."""
+    prose = FENCE.sub("", text)
+    lines = [(line.strip("#*- "), 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line.strip()]
+    weighted, paths = [(title, 2.5), *lines], re.findall(r"[\w.-]+(?:/[\w.-]+)+\.\w+", prose)
+    opening = "\n".join([title, *(line for line, _ in lines[:_OPENING_LINES])])
+    kind = next((kind for kind, cue in PATTERNS["types"].items() if cue.search(opening)), MemoryType.GENERAL)
+    found = trigger_phrases(weighted, file_stems(paths), prose), topics(weighted, paths, prose)
+    return *found, MemoryType(kind)
 
 
 def file_stems(paths: Iterable[str]) -> Iterator[str]:

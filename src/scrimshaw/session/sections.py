@@ -370,11 +370,11 @@ def _find_solved_failures(record: Record) -> Iterator[Statement]:
             span = range(began.number, event.number)
             paths = [path for path, numbers in record.edits.items() if any(each in span for each in numbers)]
             names = ", ".join(path.rpartition("/")[2] for path in paths[:3])
-            cure = _find_cure(record, span) or (f"after edits to {names}" if paths else "")
+            cure = find_cure(record, span) or (f"after edits to {names}" if paths else "")
             yield Statement(line, began.number, f"`{family}` passed in e{event.number} {cure}".rstrip())
 
 
-def _find_cure(record: Record, span: range) -> str:
+def find_cure(record: Record, span: range) -> str:
     """What the agent said last that it would do between a failure and its end, or ran there to change something."""
     said = [each for each in record.answers() if each.event in span and _is_step(each)]
     if said:

@@ -230,9 +230,11 @@ def memory_save(
     file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = "",
     id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = "",
     title: Annotated[str, Meta(max_length=300)] = "",
-    context_type: MemoryType = MemoryType.GENERAL,
+    context_type: Annotated[MemoryType | None, Meta(description="Told from the text when absent.")] = None,
     importance_tier: Tier = Tier.NORMAL,
-    trigger_phrases: Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")] = (),
+    trigger_phrases: Annotated[
+        tuple[str, ...], Meta(description="Words that should bring it up; taken from the text when absent.")
+    ] = (),
     topics: tuple[str, ...] = (),
     session_id: str = "",
     force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
