@@ -154,6 +154,37 @@ def test_chatter_in_the_title_counts() -> None:
     assert judge("# Let me check the port\n\nThe port is 8443.\n").flags == ("has_contamination", "generic_title")
 
 
+BUILD = "\n".join(f"[{number}/60] CC src/part{number}.o -> build/part{number}.o" for number in range(1, 61))
+LOREM = "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut labore. " * 3
+
+
+@pytest.mark.parametrize("text", ["x", "ok", "Done. All good now, thanks!", BUILD, LOREM, "The test passes. " * 20])
+def test_what_tells_nothing_is_no_memory(text: str) -> None:
+    assert judge(text).flags == ("mostly_boilerplate",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Port 8443.",
+        "Cats are grey.",
+        "部署端口是 8443，因为 8080 被 nginx 占用。",
+        f"The build prints one line for each part:\n\n```\n{BUILD}\n```\n",
+        "warning: the proxy drops idle sockets\n\nSet keepalive to 30 s; the error is gone since.",
+        "Never write lorem ipsum into a fixture: a customer saw it once.",
+    ],
+)
+def test_a_short_note_or_one_that_quotes_is_kept(text: str) -> None:
+    assert judge(text).is_accepted
+
+
+def test_a_session_that_tells_more_scores_more() -> None:
+    tale = "## Changed\n\n- I moved the listener of the worker to port 8443 in `serve.py`\n" * 3
+    cure = "## Problems\n\n- error: address in use \u2014 `make serve` passed in e9 after (e7): I stop the worker\n"
+    bare, told, cured = (judge(SESSION + DECIDED + more, tool_calls=7).score for more in ("", tale, tale + cure))
+    assert ACCEPTED <= bare < told < cured
+
+
 def test_a_users_phrase_counts() -> None:
     note = "Beep boop. The port is 8443.\n"
     assert judge(note).is_accepted
@@ -169,7 +200,7 @@ def test_more_defects_never_score_more_and_rejection_caps() -> None:
     clean = judge(SESSION + DECIDED)
     one = judge(SESSION + DECIDED + "\nLet me check.\n")
     two = judge(SESSION + DECIDED + "\nLet me check.\n\n## Next\n\n- TBD\n")
-    assert clean.score == 1.0 > ACCEPTED > one.score > two.score > 0.0
+    assert clean.score >= ACCEPTED > one.score > two.score > 0.0
 
 
 def test_decisions_are_told_from_titles_else_from_lines() -> None:

@@ -46,6 +46,14 @@ _DECISION_WORDS, _FILLING_SPACES, _SECTION_LEVEL = 3, 5, 2
 _COPIED = 50  # characters that do not agree by chance
 _NEAR, _LONGEST_QUOTE = 20, 60
 
+# What a text of nothing but filling, output or repetition looks like.
+_FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
+_FENCED, _DIGITS = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)"), re.compile(r"\d+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+# What the parts of a session's file weigh, by the sections they stand in; measured on drafts that were read.
+_WORTH: Mapping[str, float] = {"decisions_in": 0.35, "changes_in": 0.35, "cures_in": 0.15, "rest_in": 0.15}
+_ENOUGH_CHANGES, _NAMES = 5, re.compile(r"`|\w_\w|\w\.\w")
+
 _MENTION = re.compile(r'`[^`]*`|"[^"]*"')
 _DECISION = re.compile(r"Decision (\d+): *(.*)", re.IGNORECASE)
 _FOLDER = re.compile(r"[\w@+(-][\w.@+()&,'-]*(?:[/\\ ][\w@+(&-][\w.@+()&,'-]*)*")
@@ -62,8 +70,9 @@ _SECTION_OF, _NAME_OF = attrgetter("section"), attrgetter("name")
 class QualityVerdict(Struct, frozen=True):
     """What the gate says of a file: a score (0..1), the defects by name, and for each a sentence to act on.
 
-    Each defect takes 0.08 off 1, never below 0.65. A file with defects that reject it scores 0.60 less 0.16 for each
-    that leaves little to believe and 0.08 for each other one.
+    An accepted note scores 1, the file of a session 0.65 to 1 by how much of what a successor needs it tells. Each
+    defect takes 0.08 off, never below 0.65. A file with defects that reject it scores 0.60 less 0.16 for each that
+    leaves little to believe and 0.08 for each other one.
     """
 
     score: float
@@ -345,6 +354,8 @@ def _find_generic_title(file: FileContents) -> _Defect | None:
 
 def _find_boilerplate(file: FileContents) -> _Defect | None:
     """A file that says next to nothing of its own, and gives no reason for a decision either."""
+    if filling := _find_filling(file.body):
+        return f"nothing but boilerplate \u2014 the text is {filling}", True
     count, due = len(_ANY.findall(file.body)), 1
     if file.is_session:
         is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
@@ -353,6 +364,35 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
         return None
     words = f"{count} words" if count else "no word"
     return f"nothing but boilerplate \u2014 the file has {words} of its own", True
+
+
+def _find_filling(body: str) -> str:
+    """What a text is that tells nothing, whoever wrote it; empty for any other text."""
+    words, prose = _plain_words(body).split(), _FENCED.sub("", body)
+    if words and not any(_TELLING.fullmatch(word) and word not in _words("acknowledgements") for word in words):
+        return "too short to tell anything"
+    if sum(word in _words("filler") for word in words) > _FILLER_SHARE * len(words):
+        return "filling text"
+    lines = [line for line in prose.splitlines() if line.strip() and not line.lstrip().startswith("|")]
+    outputs = sum(map(bool, map(_pattern("output").match, lines)))
+    if len(lines) >= _FEWEST_LINES and outputs > _OUTPUT_SHARE * len(lines):
+        return "the output of a program"
+    pieces = [_DIGITS.sub("0", piece) for line in lines for piece in _SENTENCE_END.split(line)]
+    is_repeated = len(pieces) >= _FEWEST_PIECES and len({*pieces}) * _MOST_REPEATED < len(pieces)
+    return "the same again and again" if is_repeated else ""
+
+
+def measure_worth(file: FileContents) -> float:
+    """How much of what a successor needs the file of a session tells, 0..1: decisions, changes, cures, what is left."""
+    told = {kind: [each.value for each in file.fields if _pattern(kind).search(each.section)] for kind in _WORTH}
+    decisions = told["decisions_in"] = [*find_decisions(file)]
+    shares = {
+        "decisions_in": sum(map(bool, map(_NAMES.search, decisions))) / max(1, len(decisions)),
+        "changes_in": sum(each.count(" ") >= _DECISION_WORDS for each in told["changes_in"]) / _ENOUGH_CHANGES,
+        "cures_in": sum(map(bool, map(_pattern("cured").search, told["cures_in"]))),
+        "rest_in": len(told["rest_in"]),
+    }
+    return sum(weight * min(1.0, shares[kind]) for kind, weight in _WORTH.items())
 
 
 def _own_words(file: FileContents) -> set[str]:
@@ -426,7 +466,8 @@ def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[
     for flag, find, needed in _RULES:
         if (not needed or getattr(contents, needed)) and (defect := find(contents)):
             (rejecting if defect[1] else bearable).setdefault(flag, defect[0])
-    score = max(ACCEPTED, 1.0 - _SLIGHT * len(bearable))
+    best = ACCEPTED + (1.0 - ACCEPTED) * (measure_worth(contents) if contents.is_session else 1.0)
+    score = max(ACCEPTED, best - _SLIGHT * len(bearable))
     if rejecting:
         grave = len(rejecting.keys() & _GRAVE_FLAGS)
         score = max(0.0, 0.60 - _GRAVE * grave - _SLIGHT * (len(rejecting) - grave))
