@@ -68,6 +68,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
     changes = prove(sections.find_changes(record))
     problems = prove(sections.find_problems(record))
     step = next(iter(prove([sections.find_next_step(record)])), None)
+    step = None if step and task and step.event == task.event else step
     open_points = prove(sections.find_open_points(record, sections.find_unsolved(record)))
     findings = prove(sections.find_findings(record, changes))
     requests = prove(find_later_requests(record, task))

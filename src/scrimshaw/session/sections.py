@@ -292,7 +292,8 @@ def _find_added_lines(record: Record) -> list[Statement]:
         return []
     paths = re.findall(r"(?m)^\+\+\+ (?:b/)?(\S+)", difference.text)
     lasting = {path for path in paths if not _CHANGE["scratch"].search(path)}
-    ours = {path for path in lasting if any(each.endswith(path) for each in record.edits)} or lasting
+    edited = {path for path in lasting if any(each.endswith(path) for each in record.edits)} or lasting
+    ours = {path for path in edited if "test" not in path} or edited
     path, found = "", list[Statement]()
     for line in difference.text.splitlines():
         if line.startswith("+++ "):

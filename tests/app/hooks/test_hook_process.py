@@ -120,13 +120,10 @@ def test_where_were_we_is_not_answered_with_itself(engine: Engine, project: Path
 
 def works(project: Path, session: str = "S1") -> None:
     report(project, "UserPromptSubmit", session, prompt=f"Let the harbour deploy use the proxy port 8443 in {session}")
-    bash(
-        project,
-        "git commit -m 'fix: use port 8443'",
-        "[main 1a2b3c4] fix: use port 8443\n 1 file changed",
-        "t1",
-        session,
-    )
+    answer = "[main 1a2b3c4] fix: use proxy port 8443 for the harbour\n 1 file changed"
+    bash(project, "git commit -m 'fix: use proxy port 8443 for the harbour'", answer, "t1", session)
+    words = f"I decided to keep port 8443 for {session} because the firewall of the harbour opens nothing else."
+    report(project, "Stop", session, last_assistant_message=words)
 
 
 def memory_of(engine: Engine, session: str) -> str:
