@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 import zlib
+from functools import lru_cache
 from heapq import nsmallest
 
 Run = tuple[str, ...]
@@ -63,17 +64,19 @@ def space_words(text: str) -> str:
     return f" {' '.join(_WORD.findall(text))} "
 
 
-def split_runs(text: str) -> set[Run]:
+@lru_cache(maxsize=16)  # a save asks thrice for its own, and each save of like texts for those of the others
+def split_runs(text: str) -> frozenset[Run]:
     """The runs of three words in a text, or the one run of a shorter text."""
     words = _WORD.findall(text.casefold())
-    return set(zip(words, words[1:], words[2:], strict=False)) if len(words) >= _RUN else {tuple(words)}
+    return frozenset(zip(words, words[1:], words[2:], strict=False) if len(words) >= _RUN else [tuple(words)])
 
 
 def compute_minhash(text: str) -> tuple[int, ...]:
     """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
-    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, map(str.encode, map(" ".join, split_runs(text)))))))
+    return tuple(nsmallest(MINHASH_SIZE, {zlib.crc32(" ".join(run).encode()) for run in split_runs(text)}))
 
 
-def jaccard(one: set[Run], other: set[Run]) -> float:
+def jaccard(one: frozenset[Run], other: frozenset[Run]) -> float:
     """The share of runs that both have."""
-    return len(one & other) / len(one | other)
+    common = len(one & other)
+    return common / (len(one) + len(other) - common)

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
-from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.models import Provenance, Quality, Trust
@@ -36,13 +36,15 @@ SPELLINGS = {
 }
 
 _DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
-_NULL = "tag:yaml.org,2002:null"
+_NULL, _STRING, _MAP, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "map", "seq"))
 _WIDTH = 110  # a list that would make its line longer is written one item a line
 _WORDS = frozenset({"true", "false", "yes", "no", "on", "off", "y", "n", "null"})
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(?:T\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)?)?", re.ASCII)
 # What needs no quotes where it fills the rest of its line, and inside brackets.
 WHOLE_LINE = re.compile(r"[^\W\d_](?:(?!: | #).)*(?<![ :])")
 _FLOW = re.compile(r"[^\W\d_](?:[^,\[\]{}:#\"']*[^,\[\]{}:#\"' ])?")
+_KEY = re.compile(r"([A-Za-z_][\w-]*): (?=\S)", re.ASCII)
+_PIECE = re.compile(rf"\"[^\"\\]*\"|'[^']*'|{_FLOW.pattern}|{_MOMENT.pattern}|[0-9]+(?:[.][0-9]+)?")
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff\ufeff\ufffe\uffff]")
 
 
@@ -56,6 +58,8 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
         raise UnreadableFile(message, "Shorten it, or move what is not metadata into the text.", line=1)
     if _DEEP.search(yaml):
         raise _invalid(name, 1, "it is nested too deeply")
+    if plain := _compose_plain(yaml):
+        return plain
     reader = YAML(typ="base", pure=True)
     reader.composer.warn_double_anchors = False
     try:
@@ -71,6 +75,65 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
     if root is not None and "*" in yaml and _has_cycle(root, {}):
         raise _invalid(name, 1, "an alias stands inside of what it names")
     return root  # type: ignore[no-any-return]  # untyped in ruamel.yaml
+
+
+class _Mark(NamedTuple):
+    """A place in a text, as ruamel.yaml names it."""
+
+    index: int
+    line: int
+    column: int
+
+
+def _compose_plain(yaml: str) -> MappingNode | None:
+    """The nodes of lines as `format_entry` writes them, which need no scanner; None where one is of another shape."""
+    pairs, start, lines = list[tuple[Node, Node]](), 0, yaml.split("\n")
+    try:
+        for number, line in enumerate(lines[:-1]):
+            if not (key := _KEY.match(line)) or not line.isprintable() or lines[-1]:
+                return None
+            begin = start, number
+            if text := WHOLE_LINE.fullmatch(line, key.end()):
+                value, end = _make_scalar(text[0], begin, text.start()), len(line)
+            else:
+                value, end = _read_flow(line, begin, key.end())
+            if end < len(line):
+                return None
+            pairs.append((_make_scalar(key[1], begin, 0), value))
+            start += len(line) + 1
+    except (IndexError, ValueError):
+        return None
+    return MappingNode(_MAP, pairs, _Mark(0, 0, 0), _Mark(start, len(lines) - 1, 0), flow_style=False)
+
+
+def _read_flow(line: str, begin: tuple[int, int], at: int) -> tuple[Node, int]:
+    """The list, mapping or text at a place of a line, and where it ends; raises IndexError, ValueError for others."""
+    first, items = at, list[object]()
+    if line[at] not in "[{":
+        if (text := _PIECE.match(line, at)) is None:
+            raise ValueError(line)
+        return _make_scalar(text[0], begin, at), text.end()
+    is_map, at = line[at] == "{", at + 1
+    while line[at] != ("}" if is_map else "]"):
+        at = line.index(", ", at, at + 2) + 2 if items else at
+        item, at = _read_flow(line, begin, at)
+        if is_map:
+            value, at = _read_flow(line, begin, line.index(": ", at, at + 2) + 2)
+        items.append((item, value) if is_map else item)
+    kind, tag, at = MappingNode if is_map else SequenceNode, _MAP if is_map else _SEQUENCE, at + 1
+    return kind(tag, items, _make_mark(begin, first), _make_mark(begin, at), flow_style=True), at
+
+
+def _make_scalar(text: str, begin: tuple[int, int], at: int) -> ScalarNode:
+    if text.lower() == "null":
+        raise ValueError(text)
+    style = text[0] if text[0] in "\"'" else None
+    value, end = text[1:-1] if style else text, _make_mark(begin, at + len(text))
+    return ScalarNode(_STRING, value, _make_mark(begin, at), end, style=style)
+
+
+def _make_mark(begin: tuple[int, int], column: int) -> _Mark:
+    return _Mark(begin[0] + column, begin[1], column)
 
 
 def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
