@@ -14,7 +14,7 @@ from tests.samples import vouch_for, write_memory
 from tests.scenarios.agent import Agent, Clock
 
 from scrimshaw.config import ForgettingSettings
-from scrimshaw.engine import Engine
+from scrimshaw.engine import Engine, read
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.read import MOST_STABLE_DAYS, validate
 from scrimshaw.engine.sessions import item_as_memory
@@ -165,7 +165,7 @@ def test_a_validation_moves_confidence_and_is_a_review(agent: Agent) -> None:
     assert (good["confidence"], bad["confidence"]) == (0.6, 0.45)
     reviews = agent.engine.journal.reviews(["warm", "cold"])
     assert reviews["warm"].stability > reviews["cold"].stability
-    hits = {hit["id"]: hit["why"].get("factors", {}) for hit in agent.search("walrus")}
+    hits = {hit["id"]: hit["why"].get("factors", {}) for hit in agent.search("walrus", include_archived=True)}
     assert ("validation" in hits["cold"], "validation" in hits["warm"]) == (True, False)
 
 
@@ -210,7 +210,7 @@ def test_nothing_is_deleted_by_forgetting(agent: Agent, vault: Path, clock: Cloc
     assert {path.name: path.read_bytes() for path in vault.iterdir()} == before
     scan(agent.engine)
     for name in AGES:
-        assert agent.call("memory_get", id=name)["content"].startswith("The walrus")
+        assert read.get(agent.engine, name).body.startswith("The walrus")
     assert {*agent.found("walrus", include_archived=True)} == {*agent.found("walrus", use_decay=False)} == {*AGES}
     agent.call("memory_validate", id="archived", was_useful=True)
     assert agent.found("walrus") == ["archived"]
@@ -242,3 +242,46 @@ def test_no_review_is_lost_between_three_at_once(agent: Agent) -> None:
             done.result()
     review = agent.engine.journal.reviews(["warm"])["warm"]
     assert (review.reviews, review.not_useful, review.confidence) == (60, 60, 0.0)
+
+
+# What counts as an access
+
+
+def test_a_read_counts_once_a_day(agent: Agent, clock: Clock) -> None:
+    for _ in range(3):
+        agent.call("memory_get", id="cold")
+    assert agent.engine.journal.reviews(["cold"])["cold"].reviews == 1
+    assert "cold" in agent.found("walrus", min_state="hot")
+    clock.wait(days=1)
+    agent.call("memory_get", id="cold")
+    assert agent.engine.journal.reviews(["cold"])["cold"].reviews == 2
+
+
+def test_a_hit_counts_in_a_session(agent: Agent, clock: Clock) -> None:
+    inside = Agent(agent.engine, "s", clock)
+    inside.found("walrus", limit=2)
+    assert {each.reviews for each in agent.engine.journal.reviews(list(AGES)).values()} == {1}
+
+
+def test_what_did_not_help_fades_faster_and_is_never_lifted(agent: Agent, clock: Clock) -> None:
+    for name, months in (("warm", 1), ("archived", 3)):
+        before = presence_of(agent, name, clock)
+        agent.call("memory_validate", id=name, was_useful=False)
+        assert presence_of(agent, name, clock) < before
+        clock.wait(days=30 * months)
+    assert agent.found("walrus", include_archived=True)[-1] == "archived"
+    agent.call("memory_validate", id="archived", was_useful=True)
+    assert presence_of(agent, "archived", clock) == 1.0
+
+
+def presence_of(agent: Agent, name: str, clock: Clock) -> float:
+    review = agent.engine.journal.reviews([name]).get(name)
+    return presence(agent.engine.memory(name), review, clock(), agent.engine.settings.forgetting)[0]
+
+
+def test_a_change_is_as_good_as_a_review(agent: Agent, vault: Path, clock: Clock) -> None:
+    agent.call("memory_validate", id="cold", was_useful=False)
+    clock.wait(days=100)
+    write_memory(vault, "cold", "The walrus came back.", f"updated: {clock.ago(0)}")
+    scan(agent.engine)
+    assert presence_of(agent, "cold", clock) == pytest.approx(1.0, abs=0.01)

@@ -6,6 +6,7 @@ until it is promoted, discarded or expires.
 
 from __future__ import annotations
 
+import os
 import re
 import textwrap
 from collections import Counter
@@ -18,6 +19,7 @@ from msgspec.structs import replace
 from scrimshaw.clock import format_time
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import KeepGoing
+from scrimshaw.engine.read import touch
 from scrimshaw.engine.write import NewText, Saved, compose_memory, retire, rewrite, save, slug
 from scrimshaw.errors import NotFound, ScrimshawError, StorageFailure
 from scrimshaw.ingest.markdown import parse_headings
@@ -36,6 +38,7 @@ from scrimshaw.models import (
     Memory,
     MemoryType,
     Quality,
+    RecordedEvent,
     Relation,
     SourceFile,
     Tier,
@@ -119,7 +122,17 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
         outcome = _renew_memory(engine, new, former_id) if former_id else _save_draft(engine, new)
     drafted = Drafted(session=session_id, events=events[-1].number, memory_id=outcome.memory_id, at=engine.clock())
     engine.sessions.record_draft(drafted)
+    touch(engine, _find_used(engine, session_id, events))
     return outcome
+
+
+def _find_used(engine: Engine, session_id: str, events: Sequence[RecordedEvent]) -> Iterable[Memory]:
+    """The memories whose files a session's calls opened, and those it was told of and named by id or title."""
+    paths = {os.path.realpath(engine.settings.project / each.path) for each in events if each.path}
+    told = engine.index.get([*engine.sessions.hashes_shown(session_id)])
+    said = "\n".join(each.text for each in events if each.kind in (EventKind.ANSWER, EventKind.TOOL))
+    named = (name for name, memory in told.items() if memory.title in said or ("/" in name and name in said))
+    return engine.index.get([*engine.index.find_ids(paths=[*paths]), *named]).values()
 
 
 def run_draft_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:

@@ -19,7 +19,7 @@ from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
 from scrimshaw.search import decay, lineage
-from scrimshaw.search.candidates import presence
+from scrimshaw.search.candidates import DAY_S, last_access, presence
 from scrimshaw.search.degradation import Degradations
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.storage.durable import storage_errors
@@ -31,6 +31,7 @@ _ALL_FADED = 1000  # after so many turns what is left is below what an answer sh
 # A validation moves the confidence, 0.5 at first, by these; promotion to critical is proposed from here.
 USEFUL, NOT_USEFUL = 0.10, 0.05
 PROMOTE_CONFIDENCE, PROMOTE_REVIEWS = 0.9, 5
+_NOT_REVIEWED = ("session", "record")  # what sessions recorded fades with them
 MOST_STABLE_DAYS = 36_500.0  # longer than a century is for ever
 
 
@@ -163,10 +164,14 @@ def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, M
 
 
 def touch(engine: Engine, memories: Iterable[Memory]) -> None:
-    """Count the reading of memories as reviews of grade good."""
-    for memory in memories:
-        if memory.source != "session":
-            engine.journal.update_review(memory.id, partial(_review, engine, memory, Grade.GOOD))
+    """Count an access to memories as reviews of grade good, one a day each; what cannot be counted is noted."""
+    found = {memory.id: memory for memory in memories if memory.source not in _NOT_REVIEWED}
+    with engine.degradations.note_failure(SESSION):
+        reviews = engine.journal.reviews(list(found)) if found else {}
+        for name, memory in found.items():
+            review = reviews.get(name)
+            if review is None or engine.clock() - review.last_review >= DAY_S:
+                engine.journal.update_review(name, partial(_review, engine, memory, Grade.GOOD))
 
 
 def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:
@@ -192,5 +197,7 @@ def _review(engine: Engine, memory: Memory, grade: Grade, before: Review | None)
     last = before or Review(memory_id=memory.id, stability=first, difficulty=difficulty, last_review=0.0)
     present = presence(memory, before, now, settings)[0]
     stability, difficulty = decay.review(last.stability, last.difficulty, present, grade)
+    # What did not help is no more present for having been looked at.
+    at = now if grade is not Grade.AGAIN else (last_access(memory, before) or now)
     stability = min(stability, MOST_STABLE_DAYS)
-    return replace(last, stability=stability, difficulty=difficulty, last_review=now, reviews=last.reviews + 1)
+    return replace(last, stability=stability, difficulty=difficulty, last_review=at, reviews=last.reviews + 1)

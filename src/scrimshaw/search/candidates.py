@@ -153,21 +153,27 @@ def vectors_pending(done: int, total: int) -> Degradation:
     )
 
 
+def last_access(memory: Memory, review: Review | None) -> float | None:
+    """When a memory was last reviewed or changed, in seconds since 1970; None where nothing tells."""
+    at = review.last_review if review and review.reviews else None
+    try:
+        changed = datetime.fromisoformat(memory.updated or memory.created)
+    except ValueError:
+        return at
+    return max(at or 0.0, (changed if changed.tzinfo else changed.replace(tzinfo=UTC)).timestamp())
+
+
 def presence(
     memory: Memory, review: Review | None, now: float, settings: ForgettingSettings
 ) -> tuple[float, Retention]:
-    """Retrievability and state at `now` (seconds since 1970) since the last review or, without one, the last change."""
+    """Retrievability and state at `now` (seconds since 1970) since the last review or change."""
     half_life = decay.half_life(memory.type, memory.tier, settings.half_life_days)
     if math.isinf(half_life):
         return 1.0, Retention.HOT
-    stability = decay.stability_of(half_life)
-    if review and review.reviews:
-        since, stability = review.last_review, max(stability, review.stability)
-    else:
-        try:
-            changed = datetime.fromisoformat(memory.updated or memory.created)
-        except ValueError:
-            return 1.0, Retention.HOT
-        since = (changed if changed.tzinfo else changed.replace(tzinfo=UTC)).timestamp()
+    since, stability = last_access(memory, review), decay.stability_of(half_life)
+    if since is None:
+        return 1.0, Retention.HOT
+    if review and review.reviews:  # only what did not help fades faster than its kind
+        stability = review.stability if review.not_useful else max(stability, review.stability)
     retrievability = decay.retrievability((now - since) / DAY_S, stability)
     return retrievability, decay.retention(retrievability, settings.state_thresholds)

@@ -203,7 +203,9 @@ def get(
     """Print the text of a memory; in a pipe the text alone."""
     if not no_scan:
         index.catch_up(engine)
-    return read.get(engine, memory_id, anchor)
+    found = read.get(engine, memory_id, anchor)
+    read.touch(engine, [found.memory])
+    return found
 
 
 @command(app, "list", "--type decision --sort updated --limit 50", render=_render_page)

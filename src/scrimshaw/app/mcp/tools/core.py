@@ -61,7 +61,7 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     apply_state_limits: bool = False
     session_id: str = ""
     enable_dedup: Annotated[bool, Meta(description="Leave out what the session was shown.")] = True
-    track_access: Annotated[bool, Meta(description="Hits count as read.")] = False
+    track_access: Annotated[bool, Meta(description="Hits count as read; in a session they do.")] = False
     token_budget: Annotated[int, Meta(ge=50, description="Most tokens of all hits.")] | None = None
     include_trace: Annotated[bool, Meta(description="Why each hit stands where it stands.")] = False
 
@@ -195,7 +195,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         state_limits=call.apply_state_limits,
     )
     result = read.search(engine, request, session, deduplicate=call.enable_dedup)
-    if call.track_access:
+    if call.track_access or session:
         read.touch(engine, [hit.memory for hit in result.hits])
     is_remembered = _mark_shown(engine, session, result.hits)
     following = result.next_offset
@@ -211,6 +211,7 @@ def memory_get(
 ) -> GetReply:
     """Read a memory, or one section of it."""
     found = read.get(engine, id, anchor)
+    read.touch(engine, [found.memory])
     trust = found.memory.provenance.trust
     return GetReply(
         memory=replies.public_memory(found.memory),
