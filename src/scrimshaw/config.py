@@ -29,6 +29,7 @@ PROJECT_FOLDER = ".scrimshaw"
 # Characters; no system opens a longer one, and to climb it would take gigabytes.
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
+PAUSED = "capture.paused"  # stands in the project's folder while nothing is recorded
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
 # Sections of older versions; a file that still has one is no reason to refuse to start.
 _RETIRED = {"targets"}
@@ -67,6 +68,8 @@ class FeatureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Working memory, boosts and pressure."""
 
+    capture: Annotated[bool, _note("record what clients report")] = True
+    injection: Annotated[bool, _note("tell a client's model what is known, unasked")] = True
     # A boost reorders neighbours; capped at a fifth, it lifts no weak hit over one that is clearly better.
     boost_limit: Annotated[float, _within(0, 0.20, "share of score", "cap of all boosts")] = 0.20
     attention_boost: Annotated[float, _within(0, 0.20, "share of score", "boost at full attention")] = 0.15
@@ -201,6 +204,11 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     def folder(self) -> Path:
         """The project's Scrimshaw folder."""
         return self.project / PROJECT_FOLDER
+
+    @property
+    def is_capturing(self) -> bool:
+        """Whether sessions are recorded now."""
+        return self.session.capture and not (self.folder / PAUSED).exists()
 
 
 SECTIONS: Mapping[str, type[Struct]] = {

@@ -48,7 +48,9 @@ def _check_watcher(engine: Engine) -> Result | str:
     return f"{len(roots)} folders can be watched"
 
 
-def _check_hook(_engine: Engine) -> Result | str:
+def _check_hook(engine: Engine) -> Result | str:
+    if not engine.settings.is_capturing:
+        return Result(Status.DEGRADED, "capture is paused; `scrimshaw capture resume` ends that", expected=True)
     try:
         found = setup.find_programs()
         from scrimshaw.app.hooks import record  # noqa: PLC0415 - that it can be imported is what is measured

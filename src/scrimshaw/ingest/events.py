@@ -20,6 +20,8 @@ from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observati
 RECORDED_CHARACTERS = 4_000
 SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # a tool's output is judged by its head and tail: what lies between costs time and says little
+# What a person keeps to themselves; one that nobody closes ends with the text.
+_PRIVATE = re.compile(r"(?is)<private>.*?(?:</private>|\Z)")
 # A folder nearer to the root says too little to be cut off the paths below it.
 _LEAST_DEPTH = 2
 # A decision counts as much as one in a tool's output, a plan as much as an installation.
@@ -83,7 +85,8 @@ def make_observation(
 ) -> Observation:
     """What is recorded of an event; everything in it has passed the redaction gate."""
     activity = describe_call(redact_call(event)) if event.kind is EventKind.TOOL else None
-    content = event.prompt if event.kind is EventKind.PROMPT else event.output
+    is_prompt = event.kind is EventKind.PROMPT
+    content = _PRIVATE.sub("[REDACTED:private]", event.prompt) if is_prompt else event.output
     if activity:
         content = f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}"
     text = _clip(content if extraction else "")

@@ -195,7 +195,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "discord-token": is_random,
     "auth-header": _is_authorization,
     **dict.fromkeys(("url-password", "credential", "password"), _is_url_password),
-    **dict.fromkeys(("phone", "ssn", "private-key"), bool),
+    **dict.fromkeys(("phone", "ssn", "private", "private-key"), bool),
 }
 _WITH_DIGITS = {"vault-token", "slack-token", "openai-key"}
 _VARIED = {"gitlab-token", "google-key", "grafana-token"}

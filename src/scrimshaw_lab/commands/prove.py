@@ -30,7 +30,7 @@ def prove_durability(
     keep: Annotated[bool, typer.Option("--keep", help="Keep the scratch folder in any case.")] = False,
     as_json: frame.AsJson = False,
 ) -> None:
-    """Kill real writers, and count acknowledged writes that are lost.
+    """Kill real writers, and count the acknowledged writes lost.
 
     Takes their disk, clock and index away as well. Works in a scratch folder; your own memory is not touched.
     """

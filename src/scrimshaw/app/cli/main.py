@@ -29,7 +29,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     "Use": ("init", "setup", "save", "search", "get", "list", "edit", "delete", "resume", "import", "export"),
     "Review": ("trust", "drafts", "lint", "stats", "golden", "rules"),
     "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
-    "Operate": ("serve", "scan", "rebuild", "jobs", "doctor", "capabilities"),
+    "Operate": ("serve", "scan", "rebuild", "jobs", "capture", "doctor", "capabilities"),
     "Measure": ("eval", "prove"),
 }
 
@@ -64,7 +64,7 @@ app = typer.Typer(
 )
 for part in (start, read, write, recover, operate, examine):
     app.add_typer(part.app)
-for group in (write.drafts, operate.jobs, operate.rules, recover.ledger, recover.checkpoint, examine.golden):
+for group in (write.drafts, *operate.groups, recover.ledger, recover.checkpoint, examine.golden):
     app.add_typer(group)
 
 

@@ -15,6 +15,7 @@ from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
+from scrimshaw.config import PAUSED
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
@@ -22,10 +23,13 @@ from scrimshaw.ingest.extraction import Rule, find_rule
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.ingest.tool_calls import describe_call
 from scrimshaw.models import EventKind, Job, JobState
+from scrimshaw.storage.durable import storage_errors
 
 app = typer.Typer()
 jobs = command_group("jobs", "Work that outlives the process that asked for it.", "list")
 rules = command_group("rules", "What is kept of tool calls.", "list")
+capture = command_group("capture", "Whether sessions of this project are recorded.", "pause")
+groups = (jobs, rules, capture)
 
 JobNumber = Annotated[int, typer.Argument(metavar="JOB", min=1, help="The job's number, as `jobs list` tells it.")]
 
@@ -190,6 +194,34 @@ def try_rules(
     if found := sender.parse_payload(payload, name):
         explanation |= _explain_event(found, check_rules(settings.rules)[0], settings.features.extraction)
     return explanation
+
+
+def _render_capture(is_capturing: bool) -> Lines:
+    yield f"Sessions of this project are {'' if is_capturing else 'not '}recorded."
+
+
+@command(capture, "pause", render=_render_capture)
+def pause_capture(project: Path | None) -> bool:
+    """Record nothing and tell clients nothing unasked, until `capture resume`."""
+    settings = settings_of_memory(project)
+    with storage_errors("write", settings.folder / PAUSED):
+        (settings.folder / PAUSED).touch()
+    return settings.is_capturing
+
+
+@command(capture, "resume", render=_render_capture)
+def resume_capture(project: Path | None) -> bool:
+    """Record sessions again; what was said meanwhile stays unrecorded."""
+    settings = settings_of_memory(project)
+    with storage_errors("remove", settings.folder / PAUSED):
+        (settings.folder / PAUSED).unlink(missing_ok=True)
+    return settings.is_capturing
+
+
+@command(capture, "status", render=_render_capture)
+def show_capture(project: Path | None) -> bool:
+    """Whether sessions are recorded now."""
+    return settings_of_memory(project).is_capturing
 
 
 def _explain_event(event: Event, rules: tuple[Rule, ...], extraction: bool) -> dict[str, Any]:

@@ -36,7 +36,7 @@ _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get read
 
 def context_injection(client: Client, storage: Storage, event: Event, settings: Settings, now: float) -> str:
     """What to print. Only what the client hands on is looked for, counted, and held to be known to its model."""
-    if event.kind not in client.reply_kinds:
+    if event.kind not in client.reply_kinds or not settings.session.injection:
         return ""
     text, recalled, sessions = "", dict[str, str](), storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:

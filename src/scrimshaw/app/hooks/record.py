@@ -56,6 +56,8 @@ def handle_payload(
     if event is None or project is None:
         return ""
     settings = load_settings(project)
+    if not settings.is_capturing:
+        return ""
     event = structs.replace(redact_names(event), cwd=str(project))
     with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)

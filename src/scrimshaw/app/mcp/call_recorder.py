@@ -40,7 +40,7 @@ def record_call(engine: Engine, rules: Sequence[Rule], call: FinishedCall) -> No
     named = redact_id(str(call.arguments.get("session_id") or ""))
     own = engine.sessions.latest(processes=ancestors())
     session = engine.sessions.get(named) if named else next(iter(own), None)
-    if session is None:
+    if session is None or not engine.settings.is_capturing:
         return
     found = call.reply.get("result", call.reply)
     hits = found.get("hits") or found.get("matches") or ()
