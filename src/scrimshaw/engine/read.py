@@ -165,13 +165,12 @@ def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, M
 
 def touch(engine: Engine, memories: Iterable[Memory]) -> None:
     """Count an access to memories as reviews of grade good, one a day each; what cannot be counted is noted."""
-    found = {memory.id: memory for memory in memories if memory.source not in _NOT_REVIEWED}
     with engine.degradations.note_failure(SESSION):
-        reviews = engine.journal.reviews(list(found)) if found else {}
-        for name, memory in found.items():
-            review = reviews.get(name)
-            if review is None or engine.clock() - review.last_review >= DAY_S:
-                engine.journal.update_review(name, partial(_review, engine, memory, Grade.GOOD))
+        for memory in memories:
+            review = engine.journal.reviews([memory.id]).get(memory.id)
+            is_due = review is None or engine.clock() - review.last_review >= DAY_S
+            if is_due and memory.source not in _NOT_REVIEWED:
+                engine.journal.update_review(memory.id, partial(_review, engine, memory, Grade.GOOD))
 
 
 def validate(engine: Engine, memory_id: str, *, useful: bool) -> Validated:

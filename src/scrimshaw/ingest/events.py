@@ -90,7 +90,7 @@ def make_observation(
     if activity:
         content = f"{' '.join(activity.subject[:SUBJECT_CHARACTERS].split())}\n{activity.output}"
     text = _clip(content if extraction else "")
-    is_asked = event.kind is EventKind.PROMPT and extraction and not event.agent
+    is_asked = is_prompt and extraction and not event.agent
     item = _hear_item(text, event.call_id, Trust.FILE) if is_asked else None
     if activity and extraction:
         item = _extract_item(event, activity, rules, drop_ratio)

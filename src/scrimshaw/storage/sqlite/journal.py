@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from operator import attrgetter
 from typing import Any
 
 import apsw
@@ -94,7 +95,7 @@ class SqliteJournal:
 
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         found = self._database.structs(Review, f"reviews WHERE memory_id IN ({marks(ids)})", ids)
-        return {review.memory_id: review for review in found}
+        return dict(zip(map(attrgetter("memory_id"), found), found, strict=True))
 
     def update_review(self, memory_id: str, change: Callable[[Review | None], ReviewState]) -> ReviewState:
         with self._database.write() as write:
