@@ -5,16 +5,16 @@ Without a model and without a tokenizer: a hook has a few milliseconds. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence_list, fence_state, is_withheld, max_tokens
+from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence, fence_list, fence_state, is_withheld, max_tokens
 from scrimshaw.config import Settings
-from scrimshaw.ingest.comparison import find_heads
+from scrimshaw.ingest.comparison import find_heads, normalise_text, space_words
 from scrimshaw.ingest.events import Event
-from scrimshaw.models import EventKind, Filters, Injected, Memory
+from scrimshaw.models import EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
@@ -22,15 +22,17 @@ from scrimshaw.storage.databases import INDEX, Storage
 from scrimshaw.storage.ports import Index, Query, Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
-START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 400
+START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
 MOST_RECALLED = 3
 LONGEST_PROMPT = 20_000
-# Of the telling words of a prompt, so many must stand in one piece of a memory, and at least so large a share.
+# Of the telling words of a prompt, so many must begin words of one piece of a memory, its title or its phrases, and at
+# least so large a share: chosen on questions about recorded sessions, asked of other projects too (docs/evaluation.md).
 LEAST_WORDS, LEAST_SHARE = 3, 0.6
 _MOST_MATCHES = 8
-_EXCERPT_TOKENS = 90
+_EXCERPT_TOKENS = 70
 _STEM = 5
 _OCCASIONS = {"resume": Occasion.RESUME, "compact": Occasion.COMPACT, "clear": Occasion.CLEAR}
+_RULES_NOTE = "What the people of this project decided for good."
 _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get reads one whole."
 
 
@@ -43,6 +45,9 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
         text = _tell_state(sessions, event, settings)
     elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
         text, recalled = _recall_memories(storage.index, sessions, event, settings)
+    if event.kind is EventKind.START and event.occasion != "resume" and (settings.folder / INDEX).exists():
+        rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
+        text = "\n".join(filter(None, (rules, text)))
     if text:
         occasion = _OCCASIONS.get(event.occasion, event.kind)
         hits = text.count("\n- ")
@@ -64,42 +69,49 @@ def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
     return fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
 
 
+def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
+    """Constitutional memories of at most so many tokens, which a context begins with; hashes by id."""
+    found = index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
+    trusts = lineage.find_inherited_trusts(index, tuple(memory.id for memory in found))
+    bodies = index.bodies([memory.id for memory in found]) if found else {}
+    text, told = "", dict[str, str]()
+    for memory in found:
+        longer = f"{text}{memory.title} (memory {memory.id}):\n{bodies.get(memory.id, '').strip()}\n"
+        if trusts.get(memory.id, Trust.HUMAN) == Trust.HUMAN and max_tokens(longer) <= limit:
+            text, told[memory.id] = longer, memory.content_hash
+    return fence(_RULES_NOTE, text.rstrip()) if told else "", told
+
+
 def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings) -> tuple[str, dict[str, str]]:
-    """What a prompt brings up that a search shows and the session has not seen as it is; hashes by memory id."""
+    """What a prompt surely is about, that a search shows and the session has not seen as it is; hashes by id."""
     prompt, known = event.prompt[:LONGEST_PROMPT], sessions.hashes_shown(event.session)
-    words = query_terms(prompt)
-    filters = Filters(min_quality_score=settings.search.min_quality_score)
-    chunks = _certain_chunks(index, prompt, words, filters)
-    found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0)
-    memories = {memory.id: memory for memory in found}
-    new = [name for name in chunks if name in memories and known.get(name) != memories[name].content_hash]
-    traced = lineage.with_inherited_trust(index, {name: memories[name] for name in new[:MOST_RECALLED]})
-    pieces = index.pieces([(name, max(chunks[name], 0)) for name in traced])
-    lines: list[str] = []
-    recalled: dict[str, str] = {}
-    room = RECALL_TOKENS
-    for name, memory in traced.items():
-        line = _recall_line(memory, pieces[name].text if name in pieces else "", words)
-        room -= max_tokens(line)
-        if room < 0:
-            break
-        lines.append(line)
-        recalled[name] = memory.content_hash
+    words, filters = query_terms(prompt), Filters(min_quality_score=settings.search.min_quality_score)
+    phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
+    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if len(words) >= LEAST_WORDS else []
+    chunks = {**dict.fromkeys(phrases, 0), **{match.id: max(match.chunk, 0) for match in matches}}
+    found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []
+    new = {memory.id: memory for memory in found if known.get(memory.id) != memory.content_hash}
+    pieces = index.pieces([(name, chunks[name]) for name in new])
+    texts = {name: pieces[name].text if name in pieces else "" for name in new}
+    sure = {name: _judge_match(new[name], texts[name], words, phrases.get(name, ())) for name in new}
+    best = sorted(filter(sure.get, new), key=lambda name: (-sure[name], name))[:MOST_RECALLED]
+    lines, recalled = list[str](), dict[str, str]()
+    for name, memory in lineage.with_inherited_trust(index, {name: new[name] for name in best}).items():
+        longer = [*lines, _recall_line(memory, texts[name], words)]
+        if max_tokens(fence_list(_RECALL_NOTE, longer)) <= RECALL_TOKENS:
+            lines, recalled[name] = longer, memory.content_hash
     return fence_list(_RECALL_NOTE, lines), recalled
 
 
-def _certain_chunks(index: Index, prompt: str, words: Sequence[str], filters: Filters) -> dict[str, int]:
-    """Memory ids with the chunk to show: those by phrase, longest phrase first, then those by words."""
-    phrases: Mapping[str, Sequence[str]] = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
-    found = dict.fromkeys(sorted(phrases, key=lambda name: (-len(phrases[name][0]), name)), 0)
-    matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if len(words) >= LEAST_WORDS else []
-    pieces = index.pieces([(match.id, max(match.chunk, 0)) for match in matches])
-    least = max(LEAST_WORDS, LEAST_SHARE * len(words))
-    for match in matches:
-        text = pieces[match.id].text.casefold() if match.id in pieces else ""
-        if match.id not in found and text and sum(word[:_STEM] in text for word in words) >= least:
-            found[match.id] = match.chunk
-    return found
+def _judge_match(memory: Memory, text: str, words: Sequence[str], phrases: Sequence[str]) -> int:
+    """How sure it is that a prompt is about a memory: the words of it that a phrase or the text has, 0 if unsure."""
+    # One word alone, which a session used often, is a trigger of too many things.
+    certain = [each for each in phrases if " " in each.strip() or memory.provenance.source != "session"]
+    if certain:
+        return len(words) + len(certain[0])
+    spaced = space_words(normalise_text("\n".join((memory.title, *memory.triggers, text))))
+    count = sum(f" {word[:_STEM].casefold()}" in spaced for word in words)
+    return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
 
 
 def _recall_line(memory: Memory, text: str, words: Sequence[str]) -> str:

@@ -1,0 +1,77 @@
+"""What a prompt brings up: three passages and 250 tokens at most, nothing unless it is sure, and laws once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.app.hooks.test_hook_process import context_of, report
+from tests.samples import vouch_for, write_memory
+
+from scrimshaw.app.hooks.injection import MOST_RECALLED, RECALL_TOKENS
+from scrimshaw.engine import Engine
+from scrimshaw.engine.index import scan
+
+FACT = "The harbour crane lifts boats at low tide because the lock gate sticks when the river is high. " * 12
+CRANE = "why does the harbour crane lift boats at low tide"
+SESSION = "provenance: {source: session, trust: tool}\ntype: session"
+
+
+def test_a_sure_match_is_brought_within_its_budget(engine: Engine, project: Path, vault: Path) -> None:
+    for number in range(5):
+        write_memory(vault, f"crane-{number}", f"# Crane {number}\n\n{number} {FACT}", SESSION)
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", prompt=CRANE))
+    assert 1 < told.count("\n- ") <= MOST_RECALLED
+    assert len(told) / 3 <= RECALL_TOKENS
+    assert "harbour crane lifts boats" in told
+    again = context_of(report(project, "UserPromptSubmit", prompt=CRANE))
+    assert not {line for line in told.splitlines() if line[:1] == "-"} & {*again.splitlines()}
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "yes, go on",
+        "commit it",
+        "ok, let's look at the harbour then",
+        "why does the cow jump over the low fence at the old mill of the next village",
+        "crane",
+        "is the oat bid a liberal cup",  # the middles of words are no words
+        "x" * 30_000,
+        "",
+    ],
+)
+def test_an_unsure_match_is_left_out(engine: Engine, project: Path, vault: Path, prompt: str) -> None:
+    text = f"{FACT} Whoever floats and forbids is deliberate about the hiccups."
+    write_memory(vault, "crane", text, f"{SESSION}\ntrigger_phrases: [crane, harbour]")
+    scan(engine)
+    assert report(project, "UserPromptSubmit", prompt=prompt) == ""
+
+
+@pytest.mark.parametrize(
+    ("head", "is_told"),
+    [
+        ("trigger_phrases: [crane]", True),
+        (f"{SESSION}\ntrigger_phrases: [crane]", False),
+        (f"{SESSION}\ntrigger_phrases: [old crane]", True),
+    ],
+)
+def test_one_word_of_a_session_is_no_certain_phrase(
+    engine: Engine, project: Path, vault: Path, head: str, is_told: bool
+) -> None:
+    write_memory(vault, "lifting", f"# Lifting\n\n{FACT}", head)
+    scan(engine)
+    assert bool(report(project, "UserPromptSubmit", prompt="paint the old crane")) is is_told
+
+
+def test_laws_are_told_once_in_a_context(engine: Engine, project: Path, vault: Path) -> None:
+    write_memory(vault, "law", "Never sail on a Friday.\n\n- Not even at noon.", "tier: constitutional")
+    write_memory(vault, "claim", "Always sail on a Monday.", "tier: constitutional")
+    vouch_for(engine, "law")
+    for source in ("startup", "compact", "clear"):
+        told = context_of(report(project, "SessionStart", source=source))
+        assert "Never sail on a Friday.\n\n- Not even at noon." in told
+        assert "Monday" not in told
+        assert report(project, "UserPromptSubmit", prompt="go on with the mast") == ""
+    assert "Friday" not in context_of(report(project, "SessionStart", source="resume"))
