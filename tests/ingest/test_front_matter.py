@@ -28,7 +28,7 @@ def describe(node: Node) -> Any:
         pairs = isinstance(node, MappingNode)
         parts = [[*map(describe, each)] if pairs else describe(each) for each in node.value]
     marks = [(mark.index, mark.line, mark.column) for mark in (node.start_mark, node.end_mark)]
-    style = node.flow_style if isinstance(node, CollectionNode) else node.style
+    style = getattr(node, "flow_style" if isinstance(node, CollectionNode) else "style")
     return type(node).__name__, parts, marks, style, convert_node(node)
 
 

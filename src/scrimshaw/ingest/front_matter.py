@@ -13,8 +13,9 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
+from msgspec import Struct
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -77,7 +78,7 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
     return root  # type: ignore[no-any-return]  # untyped in ruamel.yaml
 
 
-class _Mark(NamedTuple):
+class _Mark(Struct, frozen=True):
     """A place in a text, as ruamel.yaml names it."""
 
     index: int
@@ -93,6 +94,7 @@ def _compose_plain(yaml: str) -> MappingNode | None:
             if not (key := _KEY.match(line)) or not line.isprintable() or lines[-1]:
                 return None
             begin = start, number
+            value: Node
             if text := WHOLE_LINE.fullmatch(line, key.end()):
                 value, end = _make_scalar(text[0], begin, text.start()), len(line)
             else:
