@@ -92,6 +92,7 @@ class DraftSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Memories made of sessions."""
 
     idle_minutes: Annotated[float, _within(1, 1e6, "minutes", "a session silent for so long is drafted")] = 30.0
+    review: Annotated[bool, _note("drafts wait in `scrimshaw review` until somebody accepts them")] = False
     expire_days: Annotated[float, _within(0.01, 36_500, "days", "life of rejected drafts, temporary memories")] = 7.0
     consolidate_days: Annotated[float, _within(1, 36_500, "days", "sessions of so many days are put together")] = 7.0
 

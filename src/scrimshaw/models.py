@@ -304,6 +304,7 @@ class Capability(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 # Sessions and what happens in them
 
+DRAFTS, WAITS = "drafts", "it waits for a review"  # the folder of drafts, and why one is there that is no memory yet
 DRAFT_JOB = "draft"  # the kind of job that makes a memory of a session; its key is the session's id
 DRAFTS_LOCK = "drafts.lock"  # held by the process that makes memories of sessions that are over
 

@@ -19,14 +19,14 @@ from tests.conftest import OpenMemory
 from tests.samples import report, write_memory
 from tests.storage.contract import remember
 
-from scrimshaw.engine import Engine, checkpoints, drafts, open_engine, sessions, write
+from scrimshaw.engine import Engine, checkpoints, open_engine, sessions, write
 from scrimshaw.engine import purge as purging
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.purge import Purged, memory_target, secret_target
 from scrimshaw.engine.read import search
 from scrimshaw.engine.restore import restore
 from scrimshaw.errors import InvalidRequest, NotFound, ReadOnly, StorageFailure
-from scrimshaw.models import EventKind, ItemKind, ItemSource, JobState, NewItem, Observation, Redacted
+from scrimshaw.models import DRAFTS, EventKind, ItemKind, ItemSource, JobState, NewItem, Observation, Redacted
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.ports import Admission, Learning
@@ -162,7 +162,7 @@ def in_ledger(engine: Engine, stack: ExitStack) -> str:
 
 
 def in_draft(engine: Engine, stack: ExitStack) -> str:
-    write_memory(engine.folder / drafts.DRAFTS, "s1", f"Draft of {NEEDLE}.\n")
+    write_memory(engine.folder / DRAFTS, "s1", f"Draft of {NEEDLE}.\n")
     return "drafts/s1.md"
 
 

@@ -12,6 +12,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from difflib import unified_diff
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -27,6 +28,8 @@ from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import (
     DRAFT_JOB,
+    DRAFTS,
+    WAITS,
     Action,
     Document,
     Drafted,
@@ -49,7 +52,6 @@ from scrimshaw.session.draft import build_draft, render_body
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.storage.paths import Vault, locate
 
-DRAFTS = "drafts"
 SESSIONS = "sessions"
 ORIGIN = "session"
 _DAY_S = 86_400.0
@@ -64,8 +66,8 @@ class DraftOutcome(Struct, frozen=True, kw_only=True):
     """What became of the draft of a session."""
 
     session: str
-    #: `accepted` (a memory now), `rejected` (set aside in `path`, for `reasons`), `unchanged` (nothing new since the
-    #: last draft, or its memory was changed by hand and is left alone) or `empty` (nothing worth keeping).
+    #: `accepted` (a memory now), `rejected` (set aside in `path`, for `reasons`), `waiting` there for a review, `empty`
+    #: (nothing worth keeping) or `unchanged`: nothing new, or its memory was changed by hand and is left alone.
     status: str
     memory_id: str = ""
     path: str = ""
@@ -155,21 +157,26 @@ def queue_drafts(engine: Engine) -> int:
 
 def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
     """Save a draft as a memory, or set it aside with the reasons; a text that exists already is nothing new."""
-    saved = save(engine, new)
+    saved = save(engine, new, dry_run=engine.settings.drafts.review)
     if saved.status == "duplicate":
         return DraftOutcome(session=new.session, status="unchanged")
-    name, vault = slug(new.session), _vault(engine)
-    path = vault.root / f"{name}.md"
     outcome = DraftOutcome(session=new.session, status="accepted", quality=saved.quality)
-    if saved.status == "rejected":
-        rejected = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(saved.reasons)})
-        _, text, _ = compose_memory(engine, rejected, redact(new.title).text, redact(new.content))
-        with engine.write_lock(), storage_errors("write", path):
-            replace_file(path, text.text.encode(), private=True)
-        return replace(outcome, status="rejected", path=str(path), reasons=saved.reasons)
-    if path.is_file():
-        discard_drafts(engine, [name])
+    if saved.status != "saved":
+        return _set_aside(engine, new, outcome, saved.reasons or (WAITS,))
+    if (_vault(engine).root / f"{slug(new.session)}.md").is_file():
+        discard_drafts(engine, [slug(new.session)])
     return replace(outcome, memory_id=saved.id, path=saved.path)
+
+
+def _set_aside(engine: Engine, new: NewText, outcome: DraftOutcome, reasons: Sequence[str]) -> DraftOutcome:
+    """Write a draft where nothing searches, with the reasons."""
+    path = _vault(engine).root / f"{slug(new.session)}.md"
+    draft = replace(new, tier=Tier.TEMPORARY, facts={**new.facts, "rejected": list(reasons)})
+    _, text, _ = compose_memory(engine, draft, redact(new.title).text, redact(new.content))
+    with engine.write_lock(), storage_errors("write", path):
+        replace_file(path, text.text.encode(), private=True)
+    status = "waiting" if WAITS in reasons else "rejected"
+    return replace(outcome, status=status, path=str(path), reasons=tuple(reasons))
 
 
 def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
@@ -177,11 +184,16 @@ def _renew_memory(engine: Engine, new: NewText, memory_id: str) -> DraftOutcome:
     history = engine.journal.history(memory_id, 1)
     current = engine.index.get([memory_id]).get(memory_id)
     unchanged = DraftOutcome(session=new.session, status="unchanged", memory_id=memory_id)
-    if not current or not history or (history[0]["actor"], history[0]["new_hash"]) != (ORIGIN, current.content_hash):
+    waits = engine.settings.drafts.review  # and so nothing is written over unseen
+    if not current or not history:
+        return unchanged
+    if not waits and (history[0]["actor"], history[0]["new_hash"]) != (ORIGIN, current.content_hash):
         return unchanged
     file, _, verdict = compose_memory(engine, new, redact(new.title).text, redact(new.content))
     if not verdict.is_accepted:
         return replace(unchanged, reasons=verdict.reasons)
+    if waits:
+        return _set_aside(engine, new, unchanged, (WAITS,))
     reason = "the session went on"
     entry = Entry(action=Action.UPDATE, memory_id=memory_id, reason=reason, actor=ORIGIN, session=new.session)
     saved = rewrite(engine, memory_id, lambda _: file, entry, expected_hash=current.content_hash)
@@ -224,7 +236,7 @@ def read_rejected(engine: Engine, name: str) -> str:
 
 
 def promote_draft(engine: Engine, name: str) -> Saved:
-    """Make a memory of a rejected draft as it stands; raises NotFound, UnreadableFile and what `save` raises."""
+    """Make a memory of a draft as it stands, or renew its session's; raises NotFound, UnreadableFile and as `save`."""
     file, document = _parse_rejected(engine, name)
     session = document.provenance.session
     new = NewText(
@@ -241,12 +253,28 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         reason="promoted by hand",
         created=document.created,
     )
-    saved = save(engine, new, force=True)
+    last = engine.sessions.draft(session)
+    if last and last.memory_id and engine.index.get([last.memory_id]):
+        renewed = compose_memory(engine, new, redact(new.title).text, redact(new.content))[0]
+        entry = Entry(action=Action.UPDATE, memory_id=last.memory_id, reason=new.reason, actor="human", session=session)
+        saved = rewrite(engine, last.memory_id, lambda _: renewed, entry)
+    else:
+        saved = save(engine, new, force=True)
     with suppress(StorageFailure):  # a draft that stays goes when its time is over
-        if last := engine.sessions.draft(session):
+        if last:
             engine.sessions.record_draft(replace(last, memory_id=saved.id))
         discard_drafts(engine, [name])
     return saved
+
+
+def compare_draft(engine: Engine, draft: RejectedDraft) -> str:
+    """What accepting a draft brings, as a unified diff to the memory that its session has already, if any."""
+    last = engine.sessions.draft(draft.session)
+    known = last.memory_id if last else ""
+    before = engine.index.bodies([known]).get(known, "") if known else ""
+    after = _parse_rejected(engine, draft.name)[0].body
+    lines = unified_diff(before.splitlines(), after.splitlines(), known or "nothing", draft.title, lineterm="")
+    return "\n".join(lines)
 
 
 def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
@@ -264,12 +292,13 @@ def discard_drafts(engine: Engine, names: Sequence[str]) -> None:
 def expire_drafts(engine: Engine) -> tuple[list[str], list[str]]:
     """Remove rejected drafts and retire temporary memories whose time is over, no person's: (drafts, memory ids)."""
     now = engine.clock()
-    drafts = [each.name for each in list_rejected(engine) if each.expires <= now]
+    over = (each for each in list_rejected(engine) if each.expires <= now and WAITS not in each.reasons)
+    drafts = [each.name for each in over]
     discard_drafts(engine, drafts)
     before = format_time(now - engine.settings.drafts.expire_days * _DAY_S)
     temporary = engine.index.select(Filters(tiers=(Tier.TEMPORARY,), until=before), sort="id", limit=-1, offset=0)
-    over = [each for each in temporary if each.writable and each.provenance.trust not in (Trust.HUMAN, Trust.FILE)]
-    return drafts, retire(engine, over, "temporary, and its time is over", "retention", only_unchanged=True)
+    gone = [each for each in temporary if each.writable and each.provenance.trust not in (Trust.HUMAN, Trust.FILE)]
+    return drafts, retire(engine, gone, "temporary, and its time is over", "retention", only_unchanged=True)
 
 
 def _parse_rejected(engine: Engine, name: str) -> tuple[MemoryFile, Document]:

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.comparison import find_heads
-from scrimshaw.models import Channel, Degradation, Filters, Match, Memory, Relation, Retention, Stage
+from scrimshaw.models import Channel, Degradation, Filters, Match, Memory, MemoryType, Relation, Retention, Stage
 from scrimshaw.search import decay
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
@@ -176,4 +176,7 @@ def presence(
     if review and review.reviews:  # only what did not help fades faster than its kind
         stability = review.stability if review.not_useful else max(stability, review.stability)
     retrievability = decay.retrievability((now - since) / DAY_S, stability)
-    return retrievability, decay.retention(retrievability, settings.state_thresholds)
+    state = decay.retention(retrievability, settings.state_thresholds)
+    # What a session left sinks in a week, but stays: nobody may have put it together with others.
+    is_rest = memory.type == MemoryType.SESSION and state == Retention.ARCHIVED
+    return retrievability, Retention.DORMANT if is_rest else state

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from scrimshaw import config
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, content_of
-from scrimshaw.app.cli.output import Lines, confirm, line, note, plain
+from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain, print_lines
 from scrimshaw.engine import Engine, index, read, trust, write
 from scrimshaw.engine import drafts as drafting
 from scrimshaw.engine.drafts import Consolidation, ConsolidationOutcome, DraftOutcome, RejectedDraft
@@ -23,7 +23,7 @@ from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
 from scrimshaw.errors import InvalidRequest, ReadOnly, describe_os_error
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
-from scrimshaw.models import Memory, MemoryType, Tier, Trust
+from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust
 
 app = typer.Typer()
 drafts = command_group("drafts", "What sessions left that is no memory yet.", "list")
@@ -35,6 +35,7 @@ _OUTCOMES = {
 }
 
 _ALWAYS_ON = "Show this memory before every answer from now on, to every agent?"
+_NONE_WAITS = "No draft waits for a review."
 DraftName = Annotated[str, typer.Argument(metavar="NAME", help="The draft's name, as `drafts list` tells it.")]
 
 
@@ -59,6 +60,12 @@ def _render_drafts(found: Sequence[RejectedDraft]) -> Lines:
         yield line((each.name, "bold"), f"  {each.title}", (f"  {score}goes in {left:.1f} days", "dim"))
         yield from (f"  {reason}" for reason in each.reasons)
         yield line((f"  {each.path}", "dim"))
+
+
+def _render_reviews(found: Sequence[Mapping[str, str]]) -> Lines:
+    for each in found:
+        yield line((each["name"], "bold"), f"  {each['title']}", (f"  {each['status']}", "dim"))
+        yield from each["diff"].splitlines() if each["status"] == "waiting" else ()
 
 
 def _render_outcomes(made: Sequence[DraftOutcome]) -> Lines:
@@ -234,6 +241,54 @@ def discard_drafts(
     return {"names": names, "dry_run": dry_run}
 
 
+@command(app, "review", "", "--all --accept", render=_render_reviews, fresh=False, empty=_NONE_WAITS, hidden=True)
+@command(drafts, "review", "", "0e24ab --accept", "--all --accept", render=_render_reviews, empty=_NONE_WAITS)
+def review_drafts(
+    engine: Engine,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="[NAME...]", help="The drafts; else you are asked.")
+    ] = None,
+    accept: Annotated[bool, typer.Option("--accept", help="Make memories of them.")] = False,
+    edit: Annotated[bool, typer.Option("--edit", help="Edit them first, in your $EDITOR.")] = False,
+    reject: Annotated[bool, typer.Option("--reject", help="Remove them for good.")] = False,
+    all_: Annotated[bool, typer.Option("--all", help="All that wait.")] = False,
+) -> list[dict[str, str]]:
+    """Show what waits for a review as a difference, and accept, edit or reject it."""
+    if accept + edit + reject > bool(names or all_):
+        raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
+    for name in names or ():
+        drafting.read_rejected(engine, name)
+    waiting = [each for each in drafting.list_rejected(engine) if WAITS in each.reasons]
+    answers = {"a": "accept", "e": "edit", "r": "reject"}
+    chosen = "accept" if accept else "edit" if edit else "reject" if reject else ""
+    done = []
+    for each in (draft for draft in waiting if not names or draft.name in names):
+        found = {
+            "name": each.name,
+            "title": each.title,
+            "status": "waiting",
+            "diff": drafting.compare_draft(engine, each),
+        }
+        action = chosen
+        if not action and is_interactive():
+            print_lines(_render_reviews([found]))
+            action = answers.get(typer.prompt("accept, edit, reject or skip", default="skip", err=True)[:1].lower(), "")
+        done.append({**found, "status": _end_review(engine, each, action)})
+    return done
+
+
+def _end_review(engine: Engine, draft: RejectedDraft, action: str) -> str:
+    """Do with a draft what a person chose; what became of it."""
+    if action == "edit":
+        _run_editor(draft.path)
+    if action in ("accept", "edit"):
+        return drafting.promote_draft(engine, draft.name).status
+    if action == "reject":
+        drafting.discard_drafts(engine, [draft.name])
+        return "rejected"
+    return "waiting"
+
+
 @command(app, "consolidate", "--dry-run", render=_render_consolidated, hidden=True)
 @command(drafts, "consolidate", "--topic sqlite --dry-run", render=_render_consolidated)
 def consolidate(
@@ -280,16 +335,7 @@ def _demand_writable(memory: Memory) -> None:
 def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     """What the file says after the user's editor has closed; a person may vouch for a constitutional one that way."""
     _demand_writable(memory)
-    editor = config.editor()
-    if not editor:
-        raise InvalidRequest("There is nothing to change.", "Name a change such as --title, or set EDITOR.")
-    try:
-        code = subprocess.run([*shlex.split(editor), memory.path], check=False).returncode
-        fault = f"it ended with exit code {code}" if code else ""
-    except (OSError, ValueError) as error:
-        fault = describe_os_error(error)
-    if fault:
-        raise InvalidRequest(f"The editor {editor!r} failed: {fault}.", "Set EDITOR to one that works.")
+    _run_editor(memory.path)
     index.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
@@ -298,3 +344,17 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
             _confirm_words(_ALWAYS_ON, yes, read.get(engine, after.id))
         trust.vouch(engine, [after])
     return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)
+
+
+def _run_editor(path: str) -> None:
+    """Wait for the user's editor on a file; raises InvalidRequest where there is none, or it fails."""
+    editor = config.editor()
+    if not editor:
+        raise InvalidRequest("There is nothing to change.", "Name a change such as --title, or set EDITOR.")
+    try:
+        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
+        fault = f"it ended with exit code {code}" if code else ""
+    except (OSError, ValueError) as error:
+        fault = describe_os_error(error)
+    if fault:
+        raise InvalidRequest(f"The editor {editor!r} failed: {fault}.", "Set EDITOR to one that works.")

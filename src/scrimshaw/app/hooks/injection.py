@@ -14,7 +14,7 @@ from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence, fence_list,
 from scrimshaw.config import Settings
 from scrimshaw.ingest.comparison import find_heads, normalise_text, space_words
 from scrimshaw.ingest.events import Event
-from scrimshaw.models import EventKind, Filters, Injected, Memory, Tier, Trust
+from scrimshaw.models import DRAFTS, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
 from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
@@ -66,7 +66,11 @@ def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own holds no work yet
-    return fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
+    text = fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
+    paths = (settings.folder / DRAFTS).glob("*.md") if settings.drafts.review else ()
+    waiting = sum(WAITS.encode() in path.read_bytes() for path in paths)
+    note = f"{waiting} drafts of sessions wait for a person: `scrimshaw review`." if waiting else ""
+    return "\n".join(filter(None, (text, note)))
 
 
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:

@@ -1,0 +1,86 @@
+"""With `drafts.review` what a session leaves waits for a person: seen as a difference, accepted, edited or rejected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.app.command_line import Cli, command_line
+from tests.app.hooks.test_hook_process import bash, context_of, report
+from tests.conftest import OpenMemory
+
+from scrimshaw.engine import Engine
+from scrimshaw.engine.drafts import expire_drafts, list_rejected, make_draft
+from scrimshaw.engine.index import scan
+from scrimshaw.search.results import SearchRequest
+
+
+@pytest.fixture
+def engine(open_memory: OpenMemory) -> Engine:
+    return open_memory("[drafts]\nreview = true\n")
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    run = command_line(capsys)
+    return lambda *arguments: run(*arguments, "--project", str(project), "--json")
+
+
+def work(project: Path, number: int, what: str) -> None:
+    """A turn of a session that changes something and says why."""
+    report(project, "UserPromptSubmit", prompt=f"Please mend the {what} of the harbour crane in the storage module")
+    bash(project, "pytest tests", "3 passed", f"t{number}")
+    bash(
+        project,
+        f"git commit -m 'fix: mend the {what} of the crane'",
+        f"[main 1a2b3c{number}] fix: mend the {what}",
+        f"c{number}",
+    )
+
+
+def test_a_draft_waits_until_it_is_accepted(engine: Engine, project: Path, vault: Path, cli: Cli) -> None:
+    work(project, 1, "gate")
+    assert make_draft(engine, "S1").status == "waiting"
+    assert not [*vault.rglob("*.md")]
+    assert "1 drafts of sessions wait" in context_of(report(project, "SessionStart", "S2", source="startup"))
+    assert expire_drafts(engine)[0] == []
+    (shown,) = cli("review").json
+    assert (shown["status"], "+" in shown["diff"], "gate" in shown["diff"]) == ("waiting", True, True)
+    assert cli("drafts", "review", "--all", "--accept").json[0]["status"] == "saved"
+    assert cli("review").json == []
+    scan(engine)
+    (memory,) = vault.rglob("*.md")
+    assert "gate" in memory.read_text()
+    assert "wait" not in report(project, "SessionStart", "S3", source="startup")
+    work(project, 2, "lamp")
+    assert make_draft(engine, "S1").status == "waiting"
+    assert "lamp" not in memory.read_text()
+    (again,) = cli("review").json
+    assert "+" in again["diff"]
+    assert "sessions/" in again["diff"].splitlines()[0]
+    assert cli("review", again["name"], "--accept").json[0]["status"] == "updated"
+    assert "lamp" in memory.read_text()
+    assert engine.searcher.search(SearchRequest(query="lamp of the crane")).hits
+
+
+def test_what_is_edited_is_accepted_as_edited(
+    engine: Engine, project: Path, vault: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work(project, 1, "gate")
+    make_draft(engine, "S1")
+    monkeypatch.setenv("EDITOR", "sed -i s/gate/quay/g")
+    monkeypatch.delenv("VISUAL", raising=False)
+    assert cli("review", "--all", "--edit").json[0]["status"] == "saved"
+    (memory,) = vault.rglob("*.md")
+    assert "quay" in memory.read_text()
+    assert "gate" not in memory.read_text()
+
+
+def test_what_is_rejected_is_gone(engine: Engine, project: Path, vault: Path, cli: Cli) -> None:
+    work(project, 1, "gate")
+    make_draft(engine, "S1")
+    assert cli("review", "--reject").code == 2
+    assert cli("review", "--all", "--reject").json[0]["status"] == "rejected"
+    assert list_rejected(engine) == []
+    assert make_draft(engine, "S1").status == "unchanged"
+    assert not [*vault.rglob("*.md")]
