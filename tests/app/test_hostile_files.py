@@ -13,6 +13,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout, suppress
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +87,12 @@ CALLS: Sequence[tuple[str, Mapping[str, Any]]] = (
     ("checkpoint_delete", {"name": "one", "confirm_name": "one"}),
 )
 OWN, USERS = "project/.scrimshaw", "user/.scrimshaw"
+GIT = "project/.git/scrimshaw/main-" + blake2b(b".\n.", digest_size=4).hexdigest()
 PLACES = (
     OWN, f"{OWN}/memories", f"{OWN}/memories/a", f"{OWN}/memories/crane.md", f"{OWN}/config.toml",
-    f"{OWN}/links.toml", f"{OWN}/golden.toml", f"{OWN}/vault.lock", f"{OWN}/checkpoints", f"{OWN}/drafts",
-    f"{OWN}/checkpoints/one.scrim", USERS, f"{USERS}/memories", f"{USERS}/config.toml", f"{USERS}/global.lock",
+    f"{OWN}/links.toml", f"{OWN}/golden.toml", f"{OWN}/vault.lock", f"{OWN}/drafts", f"{OWN}/checkpoints",
+    f"{GIT}/checkpoints", f"{GIT}/checkpoints/one.scrim", f"{GIT}/project",
+    USERS, f"{USERS}/memories", f"{USERS}/config.toml", f"{USERS}/global.lock",
     "project/docs", "project/docs/guide.md", "project/.serena/memories", "project/.serena/project.yml",
     "project/AGENTS.md", "project/.mcp.json", "kept.scrim", "user/.claude",
 )  # fmt: skip
@@ -264,5 +267,5 @@ def test_no_command_shows_a_bug_beside_a_hostile_file(template: Path, kind: str)
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_tool_calls_a_hostile_file_a_bug(template: Path, kind: str) -> None:
-    found = {place: examine(template, place, kind, call_tools) for place in PLACES[:15]}
+    found = {place: examine(template, place, kind, call_tools) for place in PLACES[:16]}
     assert {place: said for place, said in found.items() if said} == {}

@@ -96,8 +96,9 @@ def locate(root: Path, memory_id: str) -> Path:
     """
     if rule := _find_broken_rule(memory_id, _CONTAINMENT_RULES):
         raise _refusal(memory_id, rule)
-    path = Path(os.path.realpath(root / f"{memory_id}{SUFFIX}"))
-    if not path.is_relative_to(os.path.realpath(root)):
+    with storage_errors("find", root):  # a link may be replaced while it is read
+        path, top = Path(os.path.realpath(root / f"{memory_id}{SUFFIX}")), os.path.realpath(root)
+    if not path.is_relative_to(top):
         hint = "Move the file into the vault, or add its folder as a source of its own."
         raise _refusal(memory_id, "a link leads out of the vault", hint)
     return path
