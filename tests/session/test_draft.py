@@ -432,6 +432,13 @@ def test_a_step_that_calls_follow_is_not_next() -> None:
     assert login().bash("uv run pytest tests/test_refresh.py", "4 passed").draft().next_step is None
 
 
+def test_what_the_agent_asks_at_its_end_is_next_although_it_was_pushed_then() -> None:
+    recording = login().answer("The cookie page is green. Shall the refresh of the session move into the worker?")
+    step = recording.bash("git push origin main", "main -> main").draft().next_step
+    assert step is not None
+    assert step.text == "Shall the refresh of the session move into the worker?"
+
+
 def test_files_never_push_out_what_was_committed() -> None:
     recording = Recording().prompt("Rename the shop modules.")
     for number in range(60):

@@ -416,22 +416,24 @@ def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Stat
 
 def find_next_step(record: Record) -> Statement | None:
     """What was to be done when the session ended: asked and not answered, offered, announced, in this order."""
-    acts = [each for each in record.events if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
+    kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
+    acts = [each for each in kept if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
     said = next((each for each in reversed(acts) if each.kind != EventKind.TOOL), None)
     asked = [each for each in record.sentences if said and each.event == said.number and each.by == USER]
     if asked:  # and nothing was said to that
         return Statement(statements.cut_line(asked[0].text, LONGEST_SENTENCE), asked[0].event)
     if not acts or acts[-1].kind != EventKind.ANSWER:  # what was called afterwards did it, or something else
         return None
-    calls = [event.text.partition("\n")[0].lower() for event in acts if event.kind == EventKind.TOOL][-_LAST_CALLS:]
+    tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
+    calls = tools[-_LAST_CALLS:]
     return _find_offered_step(record.answers(), calls) or _find_announced_step(acts, calls)
 
 
 def _find_offered_step(answers: Sequence[Sentence], calls: Sequence[str]) -> Statement | None:
-    """What the last answer names as next, unless the last calls did it already."""
+    """What the last answer names as next, or asks at its end, unless the last calls did it already."""
     closing = [each for each in answers if each.event == answers[-1].event]
-    named = (each for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading))
-    step = next(named, None)
+    named = [each for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
+    step = next(iter(named or [each for each in closing[-1:] if each.text.endswith("?")]), None)
     if step is None or any(_is_carried_out(calls, word) for word in _OPEN["ready_to"].findall(step.text)):
         return None
     return Statement(step.text, step.event)
