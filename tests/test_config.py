@@ -232,8 +232,8 @@ def test_a_file_with_a_byte_order_mark_is_read(places: tuple[Path, Path]) -> Non
 
 def test_later_sources_win(places: tuple[Path, Path]) -> None:
     home, project = "[search]\nlimit = 2\ncandidates = 20\n", "[search]\nlimit = 3\n"
-    settings = loaded(places, project, home, {"SCRIMSHAW_SEARCH_SNIPPET_TOKENS": "33"})
-    assert (settings.search.limit, settings.search.candidates, settings.search.snippet_tokens) == (3, 20, 33)
+    settings = loaded(places, project, home, {"SCRIMSHAW_SEARCH_TOKEN_BUDGET": "333"})
+    assert (settings.search.limit, settings.search.candidates, settings.search.token_budget) == (3, 20, 333)
     assert loaded(places, project, home, {"SCRIMSHAW_SEARCH_LIMIT": "4"}).search.limit == 4
     assert loaded(places).search.limit == 10
 

@@ -31,8 +31,8 @@ LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # stands in the project's folder while nothing is recorded
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
-# Sections of older versions; a file that still has one is no reason to refuse to start.
-_RETIRED = {"targets"}
+# Sections and keys of older versions; a file that still has one is no reason to refuse to start.
+_RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}
 _SECRET = ("key", "token", "password", "secret")
 # Thresholds that mean nothing out of their order, and whether that is falling.
 _FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
@@ -85,6 +85,8 @@ class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     # As many things as a person keeps in mind.
     capacity: Annotated[int, _within(1, 100, "items", "size of working memory")] = 7
     pressure_thresholds: Annotated[Shares, _note("context use from which answers are focused, quick")] = (0.60, 0.80)
+    # Nobody tells when a client drops an old answer from its context.
+    shown_minutes: Annotated[float, _within(0, 1e6, "minutes", "what was shown longer ago is shown anew")] = 30.0
     stale_hours: Annotated[float, _within(1, 8760, "hours", "a silent session is interrupted after")] = 24.0
 
 
@@ -106,7 +108,8 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     # Deeper channels find nothing more on judged queries (docs/evaluation.md).
     candidates: Annotated[int, _within(10, 1000, "candidates per channel", "depth of each channel")] = 100
     constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "room of always-on memories")] = 2000
-    snippet_tokens: Annotated[int, _within(10, 2000, "tokens", "length of a hit's excerpt")] = 60
+    # Of four characters of the whole reply: with 350 a third of the questions about recorded sessions is answered.
+    token_budget: Annotated[int, _within(50, 50_000, "tokens", "most tokens of an answer to an agent")] = 600
     min_quality_score: Annotated[float, _within(0, 1, "score", "what no person wrote and scores below is hidden")] = 0.3
     near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicate from")] = 0.8
     related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related from")] = 0.3
@@ -123,9 +126,6 @@ class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     focused_limit: Annotated[int, _within(1, 100, "hits", "hits of focused")] = 8
     deep_limit: Annotated[int, _within(1, 100, "hits", "hits of deep")] = 10
     resume_limit: Annotated[int, _within(1, 100, "hits", "hits of resume")] = 5
-    quick_excerpt: Annotated[int, _within(10, 10_000, "tokens", "excerpt of a hit in quick")] = 60
-    focused_excerpt: Annotated[int, _within(10, 10_000, "tokens", "excerpt of a hit in focused")] = 300
-    deep_excerpt: Annotated[int, _within(10, 10_000, "tokens", "excerpt of a hit in deep")] = 300
 
 
 class EmbeddingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -380,6 +380,8 @@ def _section(name: str, given: _Given, problems: list[str]) -> Any:
     good: dict[str, Any] = {}
     for key, (value, origin) in stated.items():
         what = f"{origin}: {name}.{_quote(key, value)}"
+        if key in _RETIRED:
+            continue
         if key not in kinds:
             problems.append(f"{what} is not known; the keys are {', '.join(kinds)}")
             continue

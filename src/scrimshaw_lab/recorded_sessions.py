@@ -51,7 +51,6 @@ LEAST_WORDS, LEAST_SHARE, STEM = 3, 0.5, 5
 _COMMAND = "from scrimshaw.app.cli.main import run; run()"
 # A hook without the clock that ends it, since a slow machine would make it silent.
 _HOOK = "import sys, scrimshaw.app.hooks.record as r; print(r.handle_payload(['claude'], sys.stdin.buffer.read()))"
-_LABELS = {"id", "score", "tokens", "type", "tier", "artifact", "trust", "flags", "updated"}  # of a hit, no texts
 _ORIGIN = re.compile(r"\bsession:([^\s,;()/#]+)(?:/(\d+)|#e(\d+))?")
 _TASK, _FAILURE = re.compile(r"- task\b"), re.compile(r"- (?:fail|error|problem|broken|red\b|open)")
 _TIME = re.compile(r'"timestamp": *"([^"]+)"')
@@ -203,9 +202,8 @@ def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
     for hit in call.reply["hits"]:
         part, memory = _ORIGIN.match(hit["id"]), engine.index.get([hit["id"]]).get(hit["id"])
         session = part[1] if part else memory.provenance.session if memory else ""
-        passages.append(
-            (session or hit["id"], "\n".join(str(each) for name, each in hit.items() if name not in _LABELS))
-        )
+        texts = hit.get("passages", {"": hit.get("text", "")}).values()
+        passages.append((session or hit["id"], "\n".join((hit["title"], hit.get("anchor", ""), *texts))))
     return passages, len(call.text) // TOKEN_CHARACTERS
 
 

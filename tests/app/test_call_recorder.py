@@ -21,7 +21,7 @@ from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import EventKind, Item, ItemKind, Trust
-from scrimshaw.search.tokens import count_tokens
+from scrimshaw.search.passages import count_sent
 
 SECRET = "ghp_" + "a1B2" * 9
 NOTES = {
@@ -210,7 +210,7 @@ async def test_what_a_session_is_sent_is_counted_in_tokens(engine: Engine) -> No
         ("memory_search", {"query": "sings"}),
         ("memory_context", {"input": "port of the walrus"}),
     )
-    sent = [count_tokens(answer.content[0].text) for answer in answers]
+    sent = [count_sent(answer.content[0].text) for answer in answers]
     hits = [len(answers[0].structured_content["hits"]), len(answers[1].structured_content["hits"])]
     context, search = engine.sessions.injections("S")
     assert (search.occasion, search.times, search.tokens, search.hits) == ("memory_search", 2, sum(sent[:2]), sum(hits))

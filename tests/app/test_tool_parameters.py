@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -227,7 +228,7 @@ def show_fields(*names: str) -> Show:
 def show_whole_song(_: World, reply: Any) -> bool:
     """Whether the hit on the song brings all of it, not an excerpt."""
     (hit,) = [hit for hit in reply.get("result", reply)["hits"] if hit["id"] == "note/fresh"]
-    return bool(hit["text"] == MEMORIES["note/fresh"][1])
+    return bool(hit["text"] == MEMORIES["note/fresh"][1].strip())
 
 
 def show_trace(*names: str) -> Show:
@@ -248,8 +249,13 @@ def show_routing(_: World, reply: Any) -> Any:
 
 
 def show_room(_: World, reply: Any) -> Any:
-    """Whether the hits have at most 60 tokens, and whether any were left out."""
-    return reply["tokens"] <= 60, reply.get("omitted", 0) > 0
+    """Whether the reply has at most 200 tokens of four characters, and whether any hits were left out."""
+    return len(json.dumps(reply, separators=(",", ":"))) <= 800, reply.get("omitted", 0) > 0
+
+
+def show_known(*names: str) -> Show:
+    """How many hits were shown before."""
+    return lambda world, reply: len(show_field(*names, "already_shown")(world, reply) or ())
 
 
 def show_broken_chain(_: World, reply: Any) -> list[str]:
@@ -436,7 +442,7 @@ def begin_tasks(world: World) -> None:
 
 # The table
 
-SEARCH = {"query": "walrus", "limit": 100, "include_constitutional": False}
+SEARCH = {"query": "walrus", "limit": 100, "include_constitutional": False, "token_budget": 9000}
 FILTERED = {"limit": 100, "sort_by": "id"}
 SAVE = {"content": "The lantern room is painted white every third spring.", "id": "room"}
 SCORES = {"spec_folder": "specs/1", "task_id": "t", "knowledge_score": 50, "uncertainty_score": 50, "context_score": 50}
@@ -478,19 +484,19 @@ TOOLS: dict[str, Tool] = {
             Row("intent", "refactor", becomes(("focused", 3000), ("deep", 3500)), show_fields("mode", "token_budget")),
             Row("spec_folder", "auth", keeps("rule/style", "auth/login", "auth/session")),
             Row("limit", 2, becomes(8, 2), show_field("result", "count")),
-            Row("session_id", "s", becomes(8, 0), show_field("result", "count"), first=show_all_to_session),
+            Row("session_id", "s", becomes(0, 8), show_known("result"), first=show_all_to_session),
             Row(
                 "enable_dedup",
                 False,
-                becomes(0, 8),
-                show_field("result", "count"),
+                becomes(8, 0),
+                show_known("result"),
                 {"input": "walrus", "session_id": "s"},
                 show_all_to_session,
             ),
             Row(
                 "token_usage",
                 0.9,
-                becomes(("focused", "UNKNOWN"), ("quick", "HIGH")),
+                becomes(("focused", None), ("quick", "HIGH")),
                 show_fields("mode", "pressure_level"),
             ),
             Row("include_content", True, becomes(False, True), show_whole_song, {"input": "sang", "mode": "deep"}),
@@ -514,11 +520,13 @@ TOOLS: dict[str, Tool] = {
                 becomes(["auth/login"], ["auth/session"]),
                 base={"concepts": ["walrus", "token"], "include_constitutional": False},
             ),
-            Row("cursor", next_cursor, becomes("invalid", ["note/brief"]), base={}),
+            Row("cursor", next_cursor, drops("note/plain"), base={**SEARCH, "query": "harpoon"}),
             Row("limit", 2, becomes(9, 2), show_field("count")),
             Row("since", "2024-03-01", loses("auth/session", "docs/guide")),
             Row("intent", "fix_bug", weighs_words_more, show_routing, {"query": "key rotation", "include_trace": True}),
-            Row("include_content", True, becomes(False, True), show_whole_song, {"query": "sang"}),
+            Row(
+                "include_content", True, becomes(False, True), show_whole_song, {"query": "sang", "token_budget": 2000}
+            ),
             Row("include_constitutional", False, drops("rule/style"), base={"query": "harpoon"}),
             Row("include_deprecated", True, brings("note/retired")),
             Row("min_quality_score", 0.6, drops("note/doubt")),
@@ -531,16 +539,16 @@ TOOLS: dict[str, Tool] = {
             Row("use_decay", False, brings("note/gone"), lambda world, reply: sorted(show_hits(world, reply))),
             Row("include_archived", True, brings("note/gone")),
             Row("min_state", "hot", drops("note/faded")),
-            Row("session_id", "s", becomes(9, 0), show_field("count"), first=show_all_to_session),
+            Row("session_id", "s", becomes(0, 9), show_known(), first=show_all_to_session),
             Row(
                 "enable_dedup",
                 False,
-                becomes(0, 9),
-                show_field("count"),
+                becomes(9, 0),
+                show_known(),
                 {**SEARCH, "session_id": "s"},
                 show_all_to_session,
             ),
-            Row("token_budget", 60, becomes((False, False), (True, True)), show_room),
+            Row("token_budget", 200, becomes((False, False), (True, True)), show_room),
             Row("include_trace", True, becomes(([], False), (STAGES, True)), show_trace()),
         ),
     ),

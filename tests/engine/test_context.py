@@ -88,9 +88,7 @@ def test_unknown_use_narrows_nothing_and_is_logged_once(agent: Agent, caplog: py
     assert [record.message for record in caplog.records] == [
         "tokenUsage not provided and estimator unavailable; pressure policy inactive"
     ]
-    for reply in replies:
-        assert (reply["mode"], reply["pressure_level"], reply["pressure"]["source"]) == ("deep", "UNKNOWN", "unknown")
-        assert "nothing is narrowed" in reply["pressure"]["warning"]
+    assert all(reply["mode"] == "deep" and not reply.keys() & {"pressure_level", "pressure"} for reply in replies)
 
 
 @pytest.mark.parametrize("usage", [-0.1, 1.1, 85])
@@ -159,7 +157,6 @@ def test_hits_that_are_cut_are_not_counted(agent: Agent, vault: Path) -> None:
     ]
     assert 0 < replies[0]["result"]["count"] < replies[1]["result"]["count"] == 9
     for reply in replies:
-        assert reply["result"]["tokens"] == sum(hit["tokens"] for hit in reply["result"]["hits"])
         assert reply["result"]["count"] + reply["result"].get("omitted", 0) == 9
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import OpenMemory
@@ -14,7 +15,9 @@ from tests.scenarios.agent import Agent, Clock
 from scrimshaw.engine import Engine, sessions
 from scrimshaw.engine.index import scan
 from scrimshaw.errors import StorageFailure
+from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, ItemKind, Observation, Redacted, SessionState
+from scrimshaw.search.passages import SENTENCE
 
 
 @pytest.fixture
@@ -38,50 +41,70 @@ def agent(library: Engine, clock: Clock) -> Agent:
 # What it was shown
 
 
-def test_what_was_shown_is_not_sent_again(agent: Agent) -> None:
-    first = agent.found("walrus", limit=4, enable_dedup=True)
-    second = agent.found("walrus", limit=4, enable_dedup=True)
-    assert len(first) == len(second) == 4
-    assert not {*first} & {*second}
-    assert agent.found("walrus", limit=4) == first
+def texts(reply: Any) -> dict[str, str]:
+    return {hit["id"]: hit["text"] for hit in reply["hits"]}
+
+
+def test_what_was_shown_comes_again_named_and_as_a_sentence(agent: Agent, vault: Path) -> None:
+    write_memory(vault, "song", "The walrus sang of ivory all night, said the mate. " + "Then it was quiet. " * 20)
+    scan(agent.engine)
+    first = agent.call("memory_search", query="ivory")
+    second = agent.call("memory_search", query="ivory")
+    assert (first.get("already_shown"), second["already_shown"]) == (None, ["song"])
+    assert texts(second)["song"].startswith("The walrus sang of ivory all night, said the mate.")
+    assert len(texts(second)["song"]) <= SENTENCE < len(texts(first)["song"])
+    assert texts(agent.call("memory_search", query="ivory", enable_dedup=False)) == texts(first)
 
 
 def test_search_and_context_know_of_each_other(agent: Agent) -> None:
-    shown = agent.found("walrus", limit=4, enable_dedup=True)
-    reply = agent.context("walrus", mode="quick")
-    assert reply["result"]["hits"]
-    assert not {hit["id"] for hit in reply["result"]["hits"]} & {*shown}
-    assert agent.context("walrus", mode="quick", enable_dedup=False, limit=1)["result"]["hits"][0]["id"] == shown[0]
+    agent.call("memory_search", query="walrus", limit=4)
+    assert len(agent.context("walrus", mode="quick")["result"]["already_shown"]) == 4
 
 
-def test_what_changed_is_sent_again(agent: Agent, vault: Path) -> None:
-    shown = agent.found("walrus", limit=12, enable_dedup=True)
-    assert len(shown) == 12
-    assert agent.found("walrus", enable_dedup=True) == []
+def test_another_passage_of_what_was_shown_comes_whole(agent: Agent, vault: Path) -> None:
+    parts = (
+        f"## {name}\n\nOn {name}: {'there is much to say of it in every port. ' * 18}" for name in ("amber", "pearl")
+    )
+    write_memory(vault, "gems", "\n\n".join(parts))
+    scan(agent.engine)
+    assert "already_shown" not in agent.call("memory_search", query="amber")
+    assert "already_shown" not in agent.call("memory_search", query="pearl")
+
+
+def test_what_changed_comes_whole_again(agent: Agent, vault: Path) -> None:
+    agent.call("memory_search", query="walrus", limit=12, token_budget=5000)
     write_memory(vault, "n05", "The walrus of story 5 sings no more.")
     scan(agent.engine)
-    assert agent.found("walrus", enable_dedup=True) == ["n05"]
-    assert agent.found("walrus", enable_dedup=True) == []
+    again = agent.call("memory_search", query="walrus", limit=12, token_budget=5000)
+    assert {*texts(again)} - {*again["already_shown"]} == {"n05"}
 
 
-def test_what_was_left_out_for_want_of_room_counts_as_not_shown(agent: Agent, vault: Path) -> None:
-    for number in range(12):
-        write_memory(vault, f"n{number:02}", f"The walrus of story {number}. " + "It sang in the fog. " * 24)
+def test_what_was_cut_for_want_of_room_counts_as_not_shown(agent: Agent, vault: Path) -> None:
+    write_memory(vault, "long", "The narwhal of a long story. " * 30)
     scan(agent.engine)
-    told: set[str] = set()
-    for _ in range(12):
-        told |= {hit["id"] for hit in agent.context("walrus", mode="quick", include_content=True)["result"]["hits"]}
-    assert len(told) == 12
+    agent.call("memory_search", query="narwhal", token_budget=80)
+    assert "already_shown" not in agent.call("memory_search", query="narwhal")
+
+
+@pytest.mark.parametrize("kind", [EventKind.START, EventKind.COMPACT])
+def test_a_context_that_begins_anew_has_been_shown_nothing(agent: Agent, kind: EventKind) -> None:
+    agent.call("memory_search", query="walrus")
+    seen = Observation(session="s", kind=kind, text=redact(""))
+    sessions.record_event(agent.engine, seen)
+    assert "already_shown" not in agent.call("memory_search", query="walrus")
+
+
+def test_after_half_an_hour_everything_is_shown_anew(agent: Agent, clock: Clock) -> None:
+    agent.call("memory_search", query="walrus")
+    clock.wait(minutes=29)
+    assert agent.call("memory_search", query="walrus")["already_shown"]
+    clock.wait(minutes=2)
+    assert "already_shown" not in agent.call("memory_search", query="walrus")
 
 
 def test_pages_neither_repeat_nor_skip(agent: Agent) -> None:
-    agent.found("walrus", limit=3, enable_dedup=True)
-    page = agent.call("memory_search", query="walrus", limit=3)
-    pages = [hit["id"] for hit in page["hits"]]
-    while page.get("next_cursor"):
-        page = agent.call("memory_search", cursor=page["next_cursor"])
-        pages += [hit["id"] for hit in page["hits"]]
-    assert len(pages) == len(set(pages)) == 9
+    agent.call("memory_search", query="walrus", limit=3)
+    assert sorted(all_pages(agent, query="walrus", limit=3)) == [f"n{number:02}" for number in range(12)]
 
 
 def all_pages(agent: Agent, **asked: object) -> list[str]:
@@ -91,7 +114,7 @@ def all_pages(agent: Agent, **asked: object) -> list[str]:
     for _ in range(100):
         if not page.get("next_cursor"):
             return told
-        page = agent.call("memory_search", cursor=page["next_cursor"])
+        page = agent.call("memory_search", **{**asked, "cursor": page["next_cursor"]})
         told += [hit["id"] for hit in page["hits"]]
     raise AssertionError("the pages come to no end")
 
@@ -116,13 +139,15 @@ def test_pages_within_a_budget_bring_everything_once(library: Engine, session: s
     assert sorted(told) == [f"n{number:02}" for number in range(12)]
 
 
-@pytest.mark.parametrize("dedup", [True, False])
-def test_a_name_that_no_budget_holds_does_not_stop_the_pages(library: Engine, vault: Path, dedup: bool) -> None:
+def test_of_a_name_longer_than_the_budget_an_id_a_title_and_a_sentence_come(library: Engine, vault: Path) -> None:
     for number in range(3):
-        write_memory(vault, f"long/{number}", "The walrus of stories. " * 3, f"title: {'walrus ' * 40}")
+        write_memory(vault, f"long/{number}", "The walrus of stories. " * 30, f"title: {'walrus ' * 40}")
     scan(library)
-    told = all_pages(Agent(library, "s"), query="walrus", limit=2, token_budget=50, enable_dedup=dedup)
-    assert sorted(told) == [f"n{number:02}" for number in range(12)]
+    told = all_pages(Agent(library, "s"), query="walrus", limit=2, token_budget=50)
+    assert len(told) == len({*told}) == 15
+    page = Agent(library).call("memory_search", query="stories", limit=1, token_budget=50)
+    assert page["hits"][0]["title"].endswith("...")
+    assert page["hits"][0]["text"].startswith("The walrus of stories.")
 
 
 @pytest.mark.parametrize("dedup", [True, False])
@@ -148,7 +173,7 @@ def test_pages_go_on_where_the_journal_cannot_keep_what_was_shown(
 
 def test_outside_a_session_everything_is_sent_every_time(library: Engine) -> None:
     nobody = Agent(library)
-    assert nobody.found("walrus", enable_dedup=True) == nobody.found("walrus", enable_dedup=True)
+    assert nobody.call("memory_search", query="walrus") == nobody.call("memory_search", query="walrus")
     assert library.sessions.latest() == []
 
 

@@ -15,7 +15,7 @@ from scrimshaw.config import load
 from scrimshaw.engine import Engine, open_engine, sessions
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import EventKind, Item, ItemKind, ItemSource, NewItem, Observation
-from scrimshaw.search.tokens import count_tokens
+from scrimshaw.search.passages import count_sent
 from scrimshaw.session import working_memory
 
 START = datetime(2026, 6, 1, 9, tzinfo=UTC)
@@ -64,8 +64,8 @@ class Agent:
         return json.loads(self.sent(tool, **arguments))
 
     def search(self, query: str, **arguments: Any) -> list[dict[str, Any]]:
-        """The hits of a search with their reasons; shown ones come again unless asked otherwise."""
-        given = {"enable_dedup": False, "include_trace": True, **arguments}
+        """The hits of a search with their reasons, all of them; shown ones come whole unless asked otherwise."""
+        given = {"enable_dedup": False, "include_trace": True, "token_budget": 100_000, **arguments}
         hits: list[dict[str, Any]] = self.call("memory_search", query=query, **given)["hits"]
         return hits
 
@@ -115,7 +115,7 @@ def started(project: Path, environment: dict[str, str] | None = None, clock: Clo
 
 
 def cost(reply: dict[str, Any]) -> int:
-    """The tokens of a reply as it is sent, always-on memories apart."""
+    """The tokens of four characters of a reply as it is sent, always-on memories apart."""
     hits = [hit for hit in reply["result"]["hits"] if not hit.get("always_on")]
     sent = reply | {"result": reply["result"] | {"hits": hits}}
-    return count_tokens(json.dumps(sent, separators=(",", ":"), ensure_ascii=False))
+    return count_sent(json.dumps(sent, separators=(",", ":"), ensure_ascii=False))

@@ -555,6 +555,8 @@ class MemorySessions:
                 self._rows("sessions")[:] = snapshot
                 self._open(seen, now)
                 return False
+            if seen.kind in (EventKind.START, EventKind.COMPACT):
+                self._rows("shown")[:] = [row for row in self._rows("shown") if row[0] != seen.session]
             self._rows("events").append(
                 RecordedEvent(
                     session=seen.session,
@@ -616,12 +618,14 @@ class MemorySessions:
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
         self._existing(session)
-        self._rows("shown").extend((session, *pair) for pair in hashes.items())
+        self._rows("shown").extend((session, *pair, now) for pair in hashes.items())
         if injected:
             self._add_injected(injected)
 
-    def hashes_shown(self, session: str) -> dict[str, str]:
-        return {name: content_hash for own, name, content_hash in self._rows("shown") if own == session}
+    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
+        rows = {name: (digest, at) for own, name, digest, at in self._rows("shown") if own == session and at >= since}
+        newest = sorted(rows.items(), key=lambda row: -row[1][1])[:100]
+        return {name: digest for name, (digest, _) in newest}
 
     def _add_injected(self, row: Injected) -> None:
         self._existing(row.session)

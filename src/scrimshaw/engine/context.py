@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.read import search
 from scrimshaw.models import Intent, Mode, Pressure, Session
+from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.routing import detect_intent
-from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session import pressure
 from scrimshaw.session.resume import RECALL, Occasion, StateLine
 from scrimshaw.session.state import fit_lines, tell_state
@@ -32,7 +32,6 @@ class ContextRequest(SearchRequest, frozen=True, kw_only=True):
 
     mode: Mode = Mode.AUTO
     token_usage: float | None = None
-    deduplicate: bool = True
     occasion: Occasion = Occasion.RESUME
 
 
@@ -46,7 +45,7 @@ class PressureView(Struct, frozen=True, kw_only=True):
 
 
 class Context(Struct, frozen=True, kw_only=True):
-    """The answer: hits of the search, for a resume also the state of the session, and how it was narrowed."""
+    """What was found, for a resume also the state of the session, how it was narrowed, and the room of the answer."""
 
     mode: Mode
     requested_mode: Mode
@@ -75,23 +74,16 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         mode = pressure.narrow_mode(_choose_mode(asked, resumable=resumable), view.level)
     budget = pressure.token_budget(mode, view.level, settings, share=view.ratio or 0.0, high=thresholds[1])
     about = session or next(iter(engine.sessions.latest()), None)
-    state, state_tokens, state_omitted = list[StateLine](), 0, 0
+    state, state_omitted = list[StateLine](), 0
     if mode == Mode.RESUME and about:
-        state, state_tokens, state_omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
-    limit, excerpt_tokens = {
-        Mode.QUICK: (settings.quick_limit, settings.quick_excerpt),
-        Mode.FOCUSED: (settings.focused_limit, settings.focused_excerpt),
-        Mode.DEEP: (settings.deep_limit, settings.deep_excerpt),
-        Mode.RESUME: (settings.resume_limit, settings.quick_excerpt),
-    }[mode]
-    room = budget - state_tokens
-    request = replace(asked, limit=asked.limit or limit, excerpt_tokens=excerpt_tokens, token_budget=room)
+        state, _, state_omitted = resume_state(engine, about, asked.occasion, int(budget * _STATE_SHARE))
+    request = replace(asked, limit=asked.limit or getattr(settings, f"{mode}_limit"))
     return Context(
         mode=mode,
         requested_mode=asked.mode,
         token_budget=budget,
         pressure=view,
-        result=search(engine, request, session, deduplicate=asked.deduplicate),
+        result=search(engine, request, session),
         state=tuple(state),
         state_omitted=state_omitted,
         session=session,
@@ -100,7 +92,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
-    return fit_lines(tell_state(engine.sessions, session, occasion, with_own=True), budget, count_tokens)
+    return fit_lines(tell_state(engine.sessions, session, occasion, with_own=True), budget, count_sent)
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from msgspec import Struct
@@ -66,6 +66,7 @@ class ProcessDegradations:
         #: None for a good answer, oldest verdict first; replaced as a whole while `guard` is held.
         self.judged: Mapping[str, Lost | None] = {}
         self.guard = threading.Lock()
+        self._told: dict[tuple[str, str], float] = {}  # when each session was last told of a kind of failure
 
     def put(self, part: str, fault: Degradation | ScrimshawError) -> None:
         """From now on the part cannot do what it should."""
@@ -95,3 +96,15 @@ class ProcessDegradations:
         """What is the matter with these parts, or with all where none is named; by part."""
         found = self._found.copy()  # atomic, as other threads change it
         return tuple(map(found.__getitem__, sorted(found.keys() & parts if parts else found)))
+
+    def find_news(
+        self, session: str, found: Iterable[Degradation], *, now: float, since: float
+    ) -> tuple[Degradation, ...]:
+        """Those whose kind the session was not told of since then; from now on it was."""
+        news = tuple(each for each in found if self._told.get((session, _kind(each)), -1.0) < since)
+        self._told |= {(session, _kind(each)): now for each in news}
+        return news
+
+
+def _kind(degradation: Degradation) -> str:
+    return degradation.failure_mode.partition(":")[0]  # what follows has figures that change

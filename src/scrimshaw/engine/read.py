@@ -64,15 +64,10 @@ class Validated(Struct, frozen=True, kw_only=True):
     promotable: bool
 
 
-def search(
-    engine: Engine, request: SearchRequest, session: Session | None = None, *, deduplicate: bool = False
-) -> SearchResult:
-    """The best memories for a query; with `deduplicate` without what the session was shown. Raises InvalidRequest."""
+def search(engine: Engine, request: SearchRequest, session: Session | None = None) -> SearchResult:
+    """The best memories for a query; raises InvalidRequest for one that cannot be searched."""
     if not engine.settings.features.causal_boost:
         request = replace(request, channels=tuple(c for c in request.channels if c != Channel.GRAPH))
-    if session and deduplicate:
-        seen = (*request.filters.exclude, *sessions.ids_shown(engine, session))
-        request = replace(request, filters=replace(request.filters, exclude=seen))
     around = sessions.session_context(engine, session, request.query, request.limit or engine.settings.search.limit)
     result = engine.searcher.search(request, around)
     found = engine.degradations.of(INDEX, RECALL, SESSION)

@@ -19,7 +19,7 @@ ITEM_PREFIX = "session:"
 _TITLE_LENGTH = 80
 # Measured on judged queries with stated relations: with all gains an answer fell 7 places, with 5 it fell 3.
 MOST_CAUSAL = 5
-_HOUR_S = 3600.0
+_MINUTE_S, _HOUR_S = 60.0, 3600.0
 
 
 def bind_session(engine: Engine, session_id: str = "", processes: Sequence[int] = ()) -> Session | None:
@@ -63,22 +63,17 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
     return SessionContext(now=engine.clock(), reviews=engine.journal.reviews, boosts=boosts, recalled=recalled)
 
 
-def ids_shown(engine: Engine, session: Session) -> tuple[str, ...]:
-    """The ids of memories that the session was shown and that have not changed since."""
-    shown = engine.sessions.hashes_shown(session.id)
-    current = engine.index.get(list(shown)) if shown else {}
-    return tuple(name for name, memory in current.items() if shown[name] == memory.content_hash)
+def find_shown(engine: Engine, session: Session) -> dict[str, str]:
+    """The digests by id of the passages that are in the context of the session still, as far as can be known."""
+    return engine.sessions.hashes_shown(
+        session.id, since=engine.clock() - engine.settings.session.shown_minutes * _MINUTE_S
+    )
 
 
 def mark_shown(engine: Engine, session: Session, hits: Iterable[Hit]) -> None:
-    """Remember what the session is shown now; call it for what was really sent."""
-    if found := content_hashes(hits):
+    """Remember the passages that the session is shown now; call it for what was really sent."""
+    if found := {hit.memory.id: hit.digest for hit in hits if hit.digest}:
         engine.sessions.mark_shown(session.id, found, now=engine.clock())
-
-
-def content_hashes(hits: Iterable[Hit]) -> dict[str, str]:
-    """Id -> content hash of the memories among the hits; entries of a session's record have none."""
-    return {hit.memory.id: hit.memory.content_hash for hit in hits if hit.memory.content_hash}
 
 
 def read_item(engine: Engine, item_id: str) -> Item | None:
@@ -164,6 +159,6 @@ def _recall_hits(engine: Engine, session: Session | None, query: str, limit: int
             boosts={"session": found.boost} if found.boost else {},
             source=found.item.source,
         )
-        score, tokens = round(found.score * (1 + found.boost), 6), memory.tokens + memory.label_tokens
-        hits.append(Hit(memory=memory, score=score, text=found.item.text, tokens=tokens, explanation=explanation))
+        score = round(found.score * (1 + found.boost), 6)
+        hits.append(Hit(memory=memory, score=score, text=found.item.text, explanation=explanation))
     return tuple(hits)

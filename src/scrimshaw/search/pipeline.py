@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 
 from msgspec.structs import asdict, replace
 
@@ -16,9 +17,10 @@ from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState,
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse
-from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, fit_budget
+from scrimshaw.search.passages import count_sent
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
-from scrimshaw.search.tokens import excerpt, head, query_terms
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
@@ -95,14 +97,13 @@ class Searcher:
                     memory=memory,
                     score=1.0,
                     text=bodies[memory.id],
-                    tokens=memory.label_tokens + memory.tokens,
                     explanation=Explanation(ranks={}, raw={}, fused=1.0),
                     always_on=True,
                 )
                 for memory in memories
                 if memory.id in bodies  # another process may have deleted one meanwhile
             ]
-            self._always_on = (generation, fit_budget(hits, self._settings.constitutional_tokens)[0])
+            self._always_on = (generation, _fit_room(hits, self._settings.constitutional_tokens))
         return self._always_on[1]
 
     def _begin(self, request: SearchRequest, context: SessionContext) -> SearchState:
@@ -227,7 +228,7 @@ class Searcher:
         return ranked
 
     def _answer(self, state: SearchState, ranked: Sequence[Candidate]) -> SearchResult:
-        """One page: of the memories from the offset on, and of the session's record, what fits the budget."""
+        """One page: of the memories from the offset on, and of the session's record."""
         request, profile = state.request, state.profile
         page = ranked[request.offset : request.offset + state.limit]
         recalled = state.context.recalled if request.first else ()
@@ -237,20 +238,18 @@ class Searcher:
             room = max(state.limit - min(len(recalled), RECALLED_STAY), 0)
             hits = [*hits[:room], *recalled[:RECALLED_STAY], *hits[room:], *recalled[RECALLED_STAY:]][: state.limit]
             hits.sort(key=lambda hit: (-hit.score, lineage.trust_rank(hit.memory.provenance.trust), hit.memory.id))
-        fitting, tokens, consumed = fit_budget(hits, request.token_budget)
         entries = {hit.memory.id for hit in recalled}
-        following = request.offset + sum(hit.memory.id not in entries for hit in hits[:consumed])
-        left = sum(hit.memory.id not in entries for hit in fitting)
+        left = sum(hit.memory.id not in entries for hit in hits)
+        following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)
-        state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(fitting) - left)
+        state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
         return SearchResult(
-            hits=fitting,
+            hits=tuple(hits),
             always_on=always_on,
             intent=profile.intent,
             confidence=round(profile.confidence, 3),
             artifact=profile.artifact,
-            tokens=tokens + sum(hit.tokens for hit in always_on),
-            omitted=len(hits) - len(fitting),
+            offset=request.offset,
             next_offset=following if following < len(ranked) else None,
             trace=tuple(state.trace),
             degradations=state.degradations.as_tuple(),
@@ -263,15 +262,10 @@ class Searcher:
         with state.degradations.tolerate(IndexPart.EXCERPTS):
             pieces = self._index.pieces([(name, state.chunks.get(name, 0)) for name in ids])
         bodies = self._index.bodies(ids) if request.include_content else {}
-        room = request.excerpt_tokens or self._settings.snippet_tokens
         hits = []
         for each in page:
             name, fused = each.memory.id, each.fused
             piece = pieces.get(name, _NO_PIECE)
-            if name in bodies:
-                text, tokens = bodies[name], each.memory.tokens
-            else:
-                text, tokens = excerpt(piece.text, state.terms, room, head)
             explanation = Explanation(
                 ranks=fused.ranks,
                 raw={channel: round(score, 4) for channel, score in fused.raw.items()},
@@ -286,13 +280,18 @@ class Searcher:
                     score=round(each.score, DIGITS),
                     anchor=piece.anchor,
                     heading=piece.heading,
-                    text=text,
-                    tokens=each.memory.label_tokens + tokens,
+                    text=bodies.get(name, piece.text),
                     explanation=explanation,
                     state=each.state,
                 )
             )
         return hits
+
+
+def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:
+    """The first hits that have at most so many tokens together."""
+    sums = accumulate(count_sent(f"{hit.memory.id}{hit.memory.title}{hit.text}") for hit in hits)
+    return tuple(hit for hit, tokens in zip(hits, sums, strict=True) if tokens <= room)
 
 
 def _with_fusion(fused: Sequence[Fused], known: Mapping[str, Candidate]) -> list[Candidate]:

@@ -8,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.models import ArtifactClass, Channel, Degradation, Filters, Intent, ItemSource, Memory, Retention, Stage
-from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.storage.ports import Review
 
 
@@ -29,8 +28,6 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     rerank: bool = True
     length_penalty: bool = True
     include_content: bool = False
-    excerpt_tokens: int | None = None
-    token_budget: int | None = None  #: tokens of all hits together
     decay: bool = True  #: what faded sinks, and archived memories are left out unless `include_archived`
     include_archived: bool = False
     min_state: Retention | None = None  #: holds without `decay` too
@@ -50,17 +47,18 @@ class Explanation(Struct, frozen=True, kw_only=True):
 
 
 class Hit(Struct, frozen=True, kw_only=True):
-    """A memory that answers a query; `text` is an excerpt or, when asked for, the content."""
+    """A memory that answers a query; `text` is its best chunk or, when asked for, the content."""
 
     memory: Memory
     score: float
     text: str
-    tokens: int
     explanation: Explanation
     anchor: str = ""
     heading: str = ""
     always_on: bool = False
     state: Retention = Retention.HOT
+    digest: str = ""  #: names the passage in `text`; empty where only a part of it was cut out
+    is_known: bool = False  #: the session has seen the passage, so `text` is a sentence of it
 
 
 # The ids of all candidates, and the scores of the few best that answer the query themselves, to the boosts by name.
@@ -94,31 +92,14 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     intent: Intent
     confidence: float
     artifact: ArtifactClass | None
-    tokens: int
-    omitted: int  #: hits that did not fit the token budget
-    #: Where the next page begins, with what did not fit here; hits whose title alone exceeds the budget are skipped.
-    next_offset: int | None
+    offset: int
+    next_offset: int | None  #: where the next page begins, with what was left out here
+    omitted: int = 0  #: hits of the page that were left out
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
 
-
-def fit_budget(hits: Sequence[Hit], budget: int | None) -> tuple[tuple[Hit, ...], int, int]:
-    """The first hits that fit, their tokens, and how many hits were used up from the front; None fits all.
-
-    The first is cut to the budget; one whose title alone exceeds it is skipped, since no page can hold it.
-    """
-    page: list[Hit] = []
-    used = consumed = 0
-    for consumed, hit in enumerate(hits, start=1):
-        label = hit.memory.label_tokens
-        if budget is None or used + hit.tokens <= budget:
-            page.append(hit)
-            used += hit.tokens
-        elif page and label <= budget:
-            return tuple(page), used, consumed - 1
-        elif not page:
-            text = clip(hit.text, max(budget - label, 0))
-            tokens = label + count_tokens(text)
-            if tokens <= budget:
-                return (replace(hit, text=text, tokens=tokens),), tokens, consumed
-    return tuple(page), used, consumed
+    def keep_hits(self, hits: Sequence[Hit]) -> SearchResult:
+        """The answer with only its first hits, cut as these are."""
+        first, others = (sum("session" not in hit.explanation.ranks for hit in some) for some in (hits, self.hits))
+        following = self.next_offset if first == others else self.offset + first
+        return replace(self, hits=tuple(hits), omitted=len(self.hits) - len(hits), next_offset=following)

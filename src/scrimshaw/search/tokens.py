@@ -1,4 +1,4 @@
-"""Words and tokens of texts: query terms, trigger phrases, excerpts; counting and cutting with the bundled tokenizer.
+"""Words and tokens of texts: query terms, trigger phrases; counting and cutting with the bundled tokenizer.
 
 A token here is a WordPiece. White space costs nothing: the pieces alone already come to slightly more than the
 tokens, white space included, that language models count (1.03-1.16 times one of a large vendor and 1.13-1.27 times
@@ -9,7 +9,7 @@ A word outside the vocabulary (emoji, rare scripts) costs one token per characte
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,12 +29,9 @@ LONGEST_WORD = 100
 _LONG_WORD = re.compile(rf"\w{{{LONGEST_WORD + 1}}}")
 # Most texts have under 6 characters a token: a head of this size nearly always holds the whole cut.
 HEAD_CHARACTERS = 12
-EXCERPT_CHARACTERS = 5
 # Most terms of a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
 _WORD = re.compile(r"[^\W_]+")
-# Lines are compared with a query by the first characters of its words; an excerpt begins where this many lines match.
-_STEM, _WINDOW = 5, 3
 # English words that name no subject, and what remains of contractions once the apostrophe has split them.
 # Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
 _STOP_LIST = """
@@ -47,8 +44,6 @@ this those through to too until up us ve very was wasn we were weren what when w
 whose why will with won would wouldn you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_STOP_LIST.split())
-
-CutText = Callable[[str, int], tuple[str, int]]  # a start of a text of at most so many tokens, and how many it has
 
 
 def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
@@ -66,17 +61,6 @@ def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, lis
         if contains_phrase(phrase, words, text):
             found.setdefault(memory_id, set()).add(phrase)
     return {memory_id: sorted(own, key=lambda phrase: (-len(phrase), phrase)) for memory_id, own in found.items()}
-
-
-def excerpt(text: str, terms: Sequence[str], limit: int, cut: CutText) -> tuple[str, int]:
-    """At most `limit` tokens of the text, from the line where most terms begin to occur, and how many they are."""
-    lines = [line for line in text.strip().splitlines() if line.strip()]
-    if not lines:
-        return "", 0
-    stems = {term[:_STEM].casefold() for term in terms}
-    present = [{stem for stem in stems if stem in line.casefold()} for line in lines]
-    counts = [len(set().union(*present[place : place + _WINDOW])) for place in range(len(lines))]
-    return cut("\n".join(lines[counts.index(max(counts)) :]), limit)
 
 
 def count_tokens(text: str) -> int:
@@ -101,17 +85,6 @@ def clip(text: str, limit: int) -> str:
         if size >= len(text):
             break
     return text
-
-
-def head(text: str, limit: int) -> tuple[str, int]:
-    """A start of `text` of at most `limit` tokens, fewer where words are long, and how many; faster than `clip`."""
-    start = text[: max(limit, 0) * EXCERPT_CHARACTERS]
-    used = 0
-    for cost, place in _costs(start):
-        if used + cost > limit:
-            return start[:place].rstrip(), used
-        used += cost
-    return start, used
 
 
 def piece_ids(text: str, limit: int) -> list[int]:

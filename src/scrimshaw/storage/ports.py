@@ -278,10 +278,10 @@ class Sessions(Protocol):
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
-        """Remember that the session was shown these memories (id -> content hash), and what it was handed with them."""
+        """Remember that the session was shown these (id -> digest of the passage), and what it was handed with them."""
 
-    def hashes_shown(self, session: str) -> dict[str, str]:
-        """What the session was shown: id -> content hash."""
+    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
+        """The last 100 things that the session was shown since then and since its context began: id -> digest."""
 
     def injections(self, session: str = "") -> list[Injected]:
         """What the model of a session, or of every session, was handed, summed by session and occasion, in order."""

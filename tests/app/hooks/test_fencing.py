@@ -96,11 +96,11 @@ def test_a_session_names_what_spoke_like_an_instruction(trust: Trust, shown: boo
 
 @pytest.mark.parametrize(("trust", "walled"), [(trust, trust != Trust.HUMAN) for trust in Trust])
 def test_a_hit_is_flagged_and_fenced_by_its_trust(trust: Trust, walled: bool) -> None:
-    view = public_hit(_hit(POISON, trust), explain=False)
+    view = public_hit(hit_of(POISON, trust), explain=False)
     assert view.get("flags", ()) == ((FLAG,) if walled else ())
     assert view["text"].startswith(f"<{FENCE}") == walled
     assert POISON in view["text"]
-    harmless = public_hit(_hit("We use apsw.", trust), explain=False)
+    harmless = public_hit(hit_of("We use apsw.", trust), explain=False)
     assert (harmless["text"], harmless.get("flags")) == ("We use apsw.", None)
 
 
@@ -109,7 +109,7 @@ def test_a_title_is_judged_as_well() -> None:
     assert fence_if_suspicious("plain", Trust.WEB) == "plain"
 
 
-def _hit(text: str, trust: Trust) -> Hit:
+def hit_of(text: str, trust: Trust) -> Hit:
     memory = Memory(
         id="a",
         source="vault",
@@ -131,4 +131,4 @@ def _hit(text: str, trust: Trust) -> Hit:
         writable=True,
     )
     why = Explanation(ranks={}, raw={}, fused=1.0)
-    return Hit(memory=memory, score=1.0, anchor="", heading="", text=text, tokens=1, explanation=why)
+    return Hit(memory=memory, score=1.0, anchor="", heading="", text=text, explanation=why)

@@ -6,7 +6,7 @@ import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -26,7 +26,9 @@ from scrimshaw.engine.read import MemoryText
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import Filters, Intent, Memory, Trust
-from scrimshaw.search.results import Explanation, SearchRequest, SearchResult
+from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
+from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import Occasion
 
 app = typer.Typer()
@@ -53,7 +55,7 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
     if trace:
-        yield line((f"intent {result.intent} ({result.confidence:g}), {result.tokens} tokens", "dim"))
+        yield line((f"intent {result.intent} ({result.confidence:g})", "dim"))
         for stage in result.trace:
             notes = msgspec.json.encode(stage.notes).decode()
             counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
@@ -171,7 +173,7 @@ def search(
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="Most hits.")] = None,
     intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
     channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
-    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits.")] = None,
+    budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits, four characters each.")] = None,
     content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
@@ -185,12 +187,21 @@ def search(
         channels=frame.channels_of(channels),
         intent=intent,
         include_content=content,
-        token_budget=budget,
     )
     if not no_scan:
         index.catch_up(engine)
         frame.fill_few(engine)
-    return read.search(engine, request)
+    result = read.search(engine, request)
+    terms = query_terms(query)
+
+    def spare(hits: Sequence[Hit]) -> int:
+        texts = ((hit.memory.id, hit.memory.title, hit.text) for hit in hits)
+        return (budget or 0) * TOKEN_CHARACTERS - sum(map(count_characters, chain.from_iterable(texts)))
+
+    if budget:
+        return result.keep_hits(pack_hits(result.hits, terms, spare))
+    cut = (replace(hit, text=hit.text if content else cut_passage(hit.text, terms, PASSAGE)) for hit in result.hits)
+    return result.keep_hits([*cut])
 
 
 @command(app, "get", "storage/wal-reset --anchor decision", render=render_text, fresh=False)

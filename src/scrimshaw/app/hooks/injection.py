@@ -5,7 +5,7 @@ Without a model and without a tokenizer: a hook has a few milliseconds. Nothing 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -16,7 +16,8 @@ from scrimshaw.ingest.comparison import find_heads, normalise_text, space_words
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import DRAFTS, WAITS, EventKind, Filters, Injected, Memory, Tier, Trust
 from scrimshaw.search import lineage
-from scrimshaw.search.tokens import excerpt, find_phrases, query_terms
+from scrimshaw.search.passages import cut_passage
+from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import INDEX, Storage
 from scrimshaw.storage.ports import Index, Query, Sessions
@@ -44,7 +45,8 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     if event.kind is EventKind.START and settings.features.auto_resume:
         text = _tell_state(sessions, event, settings)
     elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
-        text, recalled = _recall_memories(storage.index, sessions, event, settings)
+        known = sessions.hashes_shown(event.session, since=now - settings.session.shown_minutes * 60)
+        text, recalled = _recall_memories(storage.index, known, event, settings)
     if event.kind is EventKind.START and event.occasion != "resume" and (settings.folder / INDEX).exists():
         rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
         text = "\n".join(filter(None, (rules, text)))
@@ -86,15 +88,17 @@ def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
     return fence(_RULES_NOTE, text.rstrip()) if told else "", told
 
 
-def _recall_memories(index: Index, sessions: Sessions, event: Event, settings: Settings) -> tuple[str, dict[str, str]]:
+def _recall_memories(
+    index: Index, known: Mapping[str, str], event: Event, settings: Settings
+) -> tuple[str, dict[str, str]]:
     """What a prompt surely is about, that a search shows and the session has not seen as it is; hashes by id."""
-    prompt, known = event.prompt[:LONGEST_PROMPT], sessions.hashes_shown(event.session)
+    prompt = event.prompt[:LONGEST_PROMPT]
     words, filters = query_terms(prompt), Filters(min_quality_score=settings.search.min_quality_score)
     phrases = find_phrases(prompt, index.phrases(find_heads(prompt), titles=True))
     matches = index.match_text(Query((words,)), filters, _MOST_MATCHES) if len(words) >= LEAST_WORDS else []
     chunks = {**dict.fromkeys(phrases, 0), **{match.id: max(match.chunk, 0) for match in matches}}
     found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []
-    new = {memory.id: memory for memory in found if known.get(memory.id) != memory.content_hash}
+    new = {memory.id: memory for memory in found if not known.get(memory.id, "").startswith(memory.content_hash)}
     pieces = index.pieces([(name, chunks[name]) for name in new])
     texts = {name: pieces[name].text if name in pieces else "" for name in new}
     sure = {name: _judge_match(new[name], texts[name], words, phrases.get(name, ())) for name in new}
@@ -120,12 +124,7 @@ def _judge_match(memory: Memory, text: str, words: Sequence[str], phrases: Seque
 
 def _recall_line(memory: Memory, text: str, words: Sequence[str]) -> str:
     """What is known, where it stands and who vouches; what speaks to the agent is only named."""
-
-    def cut_head(text: str, limit: int) -> tuple[str, int]:
-        cut = text[: limit * CHARACTERS_PER_TOKEN]
-        return cut, max_tokens(cut)
-
-    text, _ = excerpt(text, words, _EXCERPT_TOKENS, cut_head)
+    text = cut_passage(text, words, _EXCERPT_TOKENS * CHARACTERS_PER_TOKEN)
     trust = memory.provenance.trust
     if is_withheld(f"{memory.title}\n{text}", trust):
         return f"memory {memory.id}, trust {trust}: held instruction-like text, not shown"

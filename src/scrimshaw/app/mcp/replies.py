@@ -7,31 +7,45 @@ hit names only what differs from the usual.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
+from msgspec.json import encode as encode_json
+from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.models import Degradation, Memory, Trust
+from scrimshaw.models import Degradation, Memory, MemoryType, Trust
+from scrimshaw.search.lineage import lowest_trust
+from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, pack_hits, shorten_known
 from scrimshaw.search.results import Hit, SearchResult
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
+RECORD = "record"  #: the source of passages of a session's record
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
+_DATE = len("2026-01-31")
+LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 
 
 class SearchReply(Reply, frozen=True, omit_defaults=True):
-    """Hits, best first; always-on memories come before all others."""
+    """Hits, best first; always-on memories come before all others.
+
+    `text` is what of a memory answers. Several passages of a session stand under `passages` in their order: `#e7` in
+    `session:S` has the id `session:S#e7`. What is `already_shown` is in your context, and cut to a sentence here.
+    `count` and `omitted` are passages.
+    """
 
     hits: Sequence[Mapping[str, Any]]
     count: int
-    intent: str
-    tokens: int
     omitted: int = 0
     next_cursor: str = ""
+    already_shown: Sequence[str] = ()
     degraded: Sequence[Degradation] = ()
+    intent: str = ""
     trace: Sequence[Mapping[str, Any]] = ()
 
 
@@ -41,48 +55,120 @@ def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
     return kind(**(same | more))
 
 
-def search_reply(result: SearchResult, *, trace: bool = False, cursor: str = "") -> SearchReply:
-    """A search result; `trace` brings stages and the reasons behind every score."""
-    return copy_fields(
-        SearchReply,
-        result,
-        hits=[public_hit(hit, explain=trace) for hit in (*result.always_on, *result.hits)],
+def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
+    """A search result; `trace` brings intent, stages and the reasons behind every score, each hit by itself."""
+    hits = (*result.always_on, *result.hits)
+    reply = SearchReply(
+        hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
-        next_cursor=cursor,
+        omitted=result.omitted,
+        next_cursor="" if result.next_offset is None else str(result.next_offset),
+        already_shown=tuple(remove_marks(hit.memory.id) for hit in hits if hit.is_known),
         degraded=result.degradations,
-        trace=tuple(
-            {"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
-            for each in (result.trace if trace else ())
-        ),
     )
+    stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
+              for each in result.trace]  # fmt: skip
+    return replace(reply, intent=result.intent, trace=stages) if trace else reply
 
 
-def public_hit(hit: Hit, *, explain: bool) -> dict[str, Any]:
-    """A hit with its excerpt; `why` holds ranks, factors and boosts, of a session's entry the call it came from."""
-    memory, trust, reasons = hit.memory, hit.memory.provenance.trust, hit.explanation
-    why: dict[str, Any] = {}
-    if explain:
-        why = {name: getattr(reasons, name) for name in ("ranks", "raw", "fused", "factors", "boosts")}
-        why["phrases"] = visible_phrases(reasons.phrases, trust)
-        why["source"] = public_words(reasons.source) if reasons.source else {}
-    unusual = {
+def fit_reply(
+    result: SearchResult,
+    terms: Sequence[str],
+    budget: int,
+    known: Mapping[str, str],
+    *,
+    is_whole: bool = False,
+    wrap: Callable[[SearchReply], Reply] = lambda reply: reply,
+) -> SearchResult:
+    """The result as it fits the budget of the whole reply that `wrap` makes of it, always-on memories apart.
+
+    Where whole texts were asked for, no more than half of the room goes to the first sentences of all hits.
+    """
+    room = budget * TOKEN_CHARACTERS
+    result = replace(result, always_on=tuple(shorten_known(hit, known) for hit in result.always_on))
+
+    def spare(hits: Sequence[Hit]) -> int:
+        return room - count_reply(search_reply(result.keep_hits(hits)), wrap)
+
+    return result.keep_hits(pack_hits(result.hits, terms, spare, known=known, reserve=room // 2 if is_whole else 0))
+
+
+def count_reply(reply: SearchReply, wrap: Callable[[SearchReply], Reply] = lambda reply: reply) -> int:
+    """The characters of what `wrap` makes of a reply, without always-on memories, which have room of their own."""
+    counted = replace(reply, hits=[hit for hit in reply.hits if "always_on" not in hit])
+    return count_characters(encode_json(wrap(counted)).decode())
+
+
+def _group_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
+    """The hits as they are sent; of a session that several passages come from, one with all of them."""
+    groups = dict[str, list[Hit]]()
+    recorded = {hit.memory.provenance.session for hit in hits if hit.memory.source == RECORD}
+    for hit in hits:
+        session, is_own = hit.memory.provenance.session, hit.memory.type == MemoryType.SESSION
+        is_part = hit.memory.source == RECORD or (is_own and session in recorded)
+        groups.setdefault(f"session:{session}" if is_part else hit.memory.id, []).append(hit)
+    return [_public_group(name, some) if len(some) > 1 else public_hit(some[0]) for name, some in groups.items()]
+
+
+def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
+    """Several passages of a session by what their ids add to its own, in order, with the least of their labels."""
+    in_order = sorted(hits, key=lambda hit: (hit.memory.source == RECORD, _numbers(hit.memory.id.removeprefix(name))))
+    flags = {flag for hit in hits for flag in _labels(hit).get("flags", ())}
+    labels = {
+        "trust": lowest_trust(hit.memory.provenance.trust for hit in hits),
+        "flags": tuple(flags),
+        "updated": max(hit.memory.updated for hit in hits)[:_DATE],
+    }
+    named = ((remove_marks(hit.memory.id.removeprefix(name)), hit) for hit in in_order)
+    texts = {part: _public_text(hit.text, hit.memory.provenance.trust) for part, hit in named}
+    return {"id": remove_marks(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
+
+
+def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
+    """A hit by itself; where explained with its kind, its score, and in `why` ranks, factors, boosts and its source."""
+    named = {"id": remove_marks(hit.memory.id), "title": _short_title(hit.memory)}
+    text = _public_text(hit.text, hit.memory.provenance.trust)
+    if not explain:
+        return {**named, **_unusual(_labels(hit)), "text": text}
+    reasons, trust = hit.explanation, hit.memory.provenance.trust
+    why: dict[str, Any] = {name: getattr(reasons, name) for name in ("ranks", "raw", "fused", "factors", "boosts")}
+    why["phrases"] = visible_phrases(reasons.phrases, trust)
+    why["source"] = public_words(reasons.source) if reasons.source else {}
+    kind = {"type": hit.memory.type, "artifact": hit.memory.artifact, "updated": hit.memory.updated}
+    labels = _unusual({**_labels(hit), **kind, "why": {name: value for name, value in why.items() if value}})
+    return {**named, "score": hit.score, "text": text, **labels}
+
+
+def _numbers(handle: str) -> list[int]:
+    return [int(number) for number in re.findall("[0-9]+", handle)]
+
+
+def _labels(hit: Hit) -> dict[str, Any]:
+    """What an agent should know of a hit besides its text."""
+    memory, trust, date = hit.memory, hit.memory.provenance.trust, hit.memory.updated[:_DATE]
+    is_visible = hit.heading and hit.heading in hit.text
+    return {
         "tier": memory.tier,
-        "type": memory.type,
-        "artifact": memory.artifact,
-        "anchor": "" if is_withheld(hit.anchor, trust) else remove_marks(hit.anchor),
+        "anchor": "" if is_visible or _is_withheld(hit.anchor, trust) else remove_marks(hit.anchor),
         "trust": trust,
         "flags": warnings(f"{memory.title}\n{hit.text}", trust),
-        "updated": memory.updated,
+        "updated": "" if date in memory.id else date,
         "always_on": hit.always_on,
-        "why": {name: value for name, value in why.items() if value},
     }
-    return {
-        "id": remove_marks(memory.id),
-        "title": public_title(memory),
-        "score": hit.score,
-        "text": fence_if_suspicious(hit.text, trust),
-        "tokens": hit.tokens,
-    } | {name: value for name, value in unusual.items() if value and value != _USUAL.get(name)}
+
+
+def _unusual(labels: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in labels.items() if value and value != _USUAL.get(name)}
+
+
+def _short_title(memory: Memory) -> str:
+    title = public_title(memory)
+    return title if len(title) <= LONGEST_TITLE else f"{title[:LONGEST_TITLE].rstrip()}..."
+
+
+# A text is judged whenever a reply is measured, and a reply is measured with each further hit.
+_public_text = lru_cache(maxsize=256)(fence_if_suspicious)
+_is_withheld = lru_cache(maxsize=256)(is_withheld)
 
 
 def public_memory(memory: Memory) -> dict[str, Any]:
@@ -112,7 +198,7 @@ def public_memory(memory: Memory) -> dict[str, Any]:
 
 def public_title(memory: Memory) -> str:
     """The title, or the id where the title speaks to an agent."""
-    return memory.id if is_withheld(memory.title, memory.provenance.trust) else remove_marks(memory.title)
+    return memory.id if _is_withheld(memory.title, memory.provenance.trust) else remove_marks(memory.title)
 
 
 def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
@@ -122,7 +208,7 @@ def visible_phrases(phrases: Iterable[str], trust: Trust) -> tuple[str, ...]:
 
 def warnings(text: str, trust: Trust) -> tuple[str, ...]:
     """What to warn of in a text that no person vouches for."""
-    return (FLAG,) if is_withheld(text, trust) else ()
+    return (FLAG,) if _is_withheld(text, trust) else ()
 
 
 def public_words(value: Any) -> Any:

@@ -30,6 +30,7 @@ _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
 _SESSION = ", ".join(Session.__struct_fields__)
+MOST_SHOWN = 100
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
@@ -81,6 +82,8 @@ class SqliteSessions:
         session, client, process = seen.session, seen.client, seen.process
         with self._database.write() as write:
             _open(write, Session(id=session, client=client, process=process, state=state, started=now, last_event=now))
+            if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is in the context no more
+                write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = RecordedEvent(
                 session=session,
                 number=_next_number(write, "events", session),
@@ -158,8 +161,9 @@ class SqliteSessions:
             if injected:
                 _add_injected(write, injected)
 
-    def hashes_shown(self, session: str) -> dict[str, str]:
-        return dict(self._database.rows("SELECT memory_id, content_hash FROM shown WHERE session = ?", (session,)))
+    def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
+        sql = "SELECT memory_id, content_hash FROM shown WHERE session = ? AND at >= ? ORDER BY at DESC LIMIT ?"
+        return dict(self._database.rows(sql, (session, since, MOST_SHOWN)))
 
     def injections(self, session: str = "") -> list[Injected]:
         rest = "injected WHERE ? IN ('', session) ORDER BY session, occasion"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -21,13 +21,13 @@ from scrimshaw.engine.degradations import INDEX, SESSION
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
-from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Retention, Session, Tier
-from scrimshaw.search.results import Hit, SearchRequest
-from scrimshaw.search.tokens import count_tokens
+from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Pressure, Retention, Session, Tier
+from scrimshaw.search.passages import TOKEN_CHARACTERS
+from scrimshaw.search.results import SearchRequest, SearchResult
+from scrimshaw.search.tokens import query_terms
 from scrimshaw.session.resume import StateLine
 
-# A reply sends its own count of tokens: no number up to 60,000 is more tokens long than this one (measured).
-_LONGEST_COUNT = 34_671
+_LONGEST_COUNT = 99_999  # a reply sends its own count of tokens, and no budget is larger
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
 Folder = Annotated[str, Meta(description="Only ids below this folder.", max_length=240)]
@@ -39,7 +39,7 @@ Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
 class SearchCall(Call, frozen=True, omit_defaults=True):
     query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
     concepts: Annotated[tuple[str, ...], Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
-    cursor: Annotated[str, Meta(description="Instead: next_cursor of the page before.")] = ""
+    cursor: Annotated[str, Meta(description="next_cursor of this query's page before.", pattern=r"^\d{0,9}$")] = ""
     limit: Limit | None = None
     spec_folder: Folder = ""
     source: Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")] = ""
@@ -49,7 +49,7 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     since: Date = ""
     until: Date = ""
     intent: Annotated[Intent, Meta(description="Found from the query when absent.")] | None = None
-    include_content: Annotated[bool, Meta(description="Whole texts, not excerpts.")] = False
+    include_content: Annotated[bool, Meta(description="Whole texts, as far as the budget goes.")] = False
     include_constitutional: bool = True
     include_deprecated: bool = False
     min_quality_score: Annotated[float, Meta(ge=0, le=1)] | None = None
@@ -60,21 +60,25 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     min_state: Retention | None = None
     apply_state_limits: bool = False
     session_id: str = ""
-    enable_dedup: Annotated[bool, Meta(description="Leave out what the session was shown.")] = True
+    enable_dedup: Annotated[bool, Meta(description="Cut what the session was shown to a sentence.")] = True
     track_access: Annotated[bool, Meta(description="Hits count as read; in a session they do.")] = False
-    token_budget: Annotated[int, Meta(ge=50, description="Most tokens of all hits.")] | None = None
+    token_budget: (
+        Annotated[int, Meta(ge=50, description="Most tokens of the reply, 4 characters each; else 600.")] | None
+    ) = None
     include_trace: Annotated[bool, Meta(description="Why each hit stands where it stands.")] = False
 
 
 class ContextReply(Reply, frozen=True, omit_defaults=True):
-    """Context for a task; the whole reply has at most `token_budget` tokens, always-on memories apart."""
+    """Context for a task; the whole reply has at most `token_budget` tokens of four characters, but for always-on
+    memories and one hit.
+    """
 
     mode: str
     requested_mode: str
     token_budget: int
     result: replies.SearchReply
     tokens: int = 0
-    pressure_level: str = "unknown"
+    pressure_level: str = ""
     pressure: Mapping[str, Any] = {}
     session: Mapping[str, Any] = {}
     state: Sequence[StateLine] = ()
@@ -119,7 +123,7 @@ class TriggersReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-@tool(toolset="core", layer="L1", read_only=True, idempotent=True)
+@tool(toolset="core", layer="L1", read_only=True)
 def memory_context(
     engine: Engine,
     input: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
@@ -144,40 +148,31 @@ def memory_context(
         limit=limit,
         include_content=include_content,
         token_usage=token_usage,
-        deduplicate=enable_dedup,
     )
     session = find_session(engine, session_id)
     found = context(engine, request, session)
-    pressure = msgspec.to_builtins(found.pressure)
-    about = found.session
-    reply = _fit_to_budget(
-        replies.copy_fields(
-            ContextReply,
-            found,
-            result=replies.search_reply(found.result, trace=include_trace),
-            pressure_level=found.pressure.level.upper(),
-            pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
-            session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
-            state=neutralise_state_lines(found.state),
-        )
+    pressure = msgspec.to_builtins(found.pressure) if found.pressure.source != "unknown" else {}
+    about, result = found.session, _leave_out_old_news(engine, found.result, session, include_trace)
+    reply = replies.copy_fields(
+        ContextReply,
+        found,
+        result=replies.search_reply(result),
+        pressure_level="" if found.pressure.level == Pressure.UNKNOWN else found.pressure.level.upper(),
+        pressure={name: each for name, each in pressure.items() if name != "level" and each not in (None, "")},
+        session={"id": about.id, "events": about.counter, "continues": about.continues} if about else {},
+        state=neutralise_state_lines(found.state),
     )
-    sent = {hit["id"] for hit in reply.result.hits}
-    _mark_shown(engine, session, [hit for hit in found.result.hits if hit.memory.id in sent])
+    known = sessions.find_shown(engine, session) if session and enable_dedup else {}
+    reply, sent = _fit_context(reply, result, request, known, trace=include_trace)
+    _mark_shown(engine, session, sent)
     return reply
 
 
-@tool(toolset="core", layer="L2", read_only=True, idempotent=True)
+@tool(toolset="core", layer="L2", read_only=True)
 def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     """Find memories by meaning and words. Look here before deciding or debugging: it may be known already."""
-    offset, continues = 0, bool(call.cursor)
-    if continues:  # it holds the call that it continues, and from where
-        try:
-            cursor = base64.urlsafe_b64decode(call.cursor)
-            offset, call = msgspec.json.decode(cursor, type=tuple[int, SearchCall])
-        except (ValueError, msgspec.MsgspecError) as error:
-            raise InvalidRequest("The cursor is none of ours.", "Search again.", parameter="cursor") from error
     if bool(call.query.strip()) == bool(call.concepts):
-        raise InvalidRequest("A search takes a query, concepts or a cursor.", "Give exactly one.", parameter="query")
+        raise InvalidRequest("A search takes a query or concepts.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
     session = find_session(engine, call.session_id)
@@ -187,22 +182,22 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         query=call.query or " ".join(call.concepts),
         all_of=call.concepts,
         filters=filters_of(call),
-        offset=max(0, offset),
+        offset=int(call.cursor or 0),
         constitutional=call.include_constitutional,
-        first=not continues,
+        first=not call.cursor,
         length_penalty=call.apply_length_penalty,
         decay=call.use_decay,
         state_limits=call.apply_state_limits,
     )
-    result = read.search(engine, request, session, deduplicate=call.enable_dedup)
+    result = read.search(engine, request, session)
+    known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
+    result = _leave_out_old_news(engine, result, session, call.include_trace)
+    budget = call.token_budget or engine.settings.search.token_budget
+    result = replies.fit_reply(result, query_terms(request.query), budget, known, is_whole=call.include_content)
     if call.track_access or session:
         read.touch(engine, [hit.memory for hit in result.hits])
-    is_remembered = _mark_shown(engine, session, result.hits)
-    following = result.next_offset
-    if following is not None and is_remembered and call.enable_dedup:
-        following -= len(sessions.content_hashes(result.hits))  # these are left out of the next page already
-    page = b"" if following is None else base64.urlsafe_b64encode(msgspec.json.encode([following, call]))
-    return replies.search_reply(result, trace=call.include_trace, cursor=page.decode())
+    _mark_shown(engine, session, result)
+    return replies.search_reply(result, trace=call.include_trace)
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
@@ -290,7 +285,7 @@ def memory_update(
     return _save_reply(engine, saved)
 
 
-@tool(toolset="core", layer="L2", read_only=True, idempotent=True)
+@tool(toolset="core", layer="L2", read_only=True)
 def memory_match_triggers(
     engine: Engine,
     prompt: Annotated[str, Meta(min_length=1, max_length=100_000)],
@@ -333,37 +328,43 @@ def filters_of(call: Any) -> Filters:
     )
 
 
-def _mark_shown(engine: Engine, session: Session | None, hits: Iterable[Hit]) -> bool:
-    """Remember what a session is shown; False without one, and where the journal refuses: it will be shown it again."""
+def _leave_out_old_news(engine: Engine, result: SearchResult, session: Session | None, trace: bool) -> SearchResult:
+    """The result without degradations that the session was told of a short while ago, unless it asks for a trace."""
+    if session is None or trace:
+        return result
+    now = engine.clock()
+    since = now - engine.settings.session.shown_minutes * 60
+    news = engine.degradations.find_news(session.id, result.degradations, now=now, since=since)
+    return replace(result, degradations=news)
+
+
+def _mark_shown(engine: Engine, session: Session | None, result: SearchResult) -> None:
+    """Remember which passages a session is shown; where the journal refuses, it will be shown them again."""
     if session:
         with engine.degradations.note_failure(SESSION):
-            sessions.mark_shown(engine, session, hits)
-            return True
-    return False
+            sessions.mark_shown(engine, session, (*result.always_on, *result.hits))
 
 
-def _fit_to_budget(reply: ContextReply) -> ContextReply:
-    """The reply within the budget it states: without its last hits, then last lines of state, then its trace."""
-    while True:
-        # Always-on memories have room of their own.
-        counted = replace(reply.result, hits=[hit for hit in reply.result.hits if not hit.get("always_on")])
-        sent = replace(reply, result=counted, tokens=_LONGEST_COUNT)
-        tokens = count_tokens(msgspec.json.encode(sent).decode())
-        shorter = _shorten(reply) if tokens > reply.token_budget else None
-        if shorter is None:
-            return replace(reply, tokens=tokens)
-        reply = shorter
+def _fit_context(
+    reply: ContextReply, found: SearchResult, asked: SearchRequest, known: Mapping[str, str], *, trace: bool
+) -> tuple[ContextReply, SearchResult]:
+    """The reply within the budget it states, but for one hit and always-on memories: less of the state, then hits."""
+    room = reply.token_budget * TOKEN_CHARACTERS
 
+    def wrap(result: replies.SearchReply) -> ContextReply:
+        return replace(reply, result=result, tokens=_LONGEST_COUNT)
 
-def _shorten(reply: ContextReply) -> ContextReply | None:
-    """The reply with one hit less or, where it has none left to lose, one line of state less or no trace."""
-    result, hits = reply.result, reply.result.hits
-    if hits and not hits[-1].get("always_on"):
-        fewer = {"hits": hits[:-1], "count": result.count - 1, "omitted": result.omitted + 1}
-        return replace(reply, result=replace(result, **fewer, tokens=result.tokens - hits[-1]["tokens"]))
-    if reply.state:
-        return replace(reply, state=reply.state[:-1], state_omitted=reply.state_omitted + 1)
-    return replace(reply, result=replace(result, trace=())) if result.trace else None
+    def measure(result: SearchResult, *, explain: bool = False) -> int:
+        return replies.count_reply(replies.search_reply(result, trace=explain), wrap)
+
+    fit = partial(replies.fit_reply, found, query_terms(asked.query), reply.token_budget, known, wrap=wrap)
+    result = fit(is_whole=asked.include_content)
+    while reply.state and measure(result) > room:
+        reply = replace(reply, state=reply.state[:-1], state_omitted=reply.state_omitted + 1)
+        result = fit(is_whole=asked.include_content)
+    is_explained = trace and measure(result, explain=True) <= room
+    tokens = -(-measure(result, explain=is_explained) // TOKEN_CHARACTERS)
+    return replace(reply, result=replies.search_reply(result, trace=is_explained), tokens=tokens), result
 
 
 def _public_match(match: read.TriggerMatch) -> dict[str, Any]:

@@ -1,0 +1,146 @@
+"""Cuts texts to the passages that answer, whole sentences of them, and packs passages into a budget.
+
+A token of a budget is four ASCII characters of all that is sent, or one other character. The model's word pieces are no
+client's tokens either, and this counts a whole reply in microseconds. Lengths here are in characters, where one outside
+of ASCII counts as four.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from zlib import crc32
+
+from msgspec.structs import replace
+
+from scrimshaw.search.results import Hit
+
+TOKEN_CHARACTERS = 4
+# Characters of a passage, measured on questions about recorded sessions (docs/evaluation.md): longer ones leave no room
+# for others, shorter ones lose the sentence beside the words of the query.
+PASSAGE = 500
+SENTENCE = 160  # the most that stands for a passage which is in the context already, or for which there is no room
+LEAST = 60  # a shorter rest of the room holds no statement
+_LONG_SENTENCE = 240
+_SENTENCE_END = re.compile(r"(?<=[^\s\d][.!?])\s+(?=[^\s(a-z])|\n+")  # not the number of a list
+_BLANK_LINES = re.compile(r"\n\s*\n")
+_STEM = 5
+_GAP = " ... "
+
+# The characters that are left when these hits are sent, negative where they are too many.
+Spare = Callable[[Sequence[Hit]], int]
+
+
+def count_characters(text: str) -> int:
+    """The length of a text as budgets see it."""
+    others = 0 if text.isascii() else len(text) - len(text.encode("ascii", "ignore"))
+    return len(text) + (TOKEN_CHARACTERS - 1) * others
+
+
+def count_sent(text: str) -> int:
+    """The tokens of a text that is sent."""
+    return -(-count_characters(text) // TOKEN_CHARACTERS)
+
+
+def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
+    """At most `room` characters of a text: its sentences that most terms stand in or beside, in their order."""
+    text = text.strip()
+    if count_characters(text) <= room:
+        return text
+    starts = "|".join(re.escape(term[:_STEM]) for term in terms) or "$^"
+    find = re.compile(rf"\b(?:{starts})", re.IGNORECASE).findall
+    places = [*_split_sentences(text)]
+    counts = [len({word.casefold() for word in find(text[start:end])}) for start, end in places]
+    near = [max(counts[max(0, place - 1) : place + 2]) for place in range(len(counts))]
+    chosen, size = set[int](), -len(_GAP)
+    for place in sorted(range(len(places)), key=lambda place: -2 * counts[place] - near[place]):
+        cost = count_characters(text[slice(*places[place])]) + len(_GAP)
+        if size + cost <= room:
+            chosen.add(place)
+            size += cost
+        elif not chosen:
+            return _clip_words(text[slice(*places[place])], room)
+    begins = sorted(place for place in chosen if place - 1 not in chosen)
+    ends = sorted(place for place in chosen if place + 1 not in chosen)
+    return _GAP.join(text[places[begin][0] : places[end][1]] for begin, end in zip(begins, ends, strict=True))
+
+
+def pack_hits(
+    hits: Iterable[Hit], terms: Sequence[str], spare: Spare, *, known: Mapping[str, str] = {}, reserve: int = 0
+) -> list[Hit]:
+    """The first hits that fit, as passages, or as sentences where room is held in reserve for whole texts.
+
+    What room is left then makes the texts longer, best first. The first hit comes whatever the room, if only with a
+    sentence, and so does a passage that is in `known`: the digests by id of what the session was shown.
+    """
+    packed, wholes = list[Hit](), list[str]()
+    for hit in hits:
+        whole = hit.text if reserve else _BLANK_LINES.sub("\n", hit.text)
+        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, SENTENCE if reserve else PASSAGE)), known)
+        one = _fit_text(brief, brief.text, terms, _measure_among(spare, packed, (), reserve))
+        if one is None and not packed:
+            one = replace(brief, text=cut_passage(brief.text, terms, SENTENCE))
+        if one is None:
+            break
+        packed.append(one if one.text == brief.text else replace(one, digest=""))
+        wholes.append(whole)
+    for place, hit in enumerate(packed):
+        room = spare(packed)
+        if room < LEAST:
+            break
+        if hit.digest:
+            text = cut_passage(wholes[place], terms, room + count_characters(hit.text))
+            among = _measure_among(spare, packed[:place], packed[place + 1 :])
+            packed[place] = _fit_text(hit, text, terms, among, least=count_characters(hit.text)) or hit
+    return packed
+
+
+def _measure_among(spare: Spare, before: Sequence[Hit], after: Sequence[Hit], reserve: int = 0) -> Callable[[Hit], int]:
+    """What is left with a hit between these, without what is held in reserve."""
+    return lambda hit: spare([*before, hit, *after]) - reserve
+
+
+def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:
+    """The hit with the digest of its text or, where the session has seen that text, with a sentence of it."""
+    digest = f"{hit.memory.content_hash}:{crc32(hit.text.encode('utf-8', 'replace')):08x}"
+    if known.get(hit.memory.id) != digest:
+        return replace(hit, digest=digest)
+    return replace(hit, text=cut_passage(hit.text, (), SENTENCE), is_known=True)
+
+
+def _fit_text(
+    hit: Hit, text: str, terms: Sequence[str], spare: Callable[[Hit], int], *, least: int = LEAST
+) -> Hit | None:
+    """The hit with as much of the text as fits; None where that is less than `least`."""
+    room = count_characters(text)
+    least = min(room, least)
+    while room >= least:
+        one = replace(hit, text=cut_passage(text, terms, room))
+        over = -spare(one)
+        if over <= 0:
+            return one
+        room = count_characters(one.text) - over
+    return None
+
+
+def _split_sentences(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of each sentence or line of a text, of a long one of its parts."""
+    start = 0
+    for end, following in (*(found.span() for found in _SENTENCE_END.finditer(text)), (len(text), len(text))):
+        while end - start > _LONG_SENTENCE:
+            cut = text.rfind(" ", start + _LONG_SENTENCE // 2, start + _LONG_SENTENCE)
+            cut = cut if cut > 0 else start + _LONG_SENTENCE
+            yield start, cut
+            start = cut
+        if end > start:
+            yield start, end
+        start = following
+
+
+def _clip_words(text: str, room: int) -> str:
+    """The longest start of a text of at most `room` characters, without a word cut in two where it has several."""
+    while count_characters(text) > max(room, 0):
+        over = count_characters(text) - max(room, 0)
+        text = text[: len(text) - max(1, over // TOKEN_CHARACTERS)]
+    head, _, tail = text.rpartition(" ")
+    return (head if head and len(tail) < _LONG_SENTENCE // 4 else text).rstrip()

@@ -1,0 +1,96 @@
+"""Passages: whole sentences that most words of a query stand in, packed into a budget that counts all that is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.app.hooks.test_fencing import hit_of
+
+from scrimshaw.models import Trust
+from scrimshaw.search.passages import LEAST, PASSAGE, count_characters, count_sent, cut_passage, pack_hits
+from scrimshaw.search.results import Hit
+
+TEXT = """# Rollback
+
+The old journal mode copies pages. It is slow.
+Nothing of note here.
+WAL reset corrupts the database (e12). It was fixed in a later version.
+The end.
+"""
+
+
+@pytest.mark.parametrize(
+    ("terms", "room", "passage"),
+    [
+        (("corrupts",), 40, "WAL reset corrupts the database (e12)."),
+        (("corruption", "fixed"), 75, "WAL reset corrupts the database (e12). It was fixed in a later version."),
+        (("journal", "end"), 56, "The old journal mode copies pages. ... The end."),
+        (("absent",), 12, "# Rollback"),
+        ((), 60, "# Rollback\n\nThe old journal mode copies pages."),
+        (("slow",), 999, TEXT.strip()),
+    ],
+)
+def test_a_passage_has_the_sentences_that_the_words_stand_in(terms: tuple[str, ...], room: int, passage: str) -> None:
+    assert cut_passage(TEXT, terms, room) == passage
+
+
+@given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=8), max_size=4), st.integers(0, 400))
+def test_the_room_holds_and_every_part_is_of_the_text(text: str, terms: list[str], room: int) -> None:
+    found = cut_passage(text, terms, room)
+    assert count_characters(found) <= room
+    assert " ... " in found or found in text
+
+
+def test_a_token_is_four_ascii_characters_or_another_one() -> None:
+    assert [count_sent(text) for text in ("", "a", "abcd", "abcde", "日本", "ab日")] == [0, 1, 1, 2, 2, 2]
+
+
+def hits(*texts: str) -> list[Hit]:
+    found = [hit_of(text, Trust.HUMAN) for text in texts]
+    return [replace(hit, memory=replace(hit.memory, id=f"n{place}")) for place, hit in enumerate(found)]
+
+
+def room_of(characters: int) -> object:
+    def spare(packed: Sequence[Hit]) -> int:
+        return characters - sum(10 + len(hit.text) for hit in packed)
+
+    return spare
+
+
+SONG = "The walrus sang. " * 100
+
+
+@pytest.mark.parametrize("room", [80, 300, 700, 2000, 9000])
+def test_the_first_hits_fill_the_room(room: int) -> None:
+    packed = pack_hits(hits(*[SONG] * 8), ("walrus",), room_of(room))  # type: ignore[arg-type]
+    assert room - PASSAGE - LEAST < sum(10 + len(hit.text) for hit in packed) <= room or len(packed) == 8
+    assert [hit.memory.id for hit in packed] == [f"n{place}" for place in range(len(packed))]
+
+
+def test_without_room_a_sentence_of_the_first_comes() -> None:
+    (one,) = pack_hits(hits(SONG, SONG), ("walrus",), room_of(-500))  # type: ignore[arg-type]
+    assert one.text.startswith("The walrus sang.")
+    assert one.digest == ""
+
+
+def test_room_that_is_left_goes_to_the_first() -> None:
+    first, second = pack_hits(hits(SONG, SONG), ("walrus",), room_of(1500))  # type: ignore[arg-type]
+    assert len(first.text) > PASSAGE + LEAST > len(second.text)
+
+
+def test_whole_texts_are_cut_and_push_no_hit_out() -> None:
+    packed = pack_hits(hits(*[SONG] * 3), ("walrus",), room_of(1200), reserve=600)  # type: ignore[arg-type]
+    assert len(packed) == 3
+    assert len(packed[0].text) > PASSAGE
+
+
+def test_of_a_known_passage_a_sentence_comes_and_its_room_goes_to_others() -> None:
+    whole = pack_hits(hits(SONG, SONG), ("walrus",), room_of(990))  # type: ignore[arg-type]
+    known = {"n0": whole[0].digest}
+    first, second = pack_hits(hits(SONG, SONG), ("walrus",), room_of(990), known=known)  # type: ignore[arg-type]
+    assert (first.is_known, second.is_known) == (True, False)
+    assert len(first.text) < len(whole[0].text) <= len(second.text)
