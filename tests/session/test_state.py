@@ -49,6 +49,11 @@ CASES: Mapping[str, tuple[Recording, Mapping[str, str], tuple[str, ...]]] = {
         {"commits": "Add the queue", "not committed": "new.py"},
         ("old.py",),
     ),
+    "a commit that git was asked to make in silence": (
+        Recording().edit("src/new.py").bash("git commit -qam 'Add the queue'", "").bash("git log -1", "1a2b3c4 Add"),
+        {"commits": "Add the queue"},
+        ("new.py",),
+    ),
     "git says that all is committed": (
         Recording().edit("src/new.py").bash("git status", "On branch main\nnothing to commit, working tree clean"),
         {},

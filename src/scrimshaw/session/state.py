@@ -112,7 +112,7 @@ def _choose_part(item: Item, event: RecordedEvent | None, last: int) -> str:
         return ""
     if item.kind != ItemKind.ERROR:
         is_told = item.kind == ItemKind.COMMIT and event
-        is_change = item.text.startswith(("Edit ", "Write "))
+        is_change = item.kind == ItemKind.FILE and item.text.startswith(("Edit ", "Write "))
         return "" if is_told else "changed" if is_change else _ITEM_PARTS[item.kind]
     if event is None:
         return "failures"
