@@ -140,6 +140,14 @@ AGENTS = (
         numbers_calls=False,
         compacts_at=800_000,
     ),
-    Agent("qwen", "@qwen-code/qwen-code", "read_file", "run_shell_command", _qwen, compacts_at=172_000),
-    Agent("copilot", "@github/copilot", "view", "bash", _copilot),
+    Agent(
+        "qwen",
+        "@qwen-code/qwen-code",
+        "read_file",
+        "run_shell_command",
+        _qwen,
+        numbers_calls=False,
+        compacts_at=172_000,
+    ),
+    Agent("copilot", "@github/copilot", "view", "bash", _copilot, numbers_calls=False),
 )

@@ -25,12 +25,15 @@ from tests.e2e.workspace import SCRIMSHAW, SERVER_ENVIRONMENT, Workspace, make_w
 PLACES = ("file", "stdout", "prompt", "save")
 SECRETS = {place: "ghp_" + f"{place[:2]}7K{place[-2:]}9x" * 4 + "e5F6" for place in PLACES}
 
-_FAILING = f"echo 'the token is {SECRETS['stdout']}'; echo '{COMPLAINT}' >&2; exit 3"
+DEPLOY = "deploy.sh"
+# The secret is parted, so that only what is printed holds it.
+_DEPLOYING = f"echo 'the token is {SECRETS['stdout'][:9]}''{SECRETS['stdout'][9:]}'; echo '{COMPLAINT}' >&2; exit 3\n"
 _SAVED = f"{SAVED_TEXT}\n\nThe token was {SECRETS['save']}.\n"
 _STEPS: Steps = [
     {"tool": "read", "args": {"path": f"$CWD/{PLAN}"}},
-    {"tool": "bash", "args": {"command": _FAILING}},
     {"tool": "bash", "args": {"command": f"echo signed >> notes.txt && git commit -a -m '{SUBJECT}'"}},
+    {"tool": "bash", "args": {"command": f"sh {DEPLOY}"}},
+    {"tool": "bash", "args": {"command": "sleep 3"}},  # some clients begin before the server is there
     {"tool": "memory_save$", "args": {"title": SAVED_TITLE, "content": _SAVED}},
     {"text": FINAL_TEXT},
 ]
@@ -109,8 +112,9 @@ def captured(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
 
 
 def _workspace(folder: Path) -> Workspace:
-    """A workspace with a plan that holds a secret."""
+    """A workspace with a plan that holds a secret, and a program that prints another and fails."""
     workspace = prepared(folder / "workspace")
+    (workspace.project / DEPLOY).write_text(_DEPLOYING)
     (workspace.project / PLAN).write_text(f"# Plan\n\nDeploy with {SECRETS['file']} on Friday.\n")
     return workspace
 

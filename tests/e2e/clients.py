@@ -18,7 +18,7 @@ from tests.e2e.model import PROMPT
 from tests.e2e.workspace import SERVER_ENVIRONMENT, Workspace
 
 SERVER = "scrimshaw"
-TIMEOUT_S = 60.0
+TIMEOUT_S = 120.0
 _LOOK_S = 0.2
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 GRACE_S = 5.0
 """How long a server may take to end after its client."""
+WORKER, WORKER_GRACE_S = "make_drafts", 60.0
+"""What makes the memory of a session that has ended: it waits behind all other processes, and nobody for it."""
 
 
 def end_left_behind(folder: Path) -> list[str]:
@@ -18,8 +20,11 @@ def end_left_behind(folder: Path) -> list[str]:
 
     The folder's name must be random, so that nothing else can carry it.
     """
-    deadline = time.monotonic() + GRACE_S
-    while (alive := _running(folder)) and time.monotonic() < deadline:
+    began = time.monotonic()
+    while alive := _running(folder):
+        only_workers = all(WORKER in command for command in alive.values())
+        if time.monotonic() - began > (WORKER_GRACE_S if only_workers else GRACE_S):
+            break
         time.sleep(0.1)
     for pid in alive:
         with suppress(ProcessLookupError):

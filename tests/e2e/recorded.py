@@ -78,12 +78,14 @@ def recall_problems(memory: WorkingMemory, model: Model, secrets: Collection[str
     """What the model of the next run was not told, or not within a fence; and secrets that it was told at all."""
     said = "\n".join(map(all_text, model.requests()))
     fences = fenced_text(said)
-    origin = f"session:{memory.session.id}/" if memory.session else "no session"
+    origin = f"session:{memory.session.id}" if memory.session else "no session"
     for wanted in (COMPLAINT, SUBJECT, origin):
         if wanted not in fences:
             yield f"the next run was not told of {wanted!r}: {fences or 'it was told nothing'}"
     if any(secret in said for secret in secrets):
         yield "the next run was told a secret"
+    if any(line.startswith("- changed") and ".scrimshaw/" in line for line in fences.splitlines()):
+        yield "the next run was told of a saved memory as of a changed file"
 
 
 def _is_wanted(item: Item, wanted: Wanted, agent: Agent, calls: Collection[str] | None) -> bool:

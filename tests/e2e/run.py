@@ -86,7 +86,7 @@ def _is_there(name: str, client: clients.Client, npm: Path) -> bool:
 
 def _passes(name: str, judge: Judge) -> bool:
     """Let a client work in a folder of its own; the folder is kept when something was wrong."""
-    with tempfile.TemporaryDirectory(prefix="scrimshaw-e2e-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="scrimshaw-e2e-", ignore_cleanup_errors=True) as scratch:
         folder = Path(scratch).resolve() / "run"
         folder.mkdir()
         problems = judge(folder)
