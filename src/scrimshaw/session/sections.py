@@ -70,6 +70,7 @@ class Record(NamedTuple):
     sentences: Sequence[Sentence]
     edits: Mapping[str, Sequence[int]]  #: the numbers of the events that changed a file, by path as the tool had it
     runs: Sequence[CommandRun]  #: the commands, in order
+    commits: Sequence[Statement]  #: by subject
     calls: int
     last_event: int
 
@@ -109,6 +110,7 @@ def read_record(events: Sequence[RecordedEvent], items: Sequence[Item], most: in
         sentences=statements.split_sentences([*asked, *heard]),
         edits=find_edits(events, items),
         runs=find_runs(events, items),
+        commits=find_commits(events),
         calls=sum(event.kind == EventKind.TOOL for event in events),
         last_event=events[-1].number if events else 0,
     )
@@ -157,7 +159,7 @@ def find_decisions(record: Record) -> list[Statement]:
     alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
     looking are none. Commits whose subject names an alternative count as well.
     """
-    sentences, commits, edited = record.sentences, find_commits(record.events), record.changes_by_turn()
+    sentences, commits, edited = record.sentences, record.commits, record.changes_by_turn()
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
     for falling, place in sorted(
@@ -236,7 +238,7 @@ def find_changes(record: Record) -> list[Statement]:
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
     tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
-    commits = find_commits(record.events)[-MOST_COMMITS:] or _find_added_lines(record)
+    commits = record.commits[-MOST_COMMITS:] or _find_added_lines(record)
     undone = [
         Statement(statements.cut_line(undo[0], _LONGEST_COMMAND), run.event.number, "taken back")
         for run in record.runs
@@ -350,13 +352,11 @@ def find_unsolved(record: Record) -> list[Statement]:
     """What failed when it was last run, late in the session, with nothing passing of the same program after it."""
     last = {run.family: run for run in record.runs}
     passes = {run.family.partition(" ")[0]: run.event.number for run in record.runs if not run.failed}
-    found = []
+    found, known = [], (each.event for each in record.sentences if _FAILURE["known_before"].search(each.text))
+    late = max(_LATE * record.last_event, *known, 0)
     for event, family, failed in sorted(last.values(), key=lambda run: run.event.number):
-        since = max(_LATE * record.last_event, passes.get(family.partition(" ")[0], 0))
-        is_known = any(
-            each.event > event.number and _FAILURE["known_before"].search(each.text) for each in record.sentences
-        )
-        if failed and not is_known and event.number > since and (line := _error_line(event, _FIRM_ERRORS)):
+        since = max(late, passes.get(family.partition(" ")[0], 0))
+        if failed and event.number > since and (line := _error_line(event, _FIRM_ERRORS)):
             found.append(Statement(line, event.number, f"`{family}` failed when last run"))
     return found[-MOST_UNSOLVED:]
 

@@ -44,9 +44,9 @@ _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures
 _COURSE = {"decisions": 8, "done": 4, "tests": 1, "unproven": 2}
 _OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 2, "causes": 2}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
-    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "changed": 3, "said before": 3},
+    Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
-    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "changed": 4, "said before": 3, **_ATTENDED},
+    Occasion.COMPACT: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 4, **_ATTENDED},
     Occasion.CLEAR: {"task": 1},
 }
 _ANSWERS = (EventKind.ANSWER, EventKind.STOP)
@@ -205,7 +205,7 @@ def _find_failures(record: Record, *, untouched: bool) -> Iterator[Statement]:
     passed = max((run.event.number for run in record.runs if _TEST.search(run.family) and not run.failed), default=0)
     for each in sections.find_unsolved(record):
         files = [path.rpartition("/")[2] for path, numbers in record.edits.items() if numbers[-1] > each.event]
-        commits = [commit.text for commit in sections.find_commits(record.events) if commit.event > each.event]
+        commits = [commit.text for commit in record.commits if commit.event > each.event]
         since = ", ".join([*files[:3], *commits[-1:]])
         if each.event > passed and untouched == (not since):
             yield Statement(each.text, each.event, f"{each.note}{since and f'; since then {since}'}")
@@ -226,7 +226,7 @@ def _find_test_runs(record: Record) -> Iterator[Statement]:
 def _find_uncommitted(record: Record) -> Iterator[Statement]:
     """The files that were changed after the last commit, and after git last said that nothing waits for one."""
     clean = [event.number for event in record.events if event.tool == "Bash" and _CLEAN.search(event.text)]
-    last = max([*clean, *(each.event for each in sections.find_commits(record.events))], default=0)
+    last = max([*clean, *(each.event for each in record.commits)], default=0)
     later = {path: [each for each in numbers if each > last] for path, numbers in record.edits.items()}
     changed = sections.list_changed_files({path: numbers for path, numbers in later.items() if numbers})
     if changed:
@@ -257,7 +257,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "done": _find_results,
     "tests": _find_test_runs,
     "not committed": _find_uncommitted,
-    "commits": lambda record: sections.find_commits(record.events),
+    "commits": lambda record: record.commits,
     "solved": lambda record: [each for each in sections.find_problems(record) if each.note],
     "causes": lambda record: [each for each in sections.find_problems(record) if not each.note],
     "task since": _find_later_tasks,
