@@ -61,6 +61,16 @@ def test_search_and_context_know_of_each_other(agent: Agent) -> None:
     assert len(agent.context("walrus", mode="quick")["result"]["already_shown"]) == 4
 
 
+def test_a_rule_that_was_told_whole_comes_as_a_sentence_on_top(agent: Agent, vault: Path) -> None:
+    write_memory(vault, "law", "Never feed the walrus, said the mate. " + "It bites. " * 40, "tier: constitutional")
+    scan(agent.engine)
+    vouch_for(agent.engine, "law")
+    first, second = (agent.call("memory_search", query="story", limit=2) for _ in range(2))
+    assert (first["hits"][0]["id"], second["hits"][0]["id"]) == ("law", "law")
+    assert len(second["hits"][0]["text"]) <= SENTENCE < len(first["hits"][0]["text"])
+    assert "law" in second["already_shown"]
+
+
 def test_another_passage_of_what_was_shown_comes_whole(agent: Agent, vault: Path) -> None:
     parts = (
         f"## {name}\n\nOn {name}: {'there is much to say of it in every port. ' * 18}" for name in ("amber", "pearl")

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from scrimshaw.search.results import Hit
 
 TOKEN_CHARACTERS = 4
-# Characters of a passage, measured on questions about recorded sessions (docs/evaluation.md): longer ones leave no room
-# for others, shorter ones lose the sentence beside the words of the query.
-PASSAGE = 500
+# Characters of a passage, chosen by folds on questions about recorded sessions (docs/evaluation.md): the best two come
+# whole, longer others leave no room, and shorter ones lose the sentence beside the words of the query.
+WIDEST, PASSAGE, WIDE_HITS = 650, 450, 2
 SENTENCE = 160  # the most that stands for a passage which is in the context already, or for which there is no room
 LEAST = 60  # a shorter rest of the room holds no statement
 _LONG_SENTENCE = 240
@@ -76,7 +76,8 @@ def pack_hits(
     packed, wholes = list[Hit](), list[str]()
     for hit in hits:
         whole = hit.text if reserve else _BLANK_LINES.sub("\n", hit.text)
-        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, SENTENCE if reserve else PASSAGE)), known)
+        width = SENTENCE if reserve else WIDEST if len(packed) < WIDE_HITS else PASSAGE
+        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, width)), known)
         one = _fit_text(brief, brief.text, terms, _measure_among(spare, packed, (), reserve))
         if one is None and not packed:
             one = replace(brief, text=cut_passage(brief.text, terms, SENTENCE))
@@ -102,8 +103,9 @@ def _measure_among(spare: Spare, before: Sequence[Hit], after: Sequence[Hit], re
 
 def shorten_known(hit: Hit, known: Mapping[str, str]) -> Hit:
     """The hit with the digest of its text or, where the session has seen that text, with a sentence of it."""
-    digest = f"{hit.memory.content_hash}:{crc32(hit.text.encode('utf-8', 'replace')):08x}"
-    if known.get(hit.memory.id) != digest:
+    whole = hit.memory.content_hash  # stands for a memory that a start told in full
+    digest = f"{whole}:{crc32(hit.text.encode('utf-8', 'replace')):08x}"
+    if known.get(hit.memory.id, "-") not in (digest, whole if hit.always_on else digest):
         return replace(hit, digest=digest)
     return replace(hit, text=cut_passage(hit.text, (), SENTENCE), is_known=True)
 
