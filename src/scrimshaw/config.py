@@ -26,6 +26,7 @@ from scrimshaw.models import ArtifactClass
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
 PROJECT_FOLDER = ".scrimshaw"
+MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids of the user's own begin with
 # Characters; no system opens a longer one, and to climb it would take gigabytes.
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"

@@ -264,6 +264,9 @@ class Filters(Struct, frozen=True, kw_only=True):
     min_quality_score: float | None = None
 
 
+CLIENT_TOOL = "client-tool"  # the actor of a row about a memory's file that an agent wrote without this server
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """One row of the ledger: hashes and ids, never content."""
 

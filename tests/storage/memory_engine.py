@@ -587,6 +587,11 @@ class MemorySessions:
         rows = [row for row in self._rows("events") if row.session == session and row.number > after]
         return [row for row in rows if kind in (None, row.kind)]
 
+    def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
+        calls = [row for row in self._rows("events") if row.kind == EventKind.TOOL]
+        found = [row for row in calls if any(word.lower() in row.text.lower() for word in words)]
+        return sorted(found, key=lambda row: (-row.at, -row.number))[:limit]
+
     def mention(self, session: str, number: int) -> None:
         for place, row in enumerate(self._rows("items")):
             if (row.session, row.number) == (session, number):

@@ -126,6 +126,16 @@ def test_events_of_one_kind_are_told(sessions: Sessions) -> None:
     assert [event.number for event in sessions.events("s", kind=EventKind.TOOL, after=1)] == [3]
 
 
+def test_calls_are_found_by_words_in_all_sessions(sessions: Sessions) -> None:
+    for number, (session, text) in enumerate([("s", "Port in use"), ("t", "a PORT"), ("s", "fine"), ("s", "port 3")]):
+        kind = EventKind.ANSWER if number == 3 else EventKind.TOOL
+        observe(sessions, seen(f"c{number}", kind, text, session=session))
+    found = sessions.find_calls(["port", "absent"], 9)
+    assert {(event.session, event.text) for event in found} == {("s", "Port in use"), ("t", "a PORT")}
+    assert len(sessions.find_calls(["port"], 1)) == 1
+    assert sessions.find_calls([], 9) == []
+
+
 def test_many_hooks_at_once_lose_no_event(sessions: Sessions) -> None:
     reports = [seen(f"c{number % 60}", item=item(str(number))) for number in range(100)]
     with ThreadPoolExecutor(16) as pool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from scrimshaw import config
 from scrimshaw.config import Settings, find_project, limit_native_threads, load
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, StorageFailure, UnreadableFile
@@ -19,7 +20,7 @@ from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, Document, Memory, SourceFile
+from scrimshaw.models import CLIENT_TOOL, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
 from scrimshaw.search.embedders import Embedder, open_embedder
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
@@ -31,8 +32,7 @@ from scrimshaw.storage.place import JOURNAL
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 from scrimshaw.storage.scan import Source, discover
 
-MEMORIES = "memories"
-GLOBAL = "global/"
+MEMORIES, GLOBAL = config.MEMORIES, config.GLOBAL
 # A restore of ten thousand memories holds the lock for about 13 s.
 LOCK_FILE, LOCK_TIMEOUT_S = "vault.lock", 30.0
 GLOBAL_LOCK = "global.lock"  # of the user's own vault, which every project writes
@@ -83,7 +83,17 @@ class Engine(AbstractContextManager["Engine"]):
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
-        return build_document(source, parsed, redact, count_tokens=count_tokens)
+        document = build_document(source, parsed, redact, count_tokens=count_tokens)
+        if source.writable and document.provenance.trust == Trust.FILE and self._is_by_agent(name, parsed.content_hash):
+            return structs.replace(document, provenance=structs.replace(document.provenance, trust=Trust.AGENT))
+        return document
+
+    def _is_by_agent(self, memory_id: str, digest: str) -> bool:
+        """Whether a client's own tool wrote these bytes of a file, by what its hook recorded."""
+        with suppress(StorageFailure):
+            rows = self.journal.history(memory_id)
+            return any(row["actor"] == CLIENT_TOOL and row["new_hash"] == digest for row in rows)
+        return False
 
     def is_vouched(self, memory_id: str, digest: str) -> bool:
         """Whether the newest command of a person on these bytes of a file vouches for them; an undo of it does not."""

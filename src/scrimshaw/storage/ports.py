@@ -260,6 +260,9 @@ class Sessions(Protocol):
     def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
         """The events of a session behind a number, in order; those of one kind, if asked."""
 
+    def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
+        """The newest calls of all sessions that hold one of these words, whatever its case, newest first."""
+
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""
 

@@ -75,6 +75,21 @@ def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project:
     assert "not instruction" in told
 
 
+@pytest.mark.parametrize(("tool", "trust"), [("Write", Trust.AGENT), ("Bash", Trust.AGENT), ("Read", Trust.FILE)])
+def test_a_memory_that_a_client_s_own_tool_wrote_is_an_agent_s(
+    engine: Engine, project: Path, vault: Path, tool: str, trust: Trust
+) -> None:
+    file = write_memory(vault, "ops/port", "The till listens on 8443.\n")
+    sent = {"Bash": {"command": f"echo 'The till listens on 8443.' > {file}"}}.get(tool, {"file_path": str(file)})
+    told = {"stdout": "", "stderr": ""} if tool == "Bash" else {"content": "The till listens on 8443."}
+    report(project, "PostToolUse", tool_name=tool, tool_use_id="t1", tool_input=sent, tool_response=told)
+    scan(engine)
+    assert engine.memory("ops/port").provenance.trust == trust
+    write_memory(vault, "ops/port", "The till listens on 8444, a person says.\n")
+    scan(engine)
+    assert engine.memory("ops/port").provenance.trust == Trust.FILE
+
+
 def test_a_session_that_only_asked_does_not_hide_the_one_before(engine: Engine, project: Path) -> None:
     bash(project, "git commit -m 'fix: port'", "[main 1a2b3c4] fix: port\n 1 file changed", "t1")
     report(project, "UserPromptSubmit", "S2", prompt="where were we?")

@@ -21,6 +21,7 @@ from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_stat
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
+from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.errors import NotFound
@@ -150,6 +151,16 @@ def _render_counted(result: Any, context: bool, quality: bool, by: Sequence[str]
     return _render_figures(result) if quality else _render_contexts(result) if context else _render_stats(result, by)
 
 
+def _render_fixes(found: Sequence[Fix]) -> Lines:
+    for each in found:
+        outcome = {True: f"passed in {each.passed}", False: "failed again", None: "not run again"}[each.helped]
+        yield line((each.date, "dim"), "  ", (neutralise(each.error), "bold"), (f"  {each.origin}", "dim"))
+        yield line(f"   $ {neutralise(each.command)}  ", (outcome, "green" if each.helped else "yellow"))
+        yield from (f"   {neutralise(act)}" for act in each.done)
+    if not found:
+        yield "No session met this error."
+
+
 def _render_state(resumed: Mapping[str, Any]) -> Lines:
     for part, lines in groupby(resumed["lines"], key=lambda each: each.part):
         yield line((part, "bold"))
@@ -259,6 +270,16 @@ def stats(
         return quality_figures(settings_of_memory(project), days=days or DAYS)
     with open_memory(project, fresh=not (context or no_scan)) as engine:
         return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
+
+
+@command(app, "fix", '"ModuleNotFoundError: No module named yaml"', render=_render_fixes, fresh=False)
+def fix(
+    engine: Engine,
+    error: Annotated[str, typer.Argument(help="The message, or as much of the output as there is.")],
+    limit: Annotated[int, typer.Option(min=1, max=50, help="Most answers.")] = MOST_FIXES,
+) -> list[Fix]:
+    """What was done about an error before, and whether it helped."""
+    return find_fixes(engine, error, limit)
 
 
 @command(app, "resume", "--occasion start --budget 400", render=_render_state, fresh=False)

@@ -17,11 +17,11 @@ from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
 from scrimshaw.app.processes import client_process, start_detached
-from scrimshaw.config import PROJECT_FOLDER, Settings, find_project
+from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, Settings, find_project
 from scrimshaw.errors import VaultBusy
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, redact_names
 from scrimshaw.ingest.extraction import default_rules
-from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, EventKind
+from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, DRAFTS_LOCK, Action, Entry, EventKind, Observation, content_hash
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
@@ -112,14 +112,36 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         observe(make(redact_names(call)))
     observation = make(event)
     is_new = observe(observation)
-    if is_new and (classes := find_redactions(observation)):
-        log(f"WARN Redaction applied: {', '.join(classes)}")
+    if is_new:
+        log_redactions(observation)
+        record_vault_write(storage, settings, observation)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
         return context_injection(client, storage, event, settings, now)
     return ""
+
+
+def record_vault_write(storage: Storage, settings: Settings, seen: Observation) -> None:
+    """Note in the ledger that a client's own tool wrote a memory's file, for which then nobody but an agent stands."""
+    writes = seen.tool in ("Edit", "Write") or (seen.item and seen.item.text.text.startswith(("Edit ", "Write ")))
+    if not writes or MEMORIES not in seen.path:
+        return
+    file = Path(os.path.realpath(settings.project / seen.path))
+    for prefix, folder in (("", settings.folder), (GLOBAL, settings.home)):
+        vault = Path(os.path.realpath(folder / MEMORIES))
+        if file.suffix == ".md" and file.is_relative_to(vault) and file.is_file():
+            name = prefix + file.relative_to(vault).with_suffix("").as_posix()
+            entry = Entry(
+                action=Action.EXTERNAL,
+                memory_id=name,
+                reason="written by a tool of the client",
+                actor=CLIENT_TOOL,
+                new_hash=content_hash(file.read_bytes()),
+                session=seen.session,
+            )
+            storage.journal.record([(entry, None)])
 
 
 def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[Event]]:
@@ -170,6 +192,12 @@ def log(line: str) -> None:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
     except OSError:  # a log that cannot be written is no reason to fail
         return
+
+
+def log_redactions(seen: Observation) -> None:
+    """Log the classes of what the redaction gate removed."""
+    if classes := find_redactions(seen):
+        log(f"WARN Redaction applied: {', '.join(classes)}")
 
 
 def log_error(error: BaseException) -> None:

@@ -47,6 +47,7 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
     intent: str = ""
     trace: Sequence[Mapping[str, Any]] = ()
+    fixes: Sequence[Mapping[str, Any]] = ()  #: what was done about an error that the query quotes
 
 
 def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:

@@ -119,6 +119,11 @@ class SqliteSessions:
         rest = "events WHERE session = ? AND number > ? AND kind = coalesce(?, kind) ORDER BY number"
         return self._database.structs(RecordedEvent, rest, (session, after, kind))
 
+    def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
+        any_word = " OR ".join(["text LIKE ?"] * len(words)) or "0"
+        rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
+        return self._database.structs(RecordedEvent, rest, (*(f"%{word}%" for word in words), limit))
+
     def mention(self, session: str, number: int) -> None:
         with self._database.write() as write:
             write.execute(f"{_MENTIONED} AND number = ?", (session, number))

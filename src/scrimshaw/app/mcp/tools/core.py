@@ -18,6 +18,7 @@ from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, importers, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, context
 from scrimshaw.engine.degradations import INDEX, SESSION
+from scrimshaw.engine.fixes import recall_fixes
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
@@ -193,11 +194,14 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
     result = _leave_out_old_news(engine, result, session, call.include_trace)
     budget = call.token_budget or engine.settings.search.token_budget
-    result = replies.fit_reply(result, query_terms(request.query), budget, known, is_whole=call.include_content)
+    found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
+    tell_fixes = partial(replace, fixes=found)
+    terms = query_terms(request.query)
+    result = replies.fit_reply(result, terms, budget, known, is_whole=call.include_content, wrap=tell_fixes)
     if call.track_access or session:
         read.touch(engine, [hit.memory for hit in result.hits])
     _mark_shown(engine, session, result)
-    return replies.search_reply(result, trace=call.include_trace)
+    return tell_fixes(replies.search_reply(result, trace=call.include_trace))
 
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)

@@ -1,0 +1,65 @@
+"""What was done about an error: recorded by hooks, told by the command and by a search."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.app.command_line import command_line
+from tests.app.hooks.test_hook_process import bash, report
+from tests.scenarios.agent import Agent
+
+from scrimshaw.engine import Engine
+from scrimshaw.engine.fixes import find_fixes
+
+MISSING = "ModuleNotFoundError: No module named 'yaml'"
+
+
+def fail(project: Path, command: str, error: str, call_id: str, session: str = "S1") -> None:
+    tool = {"tool_name": "Bash", "tool_input": {"command": command}, "error": f"Exit code 1\n{error}"}
+    report(project, "PostToolUseFailure", session, tool_use_id=call_id, **tool)
+
+
+@pytest.fixture
+def met(engine: Engine, project: Path) -> Engine:
+    """A session that overcame an error by another command, one that overcame one by a variable, one that gave up."""
+    fail(project, "pytest tests", f"/tmp/a1/x.py:3: in main\n{MISSING}", "t1")
+    bash(project, "ls", "x.py", "t2")
+    bash(project, "pip install pyyaml", "Successfully installed pyyaml-6", "t3")
+    bash(project, "pytest tests -q", "4 passed", "t4")
+    fail(project, "make serve", "Error: address in use by another server", "t1", "S2")
+    bash(project, "PORT=8444 make serve", "listening", "t2", "S2")
+    fail(project, "cargo run", "error[E0382]: borrow of moved value: `till`", "t1", "S3")
+    return engine
+
+
+def test_a_cure_by_another_command_is_told_with_its_place(met: Engine) -> None:
+    (fix,) = find_fixes(met, "E   ModuleNotFoundError: No module named 'yaml'")
+    assert (fix.origin, fix.error, fix.command) == ("session:S1#e1", MISSING, "pytest tests")
+    assert (fix.done, fix.helped, fix.passed) == (("with `-q`", "`pip install pyyaml`"), True, "#e4")
+    assert len(fix.date) == len("2026-01-31")
+
+
+def test_a_cure_by_a_variable_is_told(met: Engine) -> None:
+    (fix,) = find_fixes(met, "Error: address in use by another server")
+    assert (fix.done, fix.helped) == (("with `PORT=8444`",), True)
+
+
+def test_a_failure_that_was_left_is_told_as_that(met: Engine) -> None:
+    (fix,) = find_fixes(met, "error[E0382]: borrow of moved value: `drawer`")
+    assert (fix.done, fix.helped, fix.passed) == ((), None, "")
+
+
+def test_an_error_that_nobody_met_has_no_fix(met: Engine) -> None:
+    assert find_fixes(met, "KeyError: 'harbour'") == []
+    assert find_fixes(met, "?") == []
+
+
+def test_the_command_and_a_search_tell_it(met: Engine, project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cli = command_line(capsys)
+    (told,) = cli("fix", MISSING, "--json", "--project", str(project)).json
+    assert "pip install pyyaml" in cli("fix", MISSING, "--project", str(project)).out
+    assert told["done"] == ["with `-q`", "`pip install pyyaml`"]
+    (fix,) = Agent(met, "S4").call("memory_search", query=MISSING)["fixes"]
+    assert fix["passed"] == "#e4"
+    assert "fixes" not in Agent(met, "S4").call("memory_search", query="which modules are there?")
