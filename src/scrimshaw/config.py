@@ -31,6 +31,7 @@ MEMORIES, GLOBAL = "memories", "global/"  # the folder of a vault; what the ids 
 LONGEST_PATH = 32_767
 CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # stands in the project's folder while nothing is recorded
+RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts are not read beyond it
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
 # Sections and keys of older versions; a file that still has one is no reason to refuse to start.
 _RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}

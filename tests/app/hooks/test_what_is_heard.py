@@ -12,6 +12,7 @@ from tests.app.clients.record import Json, write_rows
 from tests.app.clients.records import claude, codex, copilot, gemini
 from tests.app.hooks.test_hook_process import hook
 
+from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.record import TAIL_BYTES
 from scrimshaw.engine import Engine
 from scrimshaw.models import EventKind, Item, ItemKind, Trust
@@ -122,3 +123,13 @@ def test_what_a_person_settles_in_a_prompt_is_kept(engine: Engine, project: Path
     _stop(project, "claude", project / "t.jsonl", **asked)
     (item,) = _items(engine, ItemKind.DECISION)
     assert (item.text, item.source.trust) == (asked["prompt"], Trust.FILE)
+
+
+def test_what_was_said_in_a_pause_is_not_heard_after_it(engine: Engine, project: Path) -> None:
+    for act in ("pause", "resume"):
+        assert main(["capture", act, "--project", str(project)]) == 0
+    before, after = ({"timestamp": f"{year}-01-01T00:00:00Z"} for year in (2020, 2090))
+    rows = (claude.answer("I decided to keep quiet about the harbour.", 9), claude.answer(DECIDED, 9))
+    write_rows(project / "t.jsonl", {**rows[0], **before}, {**rows[1], **after})
+    _stop(project, "claude", project / "t.jsonl")
+    assert [item.text for item in engine.sessions.items("S1")] == [DECIDED]

@@ -15,7 +15,7 @@ from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, command_group, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, progress
 from scrimshaw.app.clients import CLIENT_NAMES, load_client
-from scrimshaw.config import PAUSED
+from scrimshaw.config import PAUSED, RESUMED
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.errors import Conflict, DamagedDatabase, InvalidRequest, NewerDatabase, NotFound, describe_os_error
 from scrimshaw.ingest.events import Event, find_redactions, make_observation, redact_call
@@ -214,7 +214,9 @@ def resume_capture(project: Path | None) -> bool:
     """Record sessions again; what was said meanwhile stays unrecorded."""
     settings = settings_of_memory(project)
     with storage_errors("remove", settings.folder / PAUSED):
-        (settings.folder / PAUSED).unlink(missing_ok=True)
+        if (settings.folder / PAUSED).exists():
+            (settings.folder / PAUSED).replace(settings.folder / RESUMED)
+            (settings.folder / RESUMED).touch()
     return settings.is_capturing
 
 

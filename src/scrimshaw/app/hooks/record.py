@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -17,9 +18,9 @@ from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
 from scrimshaw.app.processes import client_process, start_detached
-from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, Settings, find_project
+from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project
 from scrimshaw.errors import VaultBusy
-from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, redact_names
+from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_time, redact_names
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, DRAFTS_LOCK, Action, Entry, EventKind, Observation, content_hash
 from scrimshaw.session import working_memory
@@ -96,7 +97,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     observe = partial(sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     missed = list[Event]()
     if event.transcript and not event.agent:
-        event, missed = read_transcript_tail(client, event)
+        event, missed = read_transcript_tail(client, event, settings)
     rules = default_rules() if missed or event.kind is EventKind.TOOL else ()
     if rules and settings.rules:
         from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
@@ -144,7 +145,7 @@ def record_vault_write(storage: Storage, settings: Settings, seen: Observation) 
             storage.journal.record([(entry, None)])
 
 
-def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[Event]]:
+def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
     """The event with what the end of its transcript adds, and the calls in it that no hook reported."""
     asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
@@ -153,10 +154,19 @@ def read_transcript_tail(client: Client, event: Event) -> tuple[Event, list[Even
     lines = read_turn(client, Path(event.transcript), TAIL_BYTES if asks_outcome else LONGEST_TURN)
     if asks_outcome:
         return structs.replace(event, failed=client.read_outcome(lines, event.call_id)), []
+    lines = skip_pause(lines, settings.folder / RESUMED)
     used = event.context_used if event.context_used is not None else client.read_context_share(lines)
     missed = [structs.replace(call, session=event.session, cwd=event.cwd) for call in client.read_missed_calls(lines)]
     said = (*event.said, *last_answers(client, lines))
     return structs.replace(event, context_used=used, said=said), missed
+
+
+def skip_pause(lines: list[str], resumed: Path) -> list[str]:
+    """The lines after the last pause, by the times in them: what was said in it stays unrecorded."""
+    if not resumed.exists():
+        return lines
+    since, times = resumed.stat().st_mtime, (re.search(r'"timestamp":\s*"([^"]+)"', line) for line in lines)
+    return lines[next((place for place, at in enumerate(times) if at and parse_time(at[1]) >= since), len(lines)) :]
 
 
 def last_answers(client: Client, lines: list[str]) -> list[str]:
