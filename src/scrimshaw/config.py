@@ -149,6 +149,9 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     exclude: Annotated[tuple[str, ...], _note("globs that no document source reads")] = _NO_KNOWLEDGE
     max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
     busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
+    record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
+    # About 30 MB of the index with its vectors.
+    record_events: Annotated[int, _within(0, 10**7, "events", "the newest so many events are searched")] = 50_000
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000
 
 

@@ -80,6 +80,9 @@ class Span(Struct, frozen=True, kw_only=True):
 
 
 PURGED = "[REDACTED:purged]"  # what stands in the place of a text that was purged
+RECORD = (
+    "record"  # the source of recorded sessions, whose chunks are passages; filters leave it out unless they name it
+)
 
 
 class Redacted(Struct, frozen=True, kw_only=True):
@@ -124,6 +127,8 @@ class Chunk(Struct, frozen=True, kw_only=True):
     start: int
     end: int
     context: str  #: the title and the heading path above the piece
+    at: str = ""  #: of a passage of a record: its ISO time, and who vouches for it
+    trust: str = ""
 
     def embedded_text(self, body: str) -> str:
         """What is embedded for this piece of `body`: its context, a line break, the piece without outer blanks."""

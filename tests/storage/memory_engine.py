@@ -20,6 +20,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure
 from scrimshaw.models import (
+    RECORD,
     Document,
     Drafted,
     Edge,
@@ -41,6 +42,7 @@ from scrimshaw.models import (
     SessionState,
     SourceFile,
     Tier,
+    Trust,
     Wipe,
 )
 from scrimshaw.search.tokens import query_terms
@@ -56,6 +58,7 @@ from scrimshaw.storage.ports import (
     PendingChunk,
     Piece,
     Query,
+    RecordLength,
     Review,
     ReviewState,
     Row,
@@ -147,6 +150,16 @@ class MemoryIndex:
                     found[name] = Piece(anchor=chunk.anchor, heading=chunk.heading, text=text, context=chunk.context)
         return found
 
+    def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
+        found = {}
+        for name, ordinal in places:
+            if (document := self._documents.get(name)) and ordinal < len(document.chunks):
+                chunk, whole = document.chunks[ordinal], _memory(document)
+                origin = replace(whole.provenance, trust=Trust(chunk.trust))
+                own = {"id": f"{name}#{chunk.anchor}", "updated": chunk.at, "length": chunk.end - chunk.start}
+                found[name, ordinal] = replace(whole, provenance=origin, **own)
+        return found
+
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         found = sorted(self._satisfying(filters), key=_SORTS["id"])
         if sort in ("created", "updated"):
@@ -189,19 +202,25 @@ class MemoryIndex:
             words = _words(
                 " ".join((memory.id, memory.title, *memory.triggers, *memory.topics, document.body.text)).lower()
             )
-            hits = [sum(_is_hit(word, wanted, query.is_prefix) for word in words) for wanted in query.groups if wanted]
-            if all(hits):
-                found.append(Match(id=memory.id, score=sum(hits) / len(words), chunk=0))
-        return sorted(found, key=lambda match: (-match.score, match.id))[:limit]
+            parts = [(0, words)]
+            if memory.source == RECORD:
+                body = document.body.text
+                parts = [(each.ordinal, _words(body[each.start : each.end].lower())) for each in document.chunks]
+            for ordinal, part in parts:
+                hits = [sum(_is_hit(word, some, query.is_prefix) for word in part) for some in query.groups if some]
+                if all(hits):
+                    found.append(Match(id=memory.id, score=sum(hits) / len(part), chunk=ordinal))
+        return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))[:limit]
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
-        best: dict[str, tuple[float, int]] = {}
+        best: dict[tuple[str, int], tuple[float, int]] = {}
         allowed = {memory.id for memory in self._satisfying(filters)}
         for (own, name, ordinal), row in self._vectors.items():
             if own == model and name in allowed:
-                best[name] = max(best.get(name, (-9.0, 0)), (float(row @ vector), -ordinal))
-        found = [Match(id=name, score=score, chunk=-ordinal) for name, (score, ordinal) in best.items()]
-        return sorted(found, key=lambda match: (-match.score, match.id))[:limit]
+                place = (name, ordinal if filters.source == RECORD else 0)
+                best[place] = max(best.get(place, (-9.0, 0)), (float(row @ vector), -ordinal))
+        found = [Match(id=name, score=score, chunk=-ordinal) for (name, _), (score, ordinal) in best.items()]
+        return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))[:limit]
 
     def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
         return sorted(
@@ -246,10 +265,10 @@ class MemoryIndex:
         self._generation += links != self._links
         self._links = links
 
-    def chunks_to_embed(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+    def chunks_to_embed(self, model: str, *, after: int, limit: int, record: bool = False) -> list[PendingChunk]:
         found = []
         for (name, ordinal), place in self._places.items():
-            if place > after and (model, name, ordinal) not in self._vectors:
+            if self._is_of_record(name) == record and place > after and (model, name, ordinal) not in self._vectors:
                 key = self._key(name, ordinal)
                 found.append(PendingChunk(place=place, key=key, text=key))
         return sorted(found, key=lambda chunk: chunk.place)[:limit]
@@ -270,8 +289,13 @@ class MemoryIndex:
             self._vectors = fresh | kept
             self._generation += 1
 
-    def vector_counts(self) -> VectorCounts:
-        return VectorCounts(len(self._places), dict(sorted(Counter(model for model, _, _ in self._vectors).items())))
+    def vector_counts(self, *, record: bool = False) -> VectorCounts:
+        models = Counter(model for model, name, _ in self._vectors if self._is_of_record(name) == record)
+        chunks = sum(self._is_of_record(name) == record for name, _ in self._places)
+        return VectorCounts(chunks, dict(sorted(models.items())))
+
+    def _is_of_record(self, name: str) -> bool:
+        return self._documents[name].file.source == RECORD
 
     def _satisfying(self, filters: Filters) -> list[Memory]:
         with self._guard:
@@ -592,6 +616,10 @@ class MemorySessions:
         found = [row for row in calls if any(word.lower() in row.text.lower() for word in words)]
         return sorted(found, key=lambda row: (-row.at, -row.number))[:limit]
 
+    def lengths(self) -> list[RecordLength]:
+        numbers = {each: [event.number for event in self.events(each.id)] for each in self._newest()}
+        return [RecordLength(each.id, len(own), max(own), each.last_event) for each, own in numbers.items() if own]
+
     def mention(self, session: str, number: int) -> None:
         for place, row in enumerate(self._rows("items")):
             if (row.session, row.number) == (session, number):
@@ -812,7 +840,7 @@ def _is_wanted(memory: Memory, filters: Filters, since: str, until: str) -> bool
             filters.include_deprecated or Tier.DEPRECATED in filters.tiers or memory.tier != Tier.DEPRECATED,
             topics >= {topic.casefold() for topic in filters.topics},
             not folder or memory.id == folder or memory.id.startswith(f"{folder}/"),
-            filters.source in ("", memory.source),
+            memory.source == filters.source if filters.source else memory.source != RECORD,
             not since or updated >= since,
             not until or (memory.updated and updated <= until),
             filters.only is None or memory.id in filters.only,

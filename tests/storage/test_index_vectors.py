@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.samples import digest, document
+from msgspec.structs import replace
+from tests.samples import digest, document, source_file
 from tests.storage.contract import STORAGES, open_storage, vector
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import Filters, Tier
-from scrimshaw.storage.ports import Index
+from scrimshaw.models import RECORD, Document, Filters, Redacted, Tier, Trust
+from scrimshaw.storage.ports import Index, Query
 
 M = "model"
 EVERYTHING = Filters(include_deprecated=True)
@@ -213,3 +214,39 @@ def test_both_scans_agree(tmp_path_factory: pytest.TempPathFactory, seed: int, s
                 one, two = (each.match_vector(M, query, filters, limit) for each in (ram, disk))
                 assert [(match.id, match.chunk) for match in one] == [(match.id, match.chunk) for match in two]
                 assert [match.score for match in one] == pytest.approx([match.score for match in two], abs=1e-6)
+
+
+def recorded(session: str, *pieces: str) -> Document:
+    """The record of a session, a passage a piece."""
+    name = f"session:{session}"
+    made = document(name, *pieces, file=source_file(name, source=RECORD, path=name, writable=False))
+    passages = [
+        replace(chunk, anchor=f"e{chunk.ordinal}", at=f"2026-01-0{chunk.ordinal + 1}", trust=Trust.TOOL)
+        for chunk in made.chunks
+    ]
+    return replace(made, chunks=tuple(passages), body=Redacted(text="".join(pieces)))
+
+
+def test_of_a_record_passages_are_found_and_only_where_it_is_named(index: Index) -> None:
+    index.put([document("a", "seal"), recorded("s", "seal one. ", "seal two. ", "walrus. "), recorded("t", "otter. ")])
+    embed(index, ("seal", EAST))
+    index.put_vectors(M, [(c.key, NORTH) for c in index.chunks_to_embed(M, after=0, limit=9, record=True)])
+    assert index.chunks_to_embed(M, after=0, limit=9) == []
+    assert (index.vector_counts().progress(M), index.vector_counts(record=True).progress(M)) == ((1, 1), (4, 4))
+    query, of_record = Query((("seal",),)), Filters(source=RECORD)
+    assert [match.id for match in index.match_text(query, EVERYTHING, 9)] == ["a"]
+    assert nearest(index, NORTH) == [("a", 0)]
+    assert sorted((match.id, match.chunk) for match in index.match_text(query, of_record, 9)) == [
+        ("session:s", 0),
+        ("session:s", 1),
+    ]
+    assert len(nearest(index, NORTH, of_record)) == 4
+    assert len(nearest(index, NORTH, of_record, limit=2)) == 2
+    found = index.passages([("session:s", 1), ("session:s", 2), ("session:none", 0)])
+    assert {place: (each.id, each.updated) for place, each in found.items()} == {
+        ("session:s", 1): ("session:s#e1", "2026-01-02"),
+        ("session:s", 2): ("session:s#e2", "2026-01-03"),
+    }
+    assert {each.provenance.trust for each in found.values()} == {Trust.TOOL}
+    assert index.passages([]) == {}
+    assert sorted(index.get(["a", "session:t"])) == ["a", "session:t"]

@@ -144,3 +144,11 @@ def test_many_hooks_at_once_lose_no_event(sessions: Sessions) -> None:
     assert session is not None
     assert sum(kept) == session.counter == len(sessions.events("s")) == 60
     assert len(sessions.items("s", held=True)) == SETTINGS.capacity
+
+
+def test_how_far_every_record_goes_is_told(sessions: Sessions) -> None:
+    assert sessions.lengths() == []
+    sessions.open("silent", now=9.0)
+    for number, session in enumerate("stts"):
+        sessions.observe(seen(f"c{number}", session=session), ADMIT, now=float(number), modulus=9)
+    assert sessions.lengths() == [("s", 2, 2, 3.0), ("t", 2, 2, 2.0)]

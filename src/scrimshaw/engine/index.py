@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.ledger import links_path, record_external_changes
+from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Job, Skip, SourceFile
@@ -35,9 +36,9 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
         engine.journal.update_review(old, partial(_rename, new))
     record_external_changes(engine)
     skipped = _follow_links(engine)
+    sync_record(engine)
     with suppress(DamagedDatabase):  # of which every search tells
-        done, total = vectors_ready(engine)
-        if done < total:
+        if any(done < total for done, total in (vectors_ready(engine), vectors_ready(engine, record=True))):
             engine.journal.enqueue(EMBED, "", {})
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
@@ -66,23 +67,29 @@ def tidy(engine: Engine) -> None:
                 delete_leftovers(source.root, "**/")
 
 
-def embed_pending(engine: Engine, keep_going: KeepGoing | None = None) -> int:
-    """Give every chunk a vector of the model; how many texts. `keep_going(done, total)` is asked after every batch."""
+def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record: bool = True) -> int:
+    """Give every chunk a vector of the model, those of records last, or not now; how many texts.
+
+    `keep_going(done, total)` is asked after every batch.
+    """
     if isinstance(engine.embedder, Degradation):
         return 0
     model, embedded, place = engine.embedder.model, 0, 0
-    following = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH)
+    find, kinds = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH), (False, True)[: 1 + record]
     # Once more from the start at the end, for what came in between.
-    while pending := following(after=place) or (following(after=0) if place else []):
+    while pending := next(
+        filter(None, (find(after=at, record=of) for at in dict.fromkeys((place, 0)) for of in kinds)), []
+    ):
         place = pending[-1].place
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
         texts = {chunk.key: chunk.text for chunk in pending}
         rows = [(key, engine.embedder.embed([text])[0]) for key, text in texts.items()]
         engine.index.put_vectors(model, rows)
         embedded += len(rows)
-        if keep_going and not keep_going(*engine.index.vector_counts().progress(model)):
+        counts = [engine.index.vector_counts(record=of).progress(model) for of in kinds]
+        if keep_going and not keep_going(*map(sum, zip(*counts, strict=True))):
             return embedded
-    if engine.index.vector_counts().by_model.keys() - {model}:
+    if record and engine.index.vector_counts().by_model.keys() - {model}:
         engine.index.put_vectors(model, (), only=True)
     return embedded
 
@@ -93,11 +100,11 @@ def run_embed_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     return ""
 
 
-def vectors_ready(engine: Engine) -> tuple[int, int]:
-    """(chunks with a vector of the configured model, all chunks)."""
+def vectors_ready(engine: Engine, *, record: bool = False) -> tuple[int, int]:
+    """(chunks with a vector of the configured model, all chunks), of memories and documents or of records."""
     if isinstance(engine.embedder, Degradation):
         return 0, 0
-    return engine.index.vector_counts().progress(engine.embedder.model)
+    return engine.index.vector_counts(record=record).progress(engine.embedder.model)
 
 
 def skipped_files(engine: Engine) -> list[Skip]:

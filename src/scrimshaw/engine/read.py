@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
+from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.markdown import find_section, parse_headings
@@ -27,6 +29,7 @@ from scrimshaw.storage.ports import Review
 
 # Attention fades by this factor per turn; warm memories bring so many characters of their text.
 TURN_DECAY, WARM_CHARACTERS = 0.98, 150
+_EVENT = re.compile(r"#e\d+(\.\d+)?\Z")
 _ALL_FADED = 1000  # after so many turns what is left is below what an answer shows
 # A validation moves the confidence, 0.5 at first, by these; promotion to critical is proposed from here.
 USEFUL, NOT_USEFUL = 0.10, 0.05
@@ -79,6 +82,9 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
 
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     """A memory's text, read from its file, or the text of a session's item; raises NotFound."""
+    if memory_id.startswith(sessions.ITEM_PREFIX) and _EVENT.search(memory_id):
+        memory, body = read_passage(engine, memory_id)
+        return MemoryText(memory=memory, body=body, content_hash="", redacted=())
     if memory_id.startswith(sessions.ITEM_PREFIX):
         item = sessions.read_item(engine, memory_id)
         if item is None:
@@ -100,6 +106,9 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         file.raise_problem()
         redacted = redact(file.body)
         body, classes = redacted.text, redacted.classes
+    session = memory.provenance.session
+    if session and _EVENT.fullmatch(f"#{anchor}"):  # by which a statement of a session's memory names its event
+        return get(engine, f"{sessions.ITEM_PREFIX}{session}#{anchor}")
     section = find_section(body, headings := parse_headings(body), anchor) if anchor else body
     if section is None:
         is_own = memory.provenance.trust == Trust.HUMAN

@@ -8,7 +8,7 @@ from functools import partial
 
 from scrimshaw.engine.core import Engine
 from scrimshaw.ingest.events import redact_id
-from scrimshaw.models import Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
+from scrimshaw.models import EventKind, Injected, Item, Memory, MemoryType, Observation, Provenance, Relation, Session
 from scrimshaw.search.boosts import cap_boosts, causal_boosts, session_boost
 from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
@@ -60,7 +60,16 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
 def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
     """What the moment adds to a search for `query`."""
     boosts, recalled = _boosts(engine, session), _recall_hits(engine, session, query, limit)
-    return SessionContext(now=engine.clock(), reviews=engine.journal.reviews, boosts=boosts, recalled=recalled)
+    in_context = (session.id, _find_context_start(engine, session)) if session else ("", 0)
+    return SessionContext(
+        now=engine.clock(), reviews=engine.journal.reviews, boosts=boosts, recalled=recalled, in_context=in_context
+    )
+
+
+def _find_context_start(engine: Engine, session: Session) -> int:
+    """The number of the last start or compaction: what came before is not in the session's context any more."""
+    kinds = (EventKind.START, EventKind.COMPACT)
+    return max((each.number for kind in kinds for each in engine.sessions.events(session.id, kind=kind)), default=0)
 
 
 def find_shown(engine: Engine, session: Session) -> dict[str, str]:

@@ -14,7 +14,18 @@ from msgspec.structs import replace
 
 from scrimshaw.config import ForgettingSettings
 from scrimshaw.ingest.comparison import find_heads
-from scrimshaw.models import Channel, Degradation, Filters, Match, Memory, MemoryType, Relation, Retention, Stage
+from scrimshaw.models import (
+    RECORD,
+    Channel,
+    Degradation,
+    Filters,
+    Match,
+    Memory,
+    MemoryType,
+    Relation,
+    Retention,
+    Stage,
+)
 from scrimshaw.search import decay
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
@@ -56,7 +67,8 @@ class SearchState(Struct, kw_only=True):
     lists: Mapping[str, Sequence[Match]] = {}  #: what the channels found that found anything
     chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
-    coverage: float = 1.0  #: share of the chunks that have a vector
+    record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
+    coverage: float = 0.0  #: share of the chunks that have a vector, of memories or of records, the higher one
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
 
@@ -73,19 +85,13 @@ class CandidateFinder:
 
     def __init__(self, index: Index, embedder: Embedder | Degradation, *, depth: int, hops: int) -> None:
         self._index, self._embedder, self._depth, self._hops = index, embedder, depth, hops
-        self._vector_counts = (-1, 0, 0)
+        self._vector_counts = {False: (-1, 0, 0), True: (-1, 0, 0)}  # generation and counts, of records too
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 
     def find(self, state: SearchState) -> None:
         """Add to the state what every channel asked for finds, and what a channel could not do."""
         query, channels, degradations = state.request.query, state.request.channels, state.degradations
-        found: dict[str, list[Match]] = {}
-        if Channel.TEXT in channels and state.terms:
-            with degradations.tolerate(IndexPart.FULL_TEXT):
-                found[Channel.TEXT] = self._index.match_text(Query((state.terms,)), state.filters, self._depth)
-        if Channel.VECTOR in channels:
-            with degradations.tolerate(IndexPart.VECTORS):
-                found[Channel.VECTOR] = self._match_vector(state)
+        found = self._match_words_and_vectors(state, state.filters)
         if Channel.TRIGGER in channels:
             with degradations.tolerate(IndexPart.TRIGGERS):
                 state.phrases = self.match_phrases(query, titles=True)
@@ -95,8 +101,39 @@ class CandidateFinder:
         state.lists = {channel: matches for channel, matches in found.items() if matches}
         by_chunk = (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ()))
         state.chunks = {match.id: match.chunk for match in by_chunk if match.chunk >= 0}
-        _, done, total = self._vector_counts
-        state.coverage = done / total if Channel.VECTOR in state.lists and total else 1.0
+        if state.request.record and is_for_record(state.request):
+            self._find_passages(state)
+
+    def _match_words_and_vectors(self, state: SearchState, filters: Filters) -> dict[str, list[Match]]:
+        channels, found = state.request.channels, dict[str, list[Match]]()
+        if Channel.TEXT in channels and state.terms:
+            with state.degradations.tolerate(IndexPart.FULL_TEXT):
+                found[Channel.TEXT] = self._index.match_text(Query((state.terms,)), filters, self._depth)
+        if Channel.VECTOR in channels:
+            with state.degradations.tolerate(IndexPart.VECTORS):
+                found[Channel.VECTOR] = self._match_vector(state, filters)
+        return found
+
+    def _find_passages(self, state: SearchState) -> None:
+        """Add what the record of sessions has to the lists, but for what the asking session has before it."""
+        session, start = state.context.in_context
+        filters = replace(state.filters, source=RECORD)
+        if session and start <= 1:
+            filters = replace(filters, exclude=(*filters.exclude, f"session:{session}"))
+        found = self._match_words_and_vectors(state, filters)
+        ids: dict[tuple[str, int], str] = {}
+        with state.degradations.tolerate(IndexPart.EXCERPTS):
+            for place, memory in self._index.passages(
+                {(each.id, each.chunk) for some in found.values() for each in some}
+            ).items():
+                if memory.provenance.session != session or event_of(memory.id) < start:
+                    ids[place] = memory.id
+                    state.record[memory.id] = (*place, memory)
+        for channel, matches in found.items():
+            new = [Match(id=ids[at], score=match.score) for match in matches if (at := (match.id, match.chunk)) in ids]
+            if new:
+                merged = sorted((*state.lists.get(channel, ()), *new), key=lambda match: (-match.score, match.id))
+                state.lists = {**state.lists, channel: merged}
 
     def find_neighbours(self, seeds: Mapping[str, float], filters: Filters) -> list[Match]:
         """Causal neighbours of the seeds that satisfy the filters; each scores a share of its seed's score."""
@@ -121,7 +158,7 @@ class CandidateFinder:
         found = [Match(id=memory.id, score=scores[memory.id]) for memory in allowed]
         return sorted(found, key=lambda match: (-match.score, match.id))
 
-    def _match_vector(self, state: SearchState) -> list[Match]:
+    def _match_vector(self, state: SearchState, filters: Filters) -> list[Match]:
         if isinstance(self._embedder, Degradation):
             state.degradations.note(self._embedder)
             return []
@@ -130,17 +167,31 @@ class CandidateFinder:
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []
-        generation = self._index.generation()
-        if self._vector_counts[0] != generation:  # counted once per state of the index
-            self._vector_counts = (generation, *self._index.vector_counts().progress(self._embedder.model))
-        _, done, total = self._vector_counts
+        generation, record = self._index.generation(), filters.source == RECORD
+        if self._vector_counts[record][0] != generation:  # counted once per state of the index
+            counts = self._index.vector_counts(record=record).progress(self._embedder.model)
+            self._vector_counts[record] = (generation, *counts)
+        _, done, total = self._vector_counts[record]
+        state.coverage = max(state.coverage, done / total if total else 0.0)
         if done < total:
             state.degradations.note(vectors_pending(done, total))
-        return self._index.match_vector(self._embedder.model, vector, state.filters, self._depth)
+        return self._index.match_vector(self._embedder.model, vector, filters, self._depth)
 
     def _embed(self, query: str) -> Any:
         assert not isinstance(self._embedder, Degradation)
         return self._embedder.embed([query])[0]
+
+
+def is_for_record(request: SearchRequest) -> bool:
+    """Whether passages of records can satisfy a request: no filter names what only memories have."""
+    asked = request.filters
+    named = asked.tiers or asked.types or asked.artifacts or asked.topics or asked.folder or asked.source
+    return not (named or asked.only is not None or request.all_of)
+
+
+def event_of(passage_id: str) -> int:
+    """The number of the event where a passage such as `session:SID#e12.2` begins."""
+    return int(passage_id.rpartition("#e")[2].partition(".")[0])
 
 
 def vectors_pending(done: int, total: int) -> Degradation:

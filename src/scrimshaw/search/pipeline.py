@@ -33,6 +33,9 @@ ALL_OF_LIMIT = 1000
 
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
+# What a session's memory states, without a note and the event that proves it.
+_STATEMENT = re.compile(r"(?m)^- (.+?)(?: \u2014 .*)? \(e\d+\)$")
+_STEM = 5  # words are compared by so many characters
 _STRICT = re.compile(r"[\w\s\-.,()&:]+", re.ASCII)
 
 
@@ -63,7 +66,7 @@ class Searcher:
         ranked = self._fall_back(state, ranked)
         with state.degradations.tolerate(IndexPart.GRAPH):
             _apply_boosts(ranked, context)
-        return self._answer(state, ranked)
+        return self._answer(state, self._fold_statements(state, ranked))
 
     def validate(self, query: str) -> str:
         """The query without surrounding space; raises InvalidRequest when it cannot be searched."""
@@ -150,7 +153,11 @@ class Searcher:
         faintest = len(_STATES) - 1 - (request.decay and not request.include_archived)
         if request.min_state:
             faintest = min(faintest, _STATES.index(request.min_state))
-        found, now = {}, context.now
+        found, now = dict[str, Candidate](), context.now
+        for name in ids:  # what was said stays said: no passage fades
+            if name in state.record:
+                memory = state.record[name][-1]
+                found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
         for name, memory in self._index.get(ids).items():
             review = reviews.get(name)
             share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
@@ -163,12 +170,13 @@ class Searcher:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
         entered, weights = len(known), dict(state.profile.weights)
         # what has no vector yet cannot be found by meaning, so meaning counts less
-        weights[Channel.VECTOR] *= state.coverage
+        weights[Channel.VECTOR] *= state.coverage or 1.0
         fused = [item for item in fuse(state.lists, weights, self._settings.candidates) if item.id in known]
         if Channel.GRAPH in state.request.channels:
             near: list[Match] = []
             with state.degradations.tolerate(IndexPart.GRAPH):
-                near = self._finder.find_neighbours({item.id: item.score for item in fused[:SEEDS]}, state.filters)
+                seeds = [item for item in fused if item.id not in state.record][:SEEDS]
+                near = self._finder.find_neighbours({item.id: item.score for item in seeds}, state.filters)
             ranked_ids = {item.id for item in fused}
             fused += [
                 Fused(id=match.id, score=match.score, ranks={Channel.GRAPH: rank}, raw={Channel.GRAPH: match.score})
@@ -227,6 +235,36 @@ class Searcher:
         state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
         return ranked
 
+    def _fold_statements(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
+        """One hit, the passage, for a session's memory and the passage that holds what it states of the query."""
+        best = ranked[: self._settings.limit * 2]
+        passages = [each for each in best if each.memory.id in state.record]
+        told = {each.memory.provenance.session for each in passages}
+        stating = [each for each in best if each not in passages and each.memory.provenance.session in told]
+        texts = self._read_pieces(state, [*stating, *passages]) if stating else {}
+        folded = set[str]()
+        for each in stating:
+            statements = _STATEMENT.findall(texts[each.memory.id].text)
+            counts = [sum(term[:_STEM] in found.casefold() for term in state.terms) for found in statements]
+            statement = statements[counts.index(max(counts))] if any(counts) else "\0"
+            for proof in (other for other in passages if statement in " ".join(texts[other.memory.id].text.split())):
+                proof.score = max(proof.score, each.score)
+                folded.add(each.memory.id)
+        return sorted((each for each in ranked if each.memory.id not in folded), key=_sort_key) if folded else ranked
+
+    def _read_pieces(self, state: SearchState, page: Sequence[Candidate]) -> dict[str, Piece]:
+        """The passage of each, or the chunk that was found; an empty one where that is gone."""
+        pieces = {each.memory.id: _NO_PIECE for each in page}
+        with state.degradations.tolerate(IndexPart.EXCERPTS):
+            pieces |= self._index.pieces(
+                [(name, state.chunks.get(name, 0)) for name in pieces if name not in state.record]
+            )
+            for name in filter(state.record.__contains__, pieces):  # of which several are of one document
+                document, number, _ = state.record[name]
+                piece = self._index.pieces([(document, number)]).get(document, _NO_PIECE)
+                pieces[name] = replace(piece, text=piece.text.strip())
+        return pieces
+
     def _answer(self, state: SearchState, ranked: Sequence[Candidate]) -> SearchResult:
         """One page: of the memories from the offset on, and of the session's record."""
         request, profile = state.request, state.profile
@@ -258,14 +296,12 @@ class Searcher:
     def _make_hits(self, state: SearchState, page: Sequence[Candidate]) -> list[Hit]:
         request = state.request
         ids = [each.memory.id for each in page]
-        pieces: Mapping[str, Piece] = {}
-        with state.degradations.tolerate(IndexPart.EXCERPTS):
-            pieces = self._index.pieces([(name, state.chunks.get(name, 0)) for name in ids])
+        pieces = self._read_pieces(state, page)
         bodies = self._index.bodies(ids) if request.include_content else {}
         hits = []
         for each in page:
             name, fused = each.memory.id, each.fused
-            piece = pieces.get(name, _NO_PIECE)
+            piece = pieces[name]
             explanation = Explanation(
                 ranks=fused.ranks,
                 raw={channel: round(score, 4) for channel, score in fused.raw.items()},

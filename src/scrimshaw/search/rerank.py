@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from scrimshaw.models import ArtifactClass, Memory, Retention, Tier
+from scrimshaw.models import RECORD, ArtifactClass, Memory, Retention, Tier, Trust
 
 FLOOR = 0.80
 
@@ -21,6 +21,8 @@ OTHER_ARTIFACT = 0.80
 # Hardly any text: fewer characters than SHORT say little about the query.
 SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
+# What tools were asked and answered says less than what was said about it (measured on questions about sessions).
+OUTCOME_FACTOR = 0.85
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
 # Most hits per state where limits are asked for; room that a state does not use passes to the next.
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
@@ -45,6 +47,7 @@ def score_factors(
         "artifact": 1.0 if artifact in (None, memory.artifact) else OTHER_ARTIFACT,
         "length": length,
         "validation": 1.0 - (1.0 - UNTRUSTED_FACTOR) * max(0.0, 0.5 - confidence) * 2,
+        "outcome": OUTCOME_FACTOR if memory.source == RECORD and memory.provenance.trust != Trust.AGENT else 1.0,
         "retrievability": 0.9 + 0.1 * retrievability,
     }
     return {name: factor for name, factor in found.items() if factor < 1.0}

@@ -32,6 +32,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     include_archived: bool = False
     min_state: Retention | None = None  #: holds without `decay` too
     state_limits: bool = False
+    record: bool = False  #: passages of recorded sessions too, unless a filter asks for what only memories have
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
@@ -71,6 +72,8 @@ class SessionContext(Struct, frozen=True, kw_only=True):
     now: float = 0.0  #: seconds since 1970; nothing fades without it
     reviews: Callable[[Sequence[str]], Mapping[str, Review]] | None = None  #: review states by id
     boosts: Boosts | None = None
+    #: The session whose events from this number on are in the context of whoever asks.
+    in_context: tuple[str, int] = ("", 0)
     recalled: tuple[Hit, ...] = ()  #: hits from the session's own record, which memories never push out
 
 

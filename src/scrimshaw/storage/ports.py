@@ -85,6 +85,15 @@ class PendingChunk(NamedTuple):
     text: str
 
 
+class RecordLength(NamedTuple):
+    """How far the record of a session goes."""
+
+    session: str
+    events: int
+    last: int  #: the number of the last event
+    at: float  #: when it happened, in seconds since 1970
+
+
 class VectorCounts(NamedTuple):
     """How many chunk texts there are, and how many have a vector, by model."""
 
@@ -191,11 +200,17 @@ class Index(Protocol):
     ) -> list[str]:
         """The ids of memories read from these paths, of a normalised body, or equal to an id but for case."""
 
+    def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
+        """The chunks of records named by document and ordinal, each as a memory of its own id, time and trust."""
+
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
-        """The best memories for a query; none for one without words."""
+        """The best memories for a query; none for one without words. Of the source `record` the best chunks."""
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
-        """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts."""
+        """The nearest memories by cosine to `vector`, a normalised float32 array; the best chunk counts.
+
+        Of the source `record` the nearest chunks.
+        """
 
     def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
         """(phrase, memory id) of the phrases with one of these heads; with `titles` also the titles of memories."""
@@ -217,14 +232,14 @@ class Index(Protocol):
     def put_links(self, links: Sequence[Edge]) -> None:
         """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
 
-    def chunks_to_embed(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
-        """Chunk texts without a vector of this model in the order of their places, those behind `after`."""
+    def chunks_to_embed(self, model: str, *, after: int, limit: int, record: bool = False) -> list[PendingChunk]:
+        """Chunk texts without a vector of this model by place, those behind `after`; of records or of all others."""
 
     def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
         """Store one normalised vector per chunk key; `only` drops other models. Raises StorageFailure by dimension."""
 
-    def vector_counts(self) -> VectorCounts:
-        """How far the vectors of each model go."""
+    def vector_counts(self, *, record: bool = False) -> VectorCounts:
+        """How far the vectors of each model go, of records or of all others."""
 
 
 class Sessions(Protocol):
@@ -262,6 +277,9 @@ class Sessions(Protocol):
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         """The newest calls of all sessions that hold one of these words, whatever its case, newest first."""
+
+    def lengths(self) -> list[RecordLength]:
+        """How far the record of every session with events goes, newest session first."""
 
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""

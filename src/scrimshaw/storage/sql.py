@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
+import msgspec.structs
 
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Filters, Memory, Tier
+from scrimshaw.models import RECORD, Filters, Memory, Tier, Trust
 
 _PLAIN = (
     "id", "source", "path", "title", "type", "tier", "artifact", "created", "updated", "content_hash", "tokens",
@@ -55,6 +56,7 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         *((True, _TOPIC, (topic.casefold(),)) for topic in filters.topics),
         (filters.folder, "(m.id = ? OR substr(m.id, 1, ?) = ?)", (folder, len(folder) + 1, f"{folder}/")),
         (filters.source, "m.source = ?", (filters.source,)),
+        (not filters.source, f"m.source <> '{RECORD}'", ()),
         (since, f"{_UPDATED} >= ?", (since,)),
         # What bears no date is not known to be old.
         (until, f"m.updated <> '' AND {_UPDATED} <= ?", (until,)),
@@ -90,6 +92,13 @@ def memory(row: Sequence[Any]) -> Memory:
         "quality": None if quality is None else {"score": quality, "flags": msgspec.json.decode(flags)},
     }
     return msgspec.convert(values, Memory, strict=False)  # SQLite's booleans are 0 and 1
+
+
+def passage(session: Memory, anchor: str, at: str, trust: str, length: int) -> Memory:
+    """A passage of the record of a session, as a memory."""
+    provenance = msgspec.structs.replace(session.provenance, trust=Trust(trust))
+    own = {"id": f"{session.id}#{anchor}", "updated": at, "provenance": provenance, "length": length}
+    return msgspec.structs.replace(session, **own)
 
 
 def earliest(date: str) -> str:

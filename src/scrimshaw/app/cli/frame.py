@@ -206,11 +206,11 @@ def fill_few(engine: Engine) -> None:
     with suppress(StorageFailure):
         ready, total = index.vectors_ready(engine)
         if 0 < total - ready <= EMBED_BATCH:
-            _fill(engine, lambda done, total: None)
+            _fill(engine, lambda done, total: None, record=False)
 
 
-def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False) -> dict[str, Any]:
-    """Make all missing vectors, with a progress bar, unless told to `skip` it; what the model refuses is reported.
+def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, record: bool = True) -> dict[str, Any]:
+    """Make missing vectors, of records too, with a progress bar, unless told to `skip` it; refusals are reported.
 
     Gives the vectors made now, the chunks that have one, all chunks, and why some are missing.
     """
@@ -219,13 +219,13 @@ def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False) -> dict[s
         degradation = engine.embedder
     elif not skip:
         with progress("Making vectors", as_json) as advance, engine.degradations.note_failure(INDEX):
-            made, degradation = _fill(engine, advance)
+            made, degradation = _fill(engine, advance, record=record)
     ready, total = index.vectors_ready(engine)
     return {"made": made, "ready": ready, "total": total, "degradation": degradation}
 
 
-def _fill(engine: Engine, advance: Advance) -> tuple[int, Degradation | None]:
-    """Make all missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
+def _fill(engine: Engine, advance: Advance, *, record: bool) -> tuple[int, Degradation | None]:
+    """Make missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
     job = engine.journal.claim((EMBED,), LEASE_S)
 
     def keep_going(done: int, total: int) -> bool:
@@ -233,13 +233,14 @@ def _fill(engine: Engine, advance: Advance) -> tuple[int, Degradation | None]:
         return job is None or engine.journal.renew_lease(job, done, total, LEASE_S)
 
     try:
-        made = index.embed_pending(engine, keep_going)
+        made = index.embed_pending(engine, keep_going, record=record)
     except EmbedderUnavailable as error:
         if job:
             engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
         return 0, error.degradation
     if job:
-        engine.journal.finish(job, JobState.DONE)
+        ready, total = index.vectors_ready(engine, record=True)
+        engine.journal.finish(job, JobState.DONE if ready >= total else JobState.QUEUED)
     return made, None
 
 

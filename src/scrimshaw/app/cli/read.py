@@ -198,6 +198,7 @@ def search(
         channels=frame.channels_of(channels),
         intent=intent,
         include_content=content,
+        record=True,
     )
     if not no_scan:
         index.catch_up(engine)

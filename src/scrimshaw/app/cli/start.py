@@ -110,7 +110,8 @@ def init(
                 write.vouch_for(engine)
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
-        vectors = frame.fill_vectors(engine, as_json, skip=in_haste)
+        index.catch_up(engine)  # with what was imported
+        vectors = frame.fill_vectors(engine, as_json, skip=in_haste, record=False)
         counts = engine.index.count(Filters(include_deprecated=True), by="source")
         sources = [
             {"name": each.name, "root": str(each.root), "include": each.include, "writable": each.writable}
@@ -152,7 +153,9 @@ def import_(
     """
     summary = _run_import(plan_import(engine, source, Path.home(), path, dry_run=dry_run), as_json)
     if not (dry_run or summary["interrupted"]):
-        summary["vectors"] = frame.fill_vectors(engine, as_json, skip=no_vectors)
+        index.catch_up(engine)
+        # Those of many sessions take minutes, which a server spends while nobody waits.
+        summary["vectors"] = frame.fill_vectors(engine, as_json, skip=no_vectors, record=False)
     return summary
 
 

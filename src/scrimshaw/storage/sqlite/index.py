@@ -14,11 +14,11 @@ from typing import Any
 import apsw
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
-from scrimshaw.storage.graph import Link, fold_chunks, walk
+from scrimshaw.models import RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
+from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
-from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory
+from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory, passage
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, scan_disk
 
@@ -33,6 +33,9 @@ LEFT JOIN chunks c ON c.row = CASE WHEN f.rowid & 1 THEN f.rowid >> 1 END
 JOIN memories m ON m.row = CASE WHEN f.rowid & 1 THEN c.memory ELSE f.rowid >> 1 END
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
 ORDER BY f.rank LIMIT ?"""
+_PASSAGES = _TEXT.replace("ORDER BY", "AND f.rowid & 1 = ? ORDER BY")
+_PASSAGES_PER_MATCH = 3  # passages read for each wanted, since a session lifts some over others
+_OF_RECORD = f"memory IN (SELECT row FROM memories WHERE source = '{RECORD}')"
 _REMEMBERED_FILTERS = 64
 
 # An edge's target is the memory of that id, else the first memory whose last name it is. References are resolved when
@@ -59,7 +62,10 @@ WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 _COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 _PUT_FILE = "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)"
-_PUT_CHUNK = "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, key) VALUES (?,?,?,?,?,?,?,?)"
+_PUT_CHUNK = (
+    "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, at, trust, key)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?)"
+)
 _PUT_VECTOR = "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?)"
 _PUT_PHRASE = "INSERT OR IGNORE INTO phrases (head, memory, phrase, is_title) VALUES (?,?,?,?)"
 _PUT_EDGE = "INSERT OR REPLACE INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)"
@@ -111,6 +117,7 @@ class SqliteIndex:
             for document in documents:
                 file, body = document.file, document.body.text
                 words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
+                words = ("", "", "") if file.source == RECORD else words  # else every passage had those of the first
                 keys, vectors = list[str](), dict[str, list[tuple[str, bytes]]]()
                 for chunk in document.chunks:
                     keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
@@ -123,7 +130,7 @@ class SqliteIndex:
                     write.execute(_PUT_WORDS, (row * 2, *words, body))
                 for chunk, key in zip(document.chunks, keys, strict=True):
                     place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
-                    write.execute(_PUT_CHUNK, (row, *place, key))
+                    write.execute(_PUT_CHUNK, (row, *place, chunk.at, chunk.trust, key))
                     text = body[chunk.start : chunk.end]
                     write.execute(_PUT_WORDS, (write.last_insert_rowid() * 2 + 1, *words, text))
                     for model, vector in vectors.get(key, ()):
@@ -206,6 +213,18 @@ class SqliteIndex:
         )
         return {row[0]: make_struct(Piece, row[1:]) for row in rows}
 
+    def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
+        if not places:
+            return {}
+        pairs = ",".join(["(?,?)"] * len(places))
+        rows = self._database.rows(
+            f"WITH wanted (id, ordinal) AS (VALUES {pairs})"
+            f" SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w"
+            " JOIN memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal",
+            [value for pair in places for value in pair],
+        )
+        return {(each.id, row[0]): passage(each, *row[1:5]) for row in rows for each in [memory(row[5:])]}
+
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         if sort not in SORTS:
             raise InvalidRequest(f"Memories cannot be sorted by {sort!r}.", f"Use one of {', '.join(SORTS)}.")
@@ -239,6 +258,10 @@ class SqliteIndex:
         if not expression:
             return []
         where, arguments = conditions(filters)
+        if filters.source == RECORD:
+            most, wholes = limit * _PASSAGES_PER_MATCH, (expression, *arguments, 0, -1)
+            rows = self._database.rows(_PASSAGES.format(where), (expression, *arguments, 1, most))
+            return rank_passages(rows, self._database.rows(_PASSAGES.format(where), wholes))[:limit]
         wanted = limit * ROWS_PER_MEMORY
         while True:
             rows = self._database.rows(_TEXT.format(where), [expression, *arguments, wanted])
@@ -258,11 +281,11 @@ class SqliteIndex:
                 on_disk = partial(scan_disk, self._database, model)
                 scans[model] = on_disk if many else RamScan(self._database, model)
             scan = scans[model]
-        nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation))
+        nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
         rows = [row for row, _, _ in nearest]
         names = dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", rows))
         found = [Match(id=names[row], score=score, chunk=ordinal) for row, score, ordinal in nearest if row in names]
-        return sorted(found, key=lambda match: (-match.score, match.id))
+        return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
     def _rows_satisfying(self, filters: Filters, generation: int) -> set[int] | None:
         """The rows that satisfy the filters, None when all do; remembered until the index changes."""
@@ -335,13 +358,13 @@ class SqliteIndex:
 
     # Vectors
 
-    def chunks_to_embed(self, model: str, *, after: int, limit: int) -> list[PendingChunk]:
+    def chunks_to_embed(self, model: str, *, after: int, limit: int, record: bool = False) -> list[PendingChunk]:
         rows = self._database.rows(
             "SELECT c.row, c.key, c.context, substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
             " JOIN memories m ON m.row = c.memory"
             " LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
-            " WHERE c.row > ? AND v.seq IS NULL ORDER BY c.row LIMIT ?",
-            (model, after, limit),
+            f" WHERE c.row > ? AND (m.source = '{RECORD}') = ? AND v.seq IS NULL ORDER BY c.row LIMIT ?",
+            (model, after, record, limit),
         )
         return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]
 
@@ -365,9 +388,11 @@ class SqliteIndex:
                 )
             write.execute(_COUNT_CHANGE)
 
-    def vector_counts(self) -> VectorCounts:
-        models = self._database.rows("SELECT model, count(*) FROM vectors GROUP BY model ORDER BY model")
-        return VectorCounts(int(self._database.value("SELECT count(*) FROM chunks")), dict(models))
+    def vector_counts(self, *, record: bool = False) -> VectorCounts:
+        of_record = self._database.value(f"SELECT count(*) FROM chunks WHERE {_OF_RECORD}")
+        chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
+        counted = f"SELECT model, count(*) FROM vectors WHERE ({_OF_RECORD}) = ? GROUP BY model ORDER BY model"
+        return VectorCounts(int(chunks), dict(self._database.rows(counted, (record,))))
 
 
 def match_expression(query: Query) -> str:

@@ -22,7 +22,7 @@ from scrimshaw.models import (
     Session,
     SessionState,
 )
-from scrimshaw.storage.ports import Admit, Learning
+from scrimshaw.storage.ports import Admit, Learning, RecordLength
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 
@@ -38,6 +38,9 @@ _REOPENED = (
     " client = coalesce(nullif(excluded.client, ''), client),"
     " process = coalesce(nullif(excluded.process, 0), process)"
 )
+_LENGTHS = """
+SELECT e.session, count(*), max(e.number), s.last_event FROM events e JOIN sessions s ON s.id = e.session
+GROUP BY e.session ORDER BY s.last_event DESC, s.rowid DESC"""
 _SUMMED = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
@@ -123,6 +126,9 @@ class SqliteSessions:
         any_word = " OR ".join(["text LIKE ?"] * len(words)) or "0"
         rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
         return self._database.structs(RecordedEvent, rest, (*(f"%{word}%" for word in words), limit))
+
+    def lengths(self) -> list[RecordLength]:
+        return [RecordLength(*row) for row in self._database.rows(_LENGTHS)]
 
     def mention(self, session: str, number: int) -> None:
         with self._database.write() as write:

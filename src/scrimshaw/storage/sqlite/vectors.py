@@ -11,8 +11,9 @@ from scrimshaw.errors import DamagedDatabase
 from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
-# Finds the best `limit` memories of one model: of a vector, at a generation of the index, among these rows or all.
-VectorScan = Callable[[Any, int, int, set[int] | None], Nearest]
+# Finds the best `limit` of one model: of a vector, at a generation of the index, among these rows or all; memories
+# where chunks are folded, else chunks.
+VectorScan = Callable[[Any, int, int, set[int] | None, bool], Nearest]
 
 _BLOCK = 4096
 _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
@@ -39,7 +40,7 @@ class RamScan:
         self._ordinals = np.empty(0, dtype=np.int64)
         self._matrix = np.empty((0, 0), dtype=np.float32)
 
-    def __call__(self, vector: Any, generation: int, limit: int, allowed: set[int] | None) -> Nearest:
+    def __call__(self, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool) -> Nearest:
         np = self._np
         with self._guard:
             if generation != self._generation:
@@ -59,7 +60,7 @@ class RamScan:
             take = min(len(scores), take * 4)
             top = np.argpartition(-scores, take - 1)[:take] if take < len(scores) else slice(None)
             chunks = zip(owners[top].tolist(), scores[top].tolist(), ordinals[top].tolist(), strict=True)
-            best = _best_chunks(list(chunks))
+            best = _best_chunks(list(chunks), fold)
             if len(best) >= limit or take == len(scores):
                 return best[:limit]
 
@@ -92,7 +93,7 @@ class RamScan:
 
 
 def scan_disk(
-    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: set[int] | None
+    database: Database, model: str, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool
 ) -> Nearest:
     """The vectors stay on disk and are read block by block: slower, but memory stays bounded."""
     import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
@@ -106,7 +107,7 @@ def scan_disk(
         matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
         scores = (matrix.astype(np.float32) @ vector).tolist()
         found = [(row[1], score, row[2]) for row, score in zip(rows, scores, strict=True)]
-        best = _best_chunks([*best, *found])[:limit]
+        best = _best_chunks([*best, *found], fold)[:limit]
     return best
 
 
@@ -118,10 +119,11 @@ def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: in
     return b"".join(row[3] for row in rows)
 
 
-def _best_chunks(chunks: Nearest) -> Nearest:
-    """The best chunk of every memory, best memory first; equal scores keep the order of their numbers."""
+def _best_chunks(chunks: Nearest, fold: bool) -> Nearest:
+    """The best chunk of every memory, or every chunk, best first; equal scores keep the order of their numbers."""
     # Of two entries of a dictionary the later stays.
     best = {
-        owner: (owner, score, ordinal) for owner, score, ordinal in sorted(chunks, key=lambda each: (each[1], -each[2]))
+        (owner, -1 if fold else ordinal): (owner, score, ordinal)
+        for owner, score, ordinal in sorted(chunks, key=lambda each: (each[1], -each[2]))
     }
     return sorted(best.values(), key=lambda each: (-each[1], each[0]))

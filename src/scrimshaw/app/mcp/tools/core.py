@@ -149,6 +149,7 @@ def memory_context(
         limit=limit,
         include_content=include_content,
         token_usage=token_usage,
+        record=True,
     )
     session = find_session(engine, session_id)
     found = context(engine, request, session)
@@ -186,6 +187,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         offset=int(call.cursor or 0),
         constitutional=call.include_constitutional,
         first=not call.cursor,
+        record=True,
         length_penalty=call.apply_length_penalty,
         decay=call.use_decay,
         state_limits=call.apply_state_limits,
@@ -206,7 +208,11 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
 
 @tool(toolset="core", layer="L2", read_only=True, idempotent=True)
 def memory_get(
-    engine: Engine, id: MemoryId, anchor: Annotated[str, Meta(description="Only the section of this heading.")] = ""
+    engine: Engine,
+    id: MemoryId,
+    anchor: Annotated[
+        str, Meta(description="Only the section of this heading; e12: the event a statement names.")
+    ] = "",
 ) -> GetReply:
     """Read a memory, or one section of it."""
     found = read.get(engine, id, anchor)

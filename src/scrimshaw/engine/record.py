@@ -1,0 +1,114 @@
+"""The record of sessions: passages of what was said and done, in the index as long as the journal holds the events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+
+from scrimshaw.clock import format_time
+from scrimshaw.engine.core import Engine
+from scrimshaw.errors import NotFound
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Provenance, SourceFile
+from scrimshaw.search.lineage import lowest_trust
+from scrimshaw.search.tokens import count_tokens
+from scrimshaw.session.record import Passage, find_passage, make_passages
+from scrimshaw.storage.ports import RecordLength
+
+PREFIX = "session:"
+_DAY_S = 86_400.0
+_TITLE_CHARACTERS = 80
+_CUT = "\n\f\n"  # between passages, so that redaction of the whole moves no border
+
+
+def sync_record(engine: Engine) -> None:
+    """Bring the passages of every session up to date with the journal; what is old or too much leaves the index."""
+    settings, now = engine.settings.index, engine.clock()
+    lengths = engine.sessions.lengths()
+    totals = accumulate(each.events for each in lengths)  # the newest sessions come first
+    wanted = {
+        f"{PREFIX}{each.session}": each
+        for each, total in zip(lengths, totals, strict=True)
+        if total <= settings.record_events and now - each.at <= settings.record_days * _DAY_S
+    }
+    known = engine.index.manifest(RECORD)
+    gone = known.keys() - wanted.keys()
+    for path, each in wanted.items():
+        state = known.get(path)
+        if state and (state.size, state.mtime_ns) == (each.events, each.last):
+            continue
+        if document := _make_document(engine, path, each):
+            engine.index.put([document])
+        elif state:
+            gone.add(path)
+    if gone:
+        engine.index.retire(sorted(gone))
+
+
+def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
+    """The passage that an id such as `session:SID#e12` names, or that holds this event, with those around it."""
+    path, _, anchor = passage_id.rpartition("#")
+    session = path.removeprefix(PREFIX)
+    passages = make_passages(engine.sessions.events(session))
+    place = find_passage(passages, anchor)
+    if place is None:
+        raise NotFound(f"There is no passage {passage_id!r}.", "Search for it.", id=passage_id)
+    near, own = passages[max(place - 1, 0) : place + 2], passages[place]
+    body = redact("\n\n".join(f"[{each.anchor}] {each.text}" for each in near)).text
+    memory = Memory(
+        id=f"{path}#{own.anchor}",
+        source=RECORD,
+        path=path,
+        title=_title_of(engine, session),
+        type=MemoryType.GENERAL,
+        provenance=_provenance(session, near),
+        updated=format_time(own.at),
+        tokens=count_tokens(body),
+        label_tokens=0,
+        length=len(body),
+    )
+    return memory, body
+
+
+def _make_document(engine: Engine, path: str, length: RecordLength) -> Document | None:
+    """The record of a session as the index stores it, a chunk a passage; None where nothing was said or done."""
+    passages = make_passages(engine.sessions.events(length.session))
+    body = redact("".join(each.text.replace("\f", " ") + _CUT for each in passages))
+    ends = [*accumulate(len(piece) + len(_CUT) for piece in body.text.split(_CUT)[:-1])]
+    if not passages or len(ends) != len(passages):  # or a secret went over a border
+        return None
+    chunks = [
+        Chunk(
+            ordinal=number,
+            anchor=each.anchor,
+            heading="",
+            start=start,
+            end=end,
+            context=each.context,
+            at=format_time(each.at),
+            trust=each.trust,
+        )
+        for number, (each, start, end) in enumerate(zip(passages, [0, *ends], ends, strict=False))
+    ]
+    title = _title_of(engine, length.session)
+    return Document(
+        file=SourceFile(source=RECORD, memory_id=path, path=path, size=length.events, mtime_ns=length.last),
+        content_hash="",
+        text_hash="",
+        title=title,
+        body=body,
+        chunks=tuple(chunks),
+        provenance=_provenance(length.session, passages),
+        updated=format_time(passages[-1].at),
+        label_tokens=count_tokens(title),
+    )
+
+
+def _title_of(engine: Engine, session: str) -> str:
+    """What a session was asked first, else its id."""
+    found = engine.sessions.get(session)
+    return redact(" ".join(found.task.split())[:_TITLE_CHARACTERS] if found and found.task else session).text
+
+
+def _provenance(session: str, passages: Sequence[Passage]) -> Provenance:
+    return Provenance(source="session", trust=lowest_trust(each.trust for each in passages), session=session)

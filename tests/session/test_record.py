@@ -1,0 +1,80 @@
+"""What a session's record says, passage by passage."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.session.recording import Recording
+
+from scrimshaw.models import EventKind, RecordedEvent, Trust
+from scrimshaw.session.record import PASSAGE_CHARACTERS, find_passage, make_passages
+
+SAID = (EventKind.PROMPT, EventKind.ANSWER, EventKind.COMPACT)
+
+
+def texts(recording: Recording) -> list[str]:
+    return [each.text for each in make_passages(recording.events)]
+
+
+def test_answers_are_packed_and_a_prompt_begins_anew() -> None:
+    recording = Recording().prompt("Why does the till beep?").answer("The bell is on.").answer("It can be muted.")
+    recording.prompt("Mute it.").answer("Done.")
+    assert texts(recording) == ["> Why does the till beep?\nThe bell is on.\nIt can be muted.", "> Mute it.\nDone."]
+    assert [each.context for each in make_passages(recording.events)] == ["", "Why does the till beep?"]
+
+
+def test_what_was_done_stands_apart_in_lines() -> None:
+    recording = (
+        Recording().answer("I run the tests.").bash("make test", "collected 3\n2 failed\nKeyError: 'x'", failed=True)
+    )
+    recording.edit("src/till.py", "+quiet = True").bash("make test", "collected 3\n3 passed").answer("All pass.")
+    said, done = make_passages(recording.events)
+    assert (said.text, said.trust, said.events) == ("I run the tests.\nAll pass.", Trust.AGENT, [1, 5])
+    assert done.text.splitlines() == [
+        "Bash: make test",
+        "failed: 2 failed",
+        "failed: KeyError: 'x'",
+        "Edit: src/till.py +quiet = True",
+        "Bash: make test",
+        "3 passed",
+    ]
+    assert done.trust == Trust.TOOL
+
+
+def test_what_was_only_looked_at_is_no_passage() -> None:
+    assert texts(Recording().read("a.py").bash("grep -rn beep src", "src/a.py:1: beep").bash("ls", "a.py")) == []
+
+
+def test_a_page_of_the_web_is_told_apart() -> None:
+    recording = Recording().bash("make", "ok")
+    recording._add(EventKind.TOOL, "https://example.org\nthe page", tool="Web")
+    assert [each.trust for each in make_passages(recording.events)] == [Trust.TOOL, Trust.WEB]
+
+
+def test_a_start_and_a_compaction_end_passages() -> None:
+    recording = Recording().answer("One.").compact("The summary.").answer("Two.")
+    recording._add(EventKind.START, "").answer("Three.")
+    assert texts(recording) == ["One.", "The summary.\nTwo.", "Three."]
+
+
+kinds = st.sampled_from([EventKind.PROMPT, EventKind.ANSWER, EventKind.TOOL, EventKind.COMPACT, EventKind.START])
+words = st.text(st.sampled_from("abc .\n\f>é"), max_size=40).map(lambda text: text * 40)
+
+
+@given(st.lists(st.tuples(kinds, words, st.booleans()), max_size=12))
+def test_every_word_said_stands_in_the_passage_that_its_event_leads_to(said: list[tuple[EventKind, str, bool]]) -> None:
+    events = [
+        RecordedEvent(session="s", number=n, kind=kind, tool="Bash", call_id="", text=text, at=float(n), failed=failed)
+        for n, (kind, text, failed) in enumerate(said, start=1)
+    ]
+    passages = make_passages(events)
+    assert all(0 < len(each.text) <= PASSAGE_CHARACTERS + 2 for each in passages if each.trust == Trust.AGENT)
+    assert len({each.anchor for each in passages}) == len(passages)
+    assert [each.event for each in passages] == sorted(each.event for each in passages)
+    for event in events:
+        if event.kind in SAID and event.text.strip():
+            place = find_passage(passages, f"e{event.number}")
+            assert place is not None
+            assert event.number in passages[place].events
+            told = "".join("".join(each.text.split()) for each in passages if event.number in each.events)
+            assert "".join(event.text.split()) in told
