@@ -32,9 +32,9 @@ _SAVED = f"{SAVED_TEXT}\n\nThe token was {SECRETS['save']}.\n"
 _STEPS: Steps = [
     {"tool": "read", "args": {"path": f"$CWD/{PLAN}"}},
     {"tool": "bash", "args": {"command": f"echo signed >> notes.txt && git commit -a -m '{SUBJECT}'"}},
-    {"tool": "bash", "args": {"command": f"sh {DEPLOY}"}},
-    {"tool": "bash", "args": {"command": "sleep 3"}},  # some clients begin before the server is there
+    {"tool": "bash", "args": {"command": "sleep 8"}},  # some clients begin before the server is there
     {"tool": "memory_save$", "args": {"title": SAVED_TITLE, "content": _SAVED}},
+    {"tool": "bash", "args": {"command": f"sh {DEPLOY}"}},
     {"text": FINAL_TEXT},
 ]
 _PROMPT = f"{PROMPT}. Sign the tags and deploy; the token is {SECRETS['prompt']}."

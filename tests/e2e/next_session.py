@@ -44,7 +44,7 @@ _WORK: Steps = [
 ]
 _QUESTION = "where do we keep the proofs"
 _ASKED_TWICE: Steps = [
-    {"tool": "bash", "args": {"command": "sleep 3"}},  # some clients begin before the server is there
+    {"tool": "bash", "args": {"command": "sleep 8"}},  # some clients begin before the server is there
     {"tool": "memory_search$", "args": {"query": _QUESTION}},
     {"tool": "memory_search$", "args": {"query": _QUESTION}},
     {"text": FINAL_TEXT},

@@ -20,7 +20,7 @@ from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.sessions import SqliteSessions
 
 PLAN = "plan.md"
-COMPLAINT = "deploy: the gateway refused the connection"
+COMPLAINT = "deploy: error: the gateway refused the connection"
 SUBJECT = "Sign the release tags"
 
 _BUSY_MS = 5_000
