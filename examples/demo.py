@@ -65,6 +65,7 @@ def main() -> None:
     state = _report("SessionStart", NEXT_SESSION, source="startup")
     _show(f"{_count_tokens(state)} tokens instead of {transcript_tokens:,}", state)
 
+    _say("Notes and the record of sessions are searched as one; session:f7cc547b#e5 is the 5th step of that session.")
     for about, question in QUESTIONS:
         _say(f"A search for {about}: {question}")
         answer = _run("scrimshaw", "search", question, "--limit", "1")

@@ -13,7 +13,7 @@ DECISION = "Decimal with ROUND_HALF_UP instead of float"
 
 
 @pytest.mark.slow
-def test_the_demo_shows_a_decision_in_the_memory_and_in_an_answer() -> None:
+def test_the_demo_shows_a_session_in_its_memory_and_in_answers() -> None:
     result = subprocess.run([sys.executable, str(DEMO)], capture_output=True, text=True, check=True)
 
     said = " ".join(result.stdout.split())
@@ -22,4 +22,6 @@ def test_the_demo_shows_a_decision_in_the_memory_and_in_an_answer() -> None:
     assert DECISION in memory
     assert "a cent too low" in state
     assert DECISION in answers[0]
+    assert "session:f7cc547b#e27 " in answers[2]
+    assert "strings with two decimals" in answers[2]
     assert len(answers) == 4

@@ -43,7 +43,7 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
     mark = ("always on  ", "yellow")
     yield from (line(mark, (hit.memory.id, "cyan"), "  ", hit.memory.title) for hit in result.always_on)
     for number, hit in enumerate(result.hits, start=1):
-        place = f"{hit.memory.id}#{hit.anchor}" if hit.anchor else hit.memory.id
+        place = f"{hit.memory.id.partition('#')[0]}#{hit.anchor}" if hit.anchor else hit.memory.id
         yield line((f"{number}. ", "dim"), (hit.memory.title, "bold"), (f"  {hit.score:.3f}", "dim"))
         yield line("   ", (place, "cyan"), (f"  {_describe(hit.memory, hit.text)}", "dim"))
         if hit.text.strip():
