@@ -385,7 +385,8 @@ class TestSave:
         assert cli("save", *arguments).code == 2
 
     @pytest.mark.parametrize(
-        ("arguments", "code"), [(("x", "--id", "../out"), "invalid_id"), (("x", "--id", "storage/apsw"), "exists")]
+        ("arguments", "code"),
+        [(("a thought", "--id", "../out"), "invalid_id"), (("a thought", "--id", "storage/apsw"), "exists")],
     )
     def test_ids_that_cannot_be(self, cli: Cli, vault: Path, arguments: tuple[str, ...], code: str) -> None:
         done = cli("save", *arguments, "--json")

@@ -155,7 +155,7 @@ def test_promoting_makes_a_memory_of_it(engine: Engine, rejected: str) -> None:
 
 
 def test_an_accepted_draft_replaces_the_rejected_one(engine: Engine, client: Client) -> None:
-    client.asks("Fix it.")
+    client.asks("Fix all of it at once.")
     client.calls("Bash", {"command": "make"}, "ok")
     assert drafts.make_draft(engine, client.session).status == "rejected"
     assert drafts.list_rejected(engine)
