@@ -206,7 +206,7 @@ def test_constitutional_and_critical_stay_hot(
 def test_nothing_is_deleted_by_forgetting(agent: Agent, vault: Path, clock: Clock) -> None:
     before = {path.name: path.read_bytes() for path in vault.iterdir()}
     clock.wait(days=36_500)
-    assert agent.found("walrus") == []
+    assert {*agent.found("walrus")} == {*AGES}  # the last fallback
     assert {path.name: path.read_bytes() for path in vault.iterdir()} == before
     scan(agent.engine)
     for name in AGES:
@@ -285,3 +285,24 @@ def test_a_change_is_as_good_as_a_review(agent: Agent, vault: Path, clock: Clock
     write_memory(vault, "cold", "The walrus came back.", f"updated: {clock.ago(0)}")
     scan(agent.engine)
     assert presence_of(agent, "cold", clock) == pytest.approx(1.0, abs=0.01)
+
+
+def test_archived_matches_are_counted_and_come_when_nothing_else_does(agent: Agent, vault: Path) -> None:
+    found = agent.call("memory_search", query="walrus")
+    assert (found["archived"], [hit["id"] for hit in found["hits"]]) == (1, VISIBLE)
+    assert "archived" not in agent.call("memory_search", query="walrus", include_archived=True)
+    assert "archived" not in agent.call("memory_search", query="narwhal")
+    write_memory(vault, "faded", "The narwhal has one tooth.", "updated: 2001-01-01")
+    scan(agent.engine)
+    found = agent.call("memory_search", query="narwhal", include_trace=True)
+    assert [hit["id"] for hit in found["hits"]] == ["faded"]
+    assert next(each["used"] for each in found["trace"] if each["stage"] == "fallback") == "archived"
+    assert agent.found("narwhal", min_state="dormant") == []
+
+
+def test_what_a_session_left_is_not_archived(agent: Agent, vault: Path, clock: Clock) -> None:
+    write_memory(vault, "sessions/old", "The narwhal was moved.", f"type: session\nupdated: {clock.ago(400)}")
+    scan(agent.engine)
+    (hit,) = agent.search("narwhal")
+    assert hit["id"] == "sessions/old"
+    assert agent.call("memory_search", query="narwhal", min_state="cold")["hits"] == []

@@ -69,6 +69,7 @@ class SearchState(Struct, kw_only=True):
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     coverage: float = 0.0  #: share of the chunks that have a vector, of memories or of records, the higher one
+    archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
 

@@ -153,6 +153,7 @@ class Searcher:
         faintest = len(_STATES) - 1 - (request.decay and not request.include_archived)
         if request.min_state:
             faintest = min(faintest, _STATES.index(request.min_state))
+        words = {match.id for name in (Channel.TEXT, Channel.TRIGGER) for match in state.lists.get(name, ())}
         found, now = dict[str, Candidate](), context.now
         for name in ids:  # what was said stays said: no passage fades
             if name in state.record:
@@ -164,6 +165,8 @@ class Searcher:
             if _STATES.index(retention) <= faintest:
                 confidence = review.confidence if review else 0.5
                 found[name] = Candidate(memory=memory, retrievability=share, state=retention, confidence=confidence)
+            elif retention == Retention.ARCHIVED and name in words and not request.min_state:
+                state.archived.append(name)
         return found
 
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
@@ -232,7 +235,15 @@ class Searcher:
         for each in ranked:
             each.score *= PREFIX
             each.factors = {**each.factors, "prefix": PREFIX}
-        state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
+        if ranked or not state.archived:
+            state.note(Stage.FALLBACK, 0, len(ranked), used="prefix")
+            return ranked
+        state.request, archived, state.archived = replace(state.request, include_archived=True), state.archived, []
+        fused = fuse(state.lists, state.profile.weights, self._settings.candidates)
+        ranked = self._rank(
+            state, _with_fusion([item for item in fused if item.id in archived], self._look_up(state, archived))
+        )
+        state.note(Stage.FALLBACK, 0, len(ranked), used="archived")
         return ranked
 
     def _fold_statements(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
@@ -288,6 +299,7 @@ class Searcher:
             confidence=round(profile.confidence, 3),
             artifact=profile.artifact,
             offset=request.offset,
+            archived=len(state.archived),
             next_offset=following if following < len(ranked) else None,
             trace=tuple(state.trace),
             degradations=state.degradations.as_tuple(),

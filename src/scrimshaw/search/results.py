@@ -98,6 +98,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     offset: int
     next_offset: int | None  #: where the next page begins, with what was left out here
     omitted: int = 0  #: hits of the page that were left out
+    archived: int = 0  #: memories that match by words, and are left out since they have faded
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
 

@@ -36,12 +36,13 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
 
     `text` is what of a memory answers. Several passages of a session stand under `passages` in their order: `#e7` in
     `session:S` has the id `session:S#e7`. What is `already_shown` is in your context, and cut to a sentence here.
-    `count` and `omitted` are passages.
+    `count` and `omitted` are passages; `archived` memories match too, and have faded.
     """
 
     hits: Sequence[Mapping[str, Any]]
     count: int
     omitted: int = 0
+    archived: int = 0
     next_cursor: str = ""
     already_shown: Sequence[str] = ()
     degraded: Sequence[Degradation] = ()
@@ -63,6 +64,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
         omitted=result.omitted,
+        archived=result.archived,
         next_cursor="" if result.next_offset is None else str(result.next_offset),
         already_shown=tuple(remove_marks(hit.memory.id) for hit in hits if hit.is_known),
         degraded=result.degradations,
