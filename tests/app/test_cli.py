@@ -665,7 +665,7 @@ class TestProgram:
         assert shown == cli("--help").out
         assert len(shown.splitlines()) <= 60
         panels = re.findall(r"^╭─ (\w[\w ]*) ─", shown, re.MULTILINE)
-        assert panels == ["Options", "Options of every command", "Use", "Review", "Recover", "Operate", "Measure"]
+        assert panels == ["Options", "Options of every command", "Use", "Review", "Recover", "Operate"]
         listed = re.findall(r"^│ ([a-z]+) ", shown, re.MULTILINE)
         assert set(listed) == {name for name, command in subcommands(COMMAND).items() if not command.hidden}
 

@@ -58,7 +58,8 @@ def test_init_takes_in_what_exists_when_told_to(cli: Cli) -> None:
     done = cli("init", "--import", "--json")
     assert (done.code, done.err) == (0, "")
     assert (done.json["imported"]["counts"], done.json["imported"]["memories"]) == ({"taken": 2}, 2)
-    assert cli("search", "gettext catalogues", "--json").json["hits"][0]["memory"]["type"] == "session"
+    hits = cli("search", "gettext catalogues", "--json").json["hits"]
+    assert {hit["memory"]["provenance"]["session"] for hit in hits} == {"s-1"}
 
 
 @pytest.mark.parametrize("arguments", [("--no-import",), ()])

@@ -288,6 +288,8 @@ def test_jobs_that_were_given_up(engine: Engine) -> None:
 
 # The disk
 
+LONG_TEXT = (Path(__file__).parents[2] / "ARCHITECTURE.md").read_text(encoding="utf-8")
+
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[Path]:
@@ -314,7 +316,7 @@ def test_a_full_disk_refuses_writes_and_answers_reads(on_disk: Engine, disk: Pat
     assert ids(ask(on_disk)) == {"log"}
     assert turned(check_health(on_disk)) >= {"vault", "vectors"}
     with pytest.raises(StorageFailure) as refused:
-        save(on_disk, NewText(content="Salt beef is kept in barrels below the waterline. " * 400))
+        save(on_disk, NewText(content=LONG_TEXT))
     assert "free some space" in refused.value.hint.lower()
     (disk / "filler").unlink()
     assert save(on_disk, NewText(content="Salt beef is kept in barrels below the waterline.")).status == "saved"

@@ -27,10 +27,9 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # The help lists commands in this order, a panel for each group; others come last.
 PANELS: Mapping[str, tuple[str, ...]] = {
     "Use": ("init", "setup", "save", "search", "get", "list", "edit", "delete", "resume", "fix", "import", "export"),
-    "Review": ("trust", "drafts", "lint", "stats", "golden", "rules"),
+    "Review": ("trust", "review", "drafts", "lint", "stats", "golden", "rules"),
     "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
-    "Operate": ("serve", "scan", "rebuild", "jobs", "capture", "doctor", "capabilities"),
-    "Measure": ("eval", "prove"),
+    "Operate": ("serve", "scan", "rebuild", "jobs", "capture", "doctor", "capabilities", "eval", "prove"),
 }
 
 

@@ -241,7 +241,7 @@ def discard_drafts(
     return {"names": names, "dry_run": dry_run}
 
 
-@command(app, "review", "", "--all --accept", render=_render_reviews, fresh=False, empty=_NONE_WAITS, hidden=True)
+@command(app, "review", "", "--all --accept", render=_render_reviews, fresh=False, empty=_NONE_WAITS)
 @command(drafts, "review", "", "0e24ab --accept", "--all --accept", render=_render_reviews, empty=_NONE_WAITS)
 def review_drafts(
     engine: Engine,
@@ -253,7 +253,7 @@ def review_drafts(
     reject: Annotated[bool, typer.Option("--reject", help="Remove them for good.")] = False,
     all_: Annotated[bool, typer.Option("--all", help="All that wait.")] = False,
 ) -> list[dict[str, str]]:
-    """Show what waits for a review as a difference, and accept, edit or reject it."""
+    """Accept, edit or reject the drafts that wait for a person."""
     if accept + edit + reject > bool(names or all_):
         raise typer.BadParameter("Name drafts, or --all, with one of --accept, --edit and --reject.")
     for name in names or ():
