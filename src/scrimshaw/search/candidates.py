@@ -87,6 +87,7 @@ class CandidateFinder:
     def __init__(self, index: Index, embedder: Embedder | Degradation, *, depth: int, hops: int) -> None:
         self._index, self._embedder, self._depth, self._hops = index, embedder, depth, hops
         self._vector_counts = {False: (-1, 0, 0), True: (-1, 0, 0)}  # generation and counts, of records too
+        self._sessions = (-1, 0)  # generation and number of the sessions with a record
         self._query_vector = lru_cache(maxsize=256)(self._embed)
 
     def find(self, state: SearchState) -> None:
@@ -103,7 +104,16 @@ class CandidateFinder:
         by_chunk = (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ()))
         state.chunks = {match.id: match.chunk for match in by_chunk if match.chunk >= 0}
         if state.request.record and is_for_record(state.request):
-            self._find_passages(state)
+            with degradations.tolerate(IndexPart.FULL_TEXT):
+                if self._count_records():
+                    self._find_passages(state)
+
+    def _count_records(self) -> int:
+        """The sessions with a record, counted once per state of the index: without any, nothing is asked."""
+        generation = self._index.generation()
+        if self._sessions[0] != generation:
+            self._sessions = (generation, self._index.count(Filters(source=RECORD)).get("", 0))
+        return self._sessions[1]
 
     def _match_words_and_vectors(self, state: SearchState, filters: Filters) -> dict[str, list[Match]]:
         channels, found = state.request.channels, dict[str, list[Match]]()

@@ -64,6 +64,8 @@ _TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|pass
 
 def session_state(events: Sequence[RecordedEvent], items: Sequence[Item], occasion: Occasion) -> list[StateLine]:
     """What to say about a session on this occasion, most useful first, of a part the newest. Pure."""
+    if not items and all(event.kind is EventKind.START for event in events):
+        return []
     record, told, known = sections.read_record(events, items, MOST_HEARD), list[StateLine](), list[str]()
     lines = _find_lines(record, _PARTS[occasion])
     for part, most in _PARTS[occasion].items():
