@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import chain, groupby
 
 from scrimshaw.models import MemoryType
@@ -133,6 +134,7 @@ def _subject_runs(text: str) -> Iterator[list[str]]:
     yield from (list(run) for names_subject, run in groupby(words, _names_subject) if names_subject)
 
 
+@lru_cache(maxsize=4096)  # a text is read for phrases, for topics and for its usual words
 def _names_subject(word: str) -> bool:
     fits = _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and " " not in word and "/" not in word
     return fits and not (_NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word))
