@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
 
@@ -41,3 +43,13 @@ def command_line(capsys: pytest.CaptureFixture[str]) -> Cli:
         return Run(code, said.out, said.err)
 
     return run
+
+
+def enter_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project with one memory and a home of its own, which becomes the working folder."""
+    folder = tmp_path / "project"
+    write_memory(folder / ".scrimshaw/memories", "north", "The harbour of north closes at dusk.\n")
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    monkeypatch.chdir(folder)
+    return folder

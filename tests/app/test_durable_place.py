@@ -14,10 +14,9 @@ from pathlib import Path
 
 import apsw
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli, command_line, enter_project
 from tests.app.test_moving_ground import PATIENCE_S, PROGRAM, Agent, saves
 from tests.raw_session import MODERN
-from tests.samples import write_memory
 
 from scrimshaw.storage.place import find_place
 from scrimshaw.storage.sqlite.database import Database, newest_migration
@@ -50,12 +49,7 @@ def git(folder: Path, *arguments: str) -> None:
 @pytest.fixture
 def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project without git, with one memory."""
-    folder = tmp_path / "project"
-    write_memory(folder / ".scrimshaw/memories", "north", "The harbour of north closes at dusk.\n")
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    monkeypatch.chdir(folder)
-    return folder
+    return enter_project(tmp_path, monkeypatch)
 
 
 @pytest.fixture

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli, command_line, enter_project
 from tests.raw_session import MODERN, RawSession, request
-from tests.samples import write_memory
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage.sqlite.database import Database
@@ -46,12 +45,7 @@ class Agent(RawSession):
 @pytest.fixture
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project in a home of its own, with one memory."""
-    folder = tmp_path / "project"
-    write_memory(folder / ".scrimshaw/memories", "north", "The harbour of north closes at dusk.\n")
-    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
-    monkeypatch.chdir(folder)
-    return folder
+    return enter_project(tmp_path, monkeypatch)
 
 
 @pytest.fixture
