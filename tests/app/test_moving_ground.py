@@ -8,6 +8,7 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,20 @@ def test_what_moves_in_a_transaction_takes_no_commit(tmp_path: Path, schema: str
         assert not path.exists()
     else:
         assert notes(database) == (remains == "no log")
+
+
+@pytest.mark.parametrize("schema", ["journal", "index"])
+def test_another_file_is_opened_once_all_have_returned_the_old_one(tmp_path: Path, schema: str) -> None:
+    database = open_database(tmp_path / f"{schema}.db")
+    with ThreadPoolExecutor() as pool, database.lend():  # as a server's thread that reads while a tool is called
+        move_away(database, "another file")
+        with pytest.raises(StorageFailure, match=MOVED):
+            note(database, -1)  # which would wait for itself
+        waiting = pool.submit(note, database, -2)
+        time.sleep(0.1)
+        assert not waiting.done()
+    waiting.result()
+    assert notes(database) == 1
 
 
 def open_database(path: Path) -> Database:

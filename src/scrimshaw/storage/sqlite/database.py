@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 from _blake2 import blake2b  # `hashlib` and `threading` take a hook a millisecond each
-from _thread import RLock
+from _thread import RLock, get_ident
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -63,7 +63,7 @@ class Database:
         self._busy_timeout_ms = busy_timeout_ms
         self._through = through
         self._idle: list[apsw.Connection] = []
-        self._loans = 0
+        self._borrowers: list[int] = []  #: the thread of every connection on loan
         self._names = (str(path), str(self.log))
         self._identity: _Identity = []  #: of the files that are open
         self._guard = RLock()
@@ -76,17 +76,25 @@ class Database:
     @contextmanager
     def lend(self) -> Iterator[apsw.Connection]:
         """A connection for one piece of work; what SQLite refuses is raised as StorageFailure."""
+        own, patience = get_ident(), time.monotonic() + self._busy_timeout_ms / 1000
         try:
             with self._guard:
-                if self._identify() != self._identity:
+                while (is_moved := self._identify() != self._identity) and self._borrowers:
+                    # SQLite must not have both logs open. Other threads return what is open, this one cannot meanwhile.
+                    if own in self._borrowers or time.monotonic() > patience:
+                        raise _absence_error(self.path)
+                    self._guard.release()
+                    time.sleep(_RETRY_S)
+                    self._guard.acquire()
+                if is_moved:
                     self._open()
                 connection = self._idle.pop() if self._idle else self._connect()
-                self._loans += 1
+                self._borrowers.append(own)
             try:
                 yield connection
             finally:
                 with self._guard:
-                    self._loans -= 1
+                    self._borrowers.remove(own)
                     # A read-only connection sees no changes, so it serves once.
                     if connection.readonly("main"):
                         connection.close()
@@ -174,8 +182,6 @@ class Database:
     def _open(self) -> None:
         """Open what is at the path, after the first time only what somebody else put there."""
         self.close()  # which takes into the file what was left in a log that lost its name
-        if self._loans:  # SQLite must not have both logs open
-            raise _absence_error(self.path)
         if self.openings:
             if not self._durable and self.path.parent.is_dir():
                 make_private(self.path)
