@@ -15,6 +15,7 @@ from tests.samples import write_memory
 
 from scrimshaw.app.background import Background, Worker
 from scrimshaw.engine import Engine, read
+from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.sessions import record_event
@@ -111,7 +112,7 @@ def test_a_session_that_falls_silent_beside_a_server_becomes_a_memory(
     commits = Event(kind=EventKind.TOOL, session="silent", output="[main 1a2b3c4] Show the ebb", **call)
     for event in (asks, commits):
         record_event(library, make_observation(event, (), process=0, extraction=True), at=time.time() - 3_600)
-    assert until(lambda: library.sessions.draft("silent") is not None)
+    assert until(lambda: find_draft(library, "silent") is not None)
 
 
 def test_nobody_is_disturbed_while_questions_come(

@@ -212,7 +212,7 @@ def test_the_end_of_a_session_asks_for_its_draft(engine: Engine, client: Client)
     (job,) = engine.journal.jobs()
     assert (job.kind, job.key, job.state) == (DRAFT_JOB, client.session, JobState.QUEUED)
     assert Worker(engine).run_once()
-    assert engine.sessions.draft(client.session)
+    assert drafts.find_draft(engine, client.session)
 
 
 def test_a_session_that_fell_silent_is_found(engine: Engine, client: Client) -> None:
@@ -230,4 +230,4 @@ def test_switched_off_nothing_is_drafted(open_memory: OpenMemory, client: Client
     client.ends()
     while Worker(engine).run_once():
         pass
-    assert engine.sessions.draft(client.session) is None
+    assert drafts.find_draft(engine, client.session) is None

@@ -65,7 +65,7 @@ def test_resume_surfaces_it_in_the_first_five(after: Engine, project: Path) -> N
 
 
 def test_the_session_became_a_memory_that_search_finds(after: Engine) -> None:
-    drafted = after.sessions.draft("first")
+    drafted = drafts.find_draft(after, "first")
     assert drafted
     assert drafted.memory_id
     for query in ("why HMAC chunk tokens", "offset in the token rather than a table", "resumable uploads"):

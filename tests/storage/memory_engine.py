@@ -58,10 +58,10 @@ from scrimshaw.storage.ports import (
     PendingChunk,
     Piece,
     Query,
-    RecordLength,
     Review,
     ReviewState,
     Row,
+    SessionRecord,
     StatusChange,
     StoredText,
     VectorCounts,
@@ -616,9 +616,17 @@ class MemorySessions:
         found = [row for row in calls if any(word.lower() in row.text.lower() for word in words)]
         return sorted(found, key=lambda row: (-row.at, -row.number))[:limit]
 
-    def lengths(self) -> list[RecordLength]:
-        numbers = {each: [event.number for event in self.events(each.id)] for each in self._newest()}
-        return [RecordLength(each.id, len(own), max(own), each.last_event) for each, own in numbers.items() if own]
+    def records(self, session: str = "") -> list[SessionRecord]:
+        found = []
+        for each in self._newest():
+            if (events := self.events(each.id)) and session in ("", each.id):
+                draft = next((row for row in self._rows("drafts") if row.session == each.id), None)
+                calls = [event for event in events if event.kind == EventKind.TOOL]
+                is_new = any(call.number > (draft.events if draft else 0) for call in calls)
+                is_over = each.state != SessionState.ACTIVE
+                last = max(event.number for event in events)
+                found.append(SessionRecord(each.id, len(events), last, each.last_event, is_over, is_new, draft))
+        return found
 
     def mention(self, session: str, number: int) -> None:
         for place, row in enumerate(self._rows("items")):
@@ -630,22 +638,9 @@ class MemorySessions:
     def items(self, session: str, *, held: bool | None = None) -> list[Item]:
         return [row for row in self._rows("items") if row.session == session and held in (None, row.held)]
 
-    def draft(self, session: str) -> Drafted | None:
-        return next((row for row in self._rows("drafts") if row.session == session), None)
-
     def record_draft(self, draft: Drafted) -> None:
         rows = self._rows("drafts")
         rows[:] = [*(row for row in rows if row.session != draft.session), draft]
-
-    def sessions_to_draft(self, *, silent_since: float) -> list[str]:
-        found = []
-        for session in reversed(self._newest()):
-            draft = self.draft(session.id)
-            calls = self.events(session.id, after=draft.events if draft else 0)
-            is_over = session.state != SessionState.ACTIVE or session.last_event < silent_since
-            if is_over and any(event.kind == EventKind.TOOL for event in calls):
-                found.append(session.id)
-        return found
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None

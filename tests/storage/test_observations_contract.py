@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from scrimshaw.config import SessionSettings
-from scrimshaw.models import EventKind, Injected, Item, ItemKind, NewItem, Observation, Redacted
+from scrimshaw.models import Drafted, EventKind, Injected, Item, ItemKind, NewItem, Observation, Redacted
 from scrimshaw.session import working_memory
 from scrimshaw.storage.ports import Admission, Sessions
 
@@ -147,8 +147,29 @@ def test_many_hooks_at_once_lose_no_event(sessions: Sessions) -> None:
 
 
 def test_how_far_every_record_goes_is_told(sessions: Sessions) -> None:
-    assert sessions.lengths() == []
+    assert sessions.records() == []
     sessions.open("silent", now=9.0)
     for number, session in enumerate("stts"):
         sessions.observe(seen(f"c{number}", session=session), ADMIT, now=float(number), modulus=9)
-    assert sessions.lengths() == [("s", 2, 2, 3.0), ("t", 2, 2, 2.0)]
+    draft = Drafted(session="t", events=2, memory_id="m", at=4.0)
+    sessions.record_draft(draft)
+    newer, older = ("s", 2, 2, 3.0, False, True, None), ("t", 2, 2, 2.0, False, False, draft)
+    assert sessions.records() == [newer, older]
+    assert sessions.records("t") == [older]
+    assert sessions.records("silent") == sessions.records("nobody's") == []
+
+
+def test_a_session_with_calls_behind_its_draft_waits_once_it_is_over_or_silent(sessions: Sessions) -> None:
+    def waits(silent_since: float) -> list[str]:
+        return [each.session for each in sessions.records() if each.waits_for_draft(silent_since)]
+
+    observe(sessions, seen("c1", session="works"))
+    observe(sessions, seen("c2", session="asks", kind=EventKind.PROMPT))
+    at = sessions.records("works")[0].at
+    assert (waits(at), waits(at + 1)) == ([], ["works"])
+    observe(sessions, seen("", session="works", kind=EventKind.END))
+    assert waits(at) == ["works"]
+    sessions.record_draft(Drafted(session="works", events=2, memory_id="", at=at))
+    assert waits(at + 1) == []
+    observe(sessions, seen("c3", session="works"))
+    assert waits(at + 1) == ["works"]

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+import time
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from scrimshaw.config import Settings
+from scrimshaw.errors import VaultBusy
+from scrimshaw.models import DRAFTS_LOCK
+from scrimshaw.storage.databases import Storage
+
 _MOST = 16
+_DRAFTING = "from scrimshaw.app.background import make_drafts; make_drafts()"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 
 
@@ -28,20 +36,31 @@ def client_process() -> int:
     return next((each for each in ancestors() if _read_proc(each, "comm").strip() not in _SHELLS), 0)
 
 
-def start_detached(code: str, *arguments: str) -> None:
-    """Start Python code in a silent process of its own that outlives this one and waits behind all others."""
+def start_drafting(storage: Storage, settings: Settings) -> None:
+    """Start the process that makes the memories of sessions that are over, unless nothing waits or one runs already.
+
+    It is silent, outlives this one and waits behind all others.
+    """
     import subprocess  # noqa: PLC0415 - only the last hook of a session needs it
 
-    flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # which only Windows has
-    # -P: modules come from the installation, never from the folder it happens to run in.
-    subprocess.Popen(
-        [sys.executable, "-P", "-c", code, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        creationflags=sum(getattr(subprocess, flag, 0) for flag in flags),
-    )
+    from scrimshaw.storage.transaction import lock  # noqa: PLC0415 - see above
+
+    silent_since = time.time() - settings.drafts.idle_minutes * 60.0
+    if not any(each.waits_for_draft(silent_since) for each in storage.sessions.records()):
+        return
+    with suppress(VaultBusy):
+        with lock(settings.folder / DRAFTS_LOCK, 0.0):
+            pass
+        flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # which only Windows has
+        # -P: modules come from the installation, never from the folder it happens to run in.
+        subprocess.Popen(
+            [sys.executable, "-P", "-c", _DRAFTING, str(settings.project)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            creationflags=sum(getattr(subprocess, flag, 0) for flag in flags),
+        )
 
 
 def _read_proc(process: int, name: str) -> str:

@@ -93,7 +93,7 @@ def make_draft(engine: Engine, session_id: str) -> DraftOutcome:
     if session is None:
         raise NotFound(f"There is no session {session_id!r}.", "See `scrimshaw sessions`.", session=session_id)
     events = engine.sessions.events(session_id)
-    last = engine.sessions.draft(session_id)
+    last = find_draft(engine, session_id)
     if not events or (last and last.events >= events[-1].number):
         return DraftOutcome(session=session_id, status="unchanged" if last else "empty")
     draft = build_draft(session, events, engine.sessions.items(session_id))
@@ -149,10 +149,20 @@ def run_draft_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
 def queue_drafts(engine: Engine) -> int:
     """Ask for drafts of all sessions that ended, or fell silent, without one; how many."""
     silent_since = engine.clock() - engine.settings.drafts.idle_minutes * 60.0
-    waiting = engine.sessions.sessions_to_draft(silent_since=silent_since) if engine.settings.features.drafts else []
+    waiting = find_undrafted(engine, silent_since) if engine.settings.features.drafts else []
     for session in waiting:
         engine.journal.enqueue(DRAFT_JOB, session, {})
     return len(waiting)
+
+
+def find_undrafted(engine: Engine, silent_since: float) -> list[str]:
+    """The sessions that ended, or fell silent before then, and wait for a draft; oldest first."""
+    return [each.session for each in reversed(engine.sessions.records()) if each.waits_for_draft(silent_since)]
+
+
+def find_draft(engine: Engine, session: str) -> Drafted | None:
+    """What is known of the last draft of a session."""
+    return next((each.draft for each in engine.sessions.records(session)), None)
 
 
 def _save_draft(engine: Engine, new: NewText) -> DraftOutcome:
@@ -253,7 +263,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         reason="promoted by hand",
         created=document.created,
     )
-    last = engine.sessions.draft(session)
+    last = find_draft(engine, session)
     if last and last.memory_id and engine.index.get([last.memory_id]):
         renewed = compose_memory(engine, new, redact(new.title).text, redact(new.content))[0]
         entry = Entry(action=Action.UPDATE, memory_id=last.memory_id, reason=new.reason, actor="human", session=session)
@@ -269,7 +279,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
 
 def compare_draft(engine: Engine, draft: RejectedDraft) -> str:
     """What accepting a draft brings, as a unified diff to the memory that its session has already, if any."""
-    last = engine.sessions.draft(draft.session)
+    last = find_draft(engine, draft.session)
     known = last.memory_id if last else ""
     before = engine.index.bodies([known]).get(known, "") if known else ""
     after = _parse_rejected(engine, draft.name)[0].body

@@ -13,7 +13,7 @@ from scrimshaw.models import RECORD, Chunk, Document, Memory, MemoryType, Proven
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.session.record import Passage, find_passage, make_passages
-from scrimshaw.storage.ports import RecordLength
+from scrimshaw.storage.ports import SessionRecord
 
 PREFIX = "session:"
 _DAY_S = 86_400.0
@@ -24,11 +24,11 @@ _CUT = "\n\f\n"  # between passages, so that redaction of the whole moves no bor
 def sync_record(engine: Engine) -> None:
     """Bring the passages of every session up to date with the journal; what is old or too much leaves the index."""
     settings, now = engine.settings.index, engine.clock()
-    lengths = engine.sessions.lengths()
-    totals = accumulate(each.events for each in lengths)  # the newest sessions come first
+    records = engine.sessions.records()
+    totals = accumulate(each.events for each in records)  # the newest sessions come first
     wanted = {
         f"{PREFIX}{each.session}": each
-        for each, total in zip(lengths, totals, strict=True)
+        for each, total in zip(records, totals, strict=True)
         if total <= settings.record_events and now - each.at <= settings.record_days * _DAY_S
     }
     known = engine.index.manifest(RECORD)
@@ -70,9 +70,9 @@ def read_passage(engine: Engine, passage_id: str) -> tuple[Memory, str]:
     return memory, body
 
 
-def _make_document(engine: Engine, path: str, length: RecordLength) -> Document | None:
+def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document | None:
     """The record of a session as the index stores it, a chunk a passage; None where nothing was said or done."""
-    passages = make_passages(engine.sessions.events(length.session))
+    passages = make_passages(engine.sessions.events(record.session))
     body = redact("".join(each.text.replace("\f", " ") + _CUT for each in passages))
     ends = [*accumulate(len(piece) + len(_CUT) for piece in body.text.split(_CUT)[:-1])]
     if not passages or len(ends) != len(passages):  # or a secret went over a border
@@ -90,15 +90,15 @@ def _make_document(engine: Engine, path: str, length: RecordLength) -> Document 
         )
         for number, (each, start, end) in enumerate(zip(passages, [0, *ends], ends, strict=False))
     ]
-    title = _title_of(engine, length.session)
+    title = _title_of(engine, record.session)
     return Document(
-        file=SourceFile(source=RECORD, memory_id=path, path=path, size=length.events, mtime_ns=length.last),
+        file=SourceFile(source=RECORD, memory_id=path, path=path, size=record.events, mtime_ns=record.last),
         content_hash="",
         text_hash="",
         title=title,
         body=body,
         chunks=tuple(chunks),
-        provenance=_provenance(length.session, passages),
+        provenance=_provenance(record.session, passages),
         updated=format_time(passages[-1].at),
         label_tokens=count_tokens(title),
     )

@@ -118,12 +118,12 @@ def _find_all(text: str) -> list[Span]:
     view = None
     while True:
         shown = view.text if view else text
-        found = _merge([*(_scan_joined(shown) if re.search(_JOINT, shown) else ()), *_scan(shown)])
+        found = [*(_scan_joined(shown) if re.search(_JOINT, shown) else ()), *_scan(shown)]
         if found and "[REDACTED:" in shown:
-            found = _outside(found, [match.span() for match in re.finditer(_MARKER, shown)])
+            found = _outside(_merge(found), [match.span() for match in re.finditer(_MARKER, shown)])
         if not found:
             return spans
-        spans = _merge([*spans, *map(view.find_original, found)]) if view else found
+        spans = _merge([*spans, *map(view.find_original, found)] if view else found)
         view = _mark(text, spans)
 
 

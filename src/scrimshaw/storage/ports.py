@@ -85,13 +85,20 @@ class PendingChunk(NamedTuple):
     text: str
 
 
-class RecordLength(NamedTuple):
-    """How far the record of a session goes."""
+class SessionRecord(NamedTuple):
+    """How far the record of a session goes, and its last draft."""
 
     session: str
     events: int
     last: int  #: the number of the last event
     at: float  #: when it happened, in seconds since 1970
+    is_over: bool
+    has_new_calls: bool  #: whether a tool was called behind the last draft
+    draft: Drafted | None
+
+    def waits_for_draft(self, silent_since: float) -> bool:
+        """Whether the session ended, or fell silent before then, with tool calls behind its last draft."""
+        return self.has_new_calls and (self.is_over or self.at < silent_since)
 
 
 class VectorCounts(NamedTuple):
@@ -278,8 +285,8 @@ class Sessions(Protocol):
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         """The newest calls of all sessions that hold one of these words, whatever its case, newest first."""
 
-    def lengths(self) -> list[RecordLength]:
-        """How far the record of every session with events goes, newest session first."""
+    def records(self, session: str = "") -> list[SessionRecord]:
+        """How far the record of every session with events goes, or of one, newest session first."""
 
     def mention(self, session: str, number: int) -> None:
         """Add 1 to the mentions of an item; neither its base nor its clock changes."""
@@ -287,14 +294,8 @@ class Sessions(Protocol):
     def items(self, session: str, *, held: bool | None = None) -> list[Item]:
         """The items of a session in order; only those in working memory, or only those outside, if asked."""
 
-    def draft(self, session: str) -> Drafted | None:
-        """The last draft made of a session."""
-
     def record_draft(self, draft: Drafted) -> None:
         """Store or replace what is known of a session's last draft."""
-
-    def sessions_to_draft(self, *, silent_since: float) -> list[str]:
-        """Sessions that ended, or fell silent before then, with tool calls behind their last draft; oldest first."""
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None

@@ -17,6 +17,7 @@ from tests.samples import write_memory
 from tests.scenarios.agent import Agent
 
 from scrimshaw.engine import Engine
+from scrimshaw.engine.drafts import find_draft
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.sessions import bind_session
 from scrimshaw.models import DRAFTS_LOCK, ItemKind, Trust
@@ -144,7 +145,7 @@ def works(project: Path, session: str = "S1") -> None:
 def memory_of(engine: Engine, session: str) -> str:
     """The id of a session's memory, as soon as somebody made it."""
     until = time.monotonic() + 60
-    while not (drafted := engine.sessions.draft(session)) and time.monotonic() < until:
+    while not (drafted := find_draft(engine, session)) and time.monotonic() < until:
         time.sleep(0.05)
     return drafted.memory_id if drafted else ""
 
@@ -161,7 +162,7 @@ def test_the_last_hook_starts_nothing_beside_a_process_that_drafts(engine: Engin
     with lock(engine.folder / DRAFTS_LOCK, 0):
         report(project, "SessionEnd", reason="exit")
         time.sleep(1)
-        assert engine.sessions.draft("S1") is None
+        assert find_draft(engine, "S1") is None
     works(project, "S2")
     report(project, "SessionEnd", "S2", reason="exit")  # and who comes next does what was left
     assert memory_of(engine, "S1")

@@ -215,7 +215,7 @@ def make_drafts(
     session: Annotated[str, typer.Argument(metavar="[SESSION]", help="A session; else all without a draft.")] = "",
 ) -> list[DraftOutcome]:
     """Make the drafts now that a server would make in the background."""
-    waiting = [session] if session else engine.sessions.sessions_to_draft(silent_since=engine.clock())
+    waiting = [session] if session else drafting.find_undrafted(engine, engine.clock())
     return [drafting.make_draft(engine, each) for each in waiting]
 
 

@@ -22,7 +22,8 @@ def run() -> None:
     """Entry point; always exits 0."""
     import_lightly()
     try:
-        from scrimshaw.app.hooks import record  # noqa: PLC0415 - most of what a hook costs, so made light before
+        from scrimshaw.app import processes  # noqa: PLC0415 - most of what a hook costs, so made light before
+        from scrimshaw.app.hooks import record  # noqa: PLC0415 - see above
     except ImportError as error:
         sys.stderr.write(f"scrimshaw-hook records nothing: {error}. Install scrimshaw again.\n")
         sys.stderr.flush()
@@ -30,7 +31,7 @@ def run() -> None:
     _thread.start_new_thread(_give_up_in_time, ())
     try:
         payload = sys.stdin.buffer.read(record.LARGEST_INPUT + 1)
-        text = record.handle_payload(sys.argv[1:], payload, at_end=record.start_drafting)
+        text = record.handle_payload(sys.argv[1:], payload, at_end=processes.start_drafting)
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop its client

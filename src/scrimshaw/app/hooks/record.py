@@ -7,7 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -17,12 +17,11 @@ from msgspec import structs
 from scrimshaw.app.clients import load_client
 from scrimshaw.app.clients.client import Client
 from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
-from scrimshaw.app.processes import client_process, start_detached
+from scrimshaw.app.processes import client_process
 from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project
-from scrimshaw.errors import VaultBusy
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_time, redact_names
 from scrimshaw.ingest.extraction import default_rules
-from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, DRAFTS_LOCK, Action, Entry, EventKind, Observation, content_hash
+from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, content_hash
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
@@ -70,18 +69,6 @@ def handle_payload(
     return text
 
 
-def start_drafting(storage: Storage, settings: Settings) -> None:
-    """Start the process that makes the memories of sessions that are over, unless nothing waits or one runs already."""
-    from scrimshaw.storage.transaction import lock  # noqa: PLC0415 - only the last hook of a session needs it
-
-    silent_since = time.time() - settings.drafts.idle_minutes * 60.0
-    if storage.sessions.sessions_to_draft(silent_since=silent_since):
-        with suppress(VaultBusy):
-            with lock(settings.folder / DRAFTS_LOCK, 0.0):
-                pass
-            start_detached("from scrimshaw.app.background import make_drafts; make_drafts()", str(settings.project))
-
-
 def _find_memory(event: Event) -> Path | None:
     """The project around the client's folder, if it has a memory."""
     try:
@@ -105,17 +92,15 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         rules = usable_rules(settings.rules)
     make = partial(make_observation, process=client_process(), extraction=features.extraction)
     make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
+    answers, observation = list[Observation](), make(event)
     if event.said and features.extraction and not event.agent:
         known = {each.call_id for each in sessions.events(event.session, kind=EventKind.ANSWER)}
-        for answer in make_answers(event, event.said, known):
-            observe(answer)
-    for call in missed:
-        observe(make(redact_names(call)))
-    observation = make(event)
-    is_new = observe(observation)
-    if is_new:
-        log_redactions(observation)
-        record_vault_write(storage, settings, observation)
+        answers = make_answers(event, event.said, known)
+    *_, is_new = map(observe, [*answers, *map(make, map(redact_names, missed)), observation])
+    if is_new and (classes := find_redactions(observation)):
+        log(f"WARN Redaction applied: {', '.join(classes)}")
+    if is_new and MEMORIES in observation.path:
+        _record_vault_write(storage, settings, observation)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
@@ -124,10 +109,9 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     return ""
 
 
-def record_vault_write(storage: Storage, settings: Settings, seen: Observation) -> None:
+def _record_vault_write(storage: Storage, settings: Settings, seen: Observation) -> None:
     """Note in the ledger that a client's own tool wrote a memory's file, for which then nobody but an agent stands."""
-    writes = seen.tool in ("Edit", "Write") or (seen.item and seen.item.text.text.startswith(("Edit ", "Write ")))
-    if not writes or MEMORIES not in seen.path:
+    if not (seen.tool in ("Edit", "Write") or (seen.item and seen.item.text.text.startswith(("Edit ", "Write ")))):
         return
     file = Path(os.path.realpath(settings.project / seen.path))
     for prefix, folder in (("", settings.folder), (GLOBAL, settings.home)):
@@ -202,12 +186,6 @@ def log(line: str) -> None:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
     except OSError:  # a log that cannot be written is no reason to fail
         return
-
-
-def log_redactions(seen: Observation) -> None:
-    """Log the classes of what the redaction gate removed."""
-    if classes := find_redactions(seen):
-        log(f"WARN Redaction applied: {', '.join(classes)}")
 
 
 def log_error(error: BaseException) -> None:

@@ -64,6 +64,7 @@ class Database:
         self._through = through
         self._idle: list[apsw.Connection] = []
         self._borrowers: list[int] = []  #: the thread of every connection on loan
+        self.log = path.with_name(f"{path.name}-wal")  #: the write-ahead log, which may not be there
         self._names = (str(path), str(self.log))
         self._identity: _Identity = []  #: of the files that are open
         self._guard = RLock()
@@ -164,11 +165,6 @@ class Database:
             differences = {*scratch.execute(_OBJECTS).fetchall()} ^ {*self.rows(_OBJECTS)}
         return [f"the {each} is missing or not ours" for each in sorted({str(name) for name, _ in differences})]
 
-    @property
-    def log(self) -> Path:
-        """The write-ahead log, which may not be there."""
-        return self.path.with_name(f"{self.path.name}-wal")
-
     def size_bytes(self) -> int:
         """Bytes of the database and its write-ahead log."""
         return sum(file.stat().st_size for file in (self.path, self.log) if file.exists())
@@ -266,7 +262,8 @@ def follow_rows(write: apsw.Connection) -> Iterator[None]:
     changed = Counter[str]()
 
     def follow(update: apsw.PreUpdate) -> None:
-        changed[update.table_name] += _digest(update.new) - _digest(update.old)
+        name = update.table_name
+        changed[name] = (changed[name] + _digest(update.new) - _digest(update.old)) & _SEAL_BITS
 
     write.preupdate_hook(follow)
     try:
@@ -274,7 +271,7 @@ def follow_rows(write: apsw.Connection) -> Iterator[None]:
     finally:
         write.preupdate_hook(None)
     if changed and write.execute(_HAS_SEALS).get:
-        write.executemany(_SEAL, [(name, change & _SEAL_BITS) for name, change in changed.items()])
+        write.executemany(_SEAL, changed.items())
 
 
 def _sum_rows(connection: apsw.Connection) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from operator import itemgetter
+from itertools import repeat
 
 import apsw
 import msgspec
@@ -22,7 +22,7 @@ from scrimshaw.models import (
     Session,
     SessionState,
 )
-from scrimshaw.storage.ports import Admit, Learning, RecordLength
+from scrimshaw.storage.ports import Admit, Learning, SessionRecord
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 
@@ -38,9 +38,11 @@ _REOPENED = (
     " client = coalesce(nullif(excluded.client, ''), client),"
     " process = coalesce(nullif(excluded.process, 0), process)"
 )
-_LENGTHS = """
-SELECT e.session, count(*), max(e.number), s.last_event FROM events e JOIN sessions s ON s.id = e.session
-GROUP BY e.session ORDER BY s.last_event DESC, s.rowid DESC"""
+_RECORDS = """
+SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', EXISTS (
+    SELECT 1 FROM events WHERE session = s.id AND kind = 'tool' AND number > coalesce(d.events, 0)), d.*
+FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
+WHERE ? IN ('', s.id) GROUP BY s.id ORDER BY s.last_event DESC, s.rowid DESC"""
 _SUMMED = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
@@ -60,7 +62,9 @@ class SqliteSessions:
             if silent_since is not None:
                 silent = "UPDATE sessions SET state = 'interrupted' WHERE state = 'active' AND last_event < ?"
                 write.execute(silent, (silent_since,))
-            return _open(write, Session(id=session, client=client, process=process, started=now, last_event=now))
+            is_new = write.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).get is None
+            opened = _open(write, Session(id=session, client=client, process=process, started=now, last_event=now))
+        return opened, is_new
 
     def get(self, session: str) -> Session | None:
         return next(iter(self._database.structs(Session, "sessions WHERE id = ?", (session,))), None)
@@ -84,7 +88,8 @@ class SqliteSessions:
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
         session, client, process = seen.session, seen.client, seen.process
         with self._database.write() as write:
-            _open(write, Session(id=session, client=client, process=process, state=state, started=now, last_event=now))
+            values = Session(id=session, client=client, process=process, state=state, started=now, last_event=now)
+            counter = _open(write, values).counter
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is in the context no more
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = RecordedEvent(
@@ -101,7 +106,7 @@ class SqliteSessions:
             if not insert(write, "INSERT OR IGNORE INTO events", asdict(event)):
                 return False
             if seen.kind in _COUNTED:
-                _tick(write, session, now, modulus)
+                counter = _tick(write, session, now, modulus)
             if seen.task is not None or seen.context_used is not None:
                 # The task of a session is what was asked first; how full the context is changes.
                 write.execute(
@@ -115,7 +120,7 @@ class SqliteSessions:
                 same = "held AND kind = ? AND (text = ? OR (kind = 'file' AND path <> '' AND path = ?))"
                 write.execute(f"{_MENTIONED} AND {same}", (session, item.kind, item.text.text, item.path))
                 if not write.changes():
-                    _remember(write, session, item, admit, now, modulus)
+                    _remember(write, session, item, admit, now, counter % modulus)
         return True
 
     def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
@@ -127,8 +132,10 @@ class SqliteSessions:
         rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
         return self._database.structs(RecordedEvent, rest, (*(f"%{word}%" for word in words), limit))
 
-    def lengths(self) -> list[RecordLength]:
-        return [RecordLength(*row) for row in self._database.rows(_LENGTHS)]
+    def records(self, session: str = "") -> list[SessionRecord]:
+        rows = self._database.rows(_RECORDS, (session,))
+        drafts = (make_struct(Drafted, row[6:]) if row[6] else None for row in rows)
+        return [SessionRecord._make((*row[:6], draft)) for row, draft in zip(rows, drafts, strict=True)]
 
     def mention(self, session: str, number: int) -> None:
         with self._database.write() as write:
@@ -142,20 +149,9 @@ class SqliteSessions:
 
     # Drafts
 
-    def draft(self, session: str) -> Drafted | None:
-        return next(iter(self._database.structs(Drafted, "drafts WHERE session = ?", (session,))), None)
-
     def record_draft(self, draft: Drafted) -> None:
         with self._database.write() as write:
             insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
-
-    def sessions_to_draft(self, *, silent_since: float) -> list[str]:
-        sql = (
-            "SELECT id FROM sessions WHERE (state <> 'active' OR last_event < ?) AND EXISTS (SELECT 1 FROM events"
-            " WHERE session = id AND kind = 'tool' AND number > coalesce((SELECT events FROM drafts"
-            " WHERE drafts.session = id), 0)) ORDER BY last_event"
-        )
-        return self._database.read(sql, (silent_since,), itemgetter(0))
 
     # What was shown, and learned
 
@@ -163,11 +159,12 @@ class SqliteSessions:
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
         with self._database.write() as write:
-            _counter(write, session)
+            if write.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).get is None:
+                raise _absence_error(session)
             write.executemany(
                 "INSERT INTO shown (session, memory_id, content_hash, at) VALUES (?,?,?,?) "
                 "ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at",
-                [(session, memory_id, content_hash, now) for memory_id, content_hash in hashes.items()],
+                zip(repeat(session), hashes.keys(), hashes.values(), repeat(now)),
             )
             if injected:
                 _add_injected(write, injected)
@@ -194,9 +191,8 @@ class SqliteSessions:
         return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 
 
-def _open(write: apsw.Connection, session: Session) -> tuple[Session, bool]:
-    """Open or revive a session; whether it is new. It goes on from the newest before it, not from a later one."""
-    is_new = write.execute("SELECT 1 FROM sessions WHERE id = ?", (session.id,)).get is None
+def _open(write: apsw.Connection, session: Session) -> Session:
+    """Open or revive a session. It goes on from the newest before it, not from a later one."""
     before = f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1"
     values = asdict(session) | {"continues": write.execute(before, (session.last_event,)).get or ""}
     row = write.execute(
@@ -204,18 +200,24 @@ def _open(write: apsw.Connection, session: Session) -> tuple[Session, bool]:
         f" ON CONFLICT DO UPDATE SET {_REOPENED} RETURNING {_SESSION}",
         tuple(values.values()),
     ).fetchall()[0]
-    return make_struct(Session, row), is_new
+    return make_struct(Session, row)
 
 
 def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int:
-    sql = "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
-    write.execute(sql, (modulus, now, session))
-    return _counter(write, session)
+    """Count an event of a session; the counter after it. Raises NotFound."""
+    counted = "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
+    counter = write.execute(f"{counted} RETURNING counter", (modulus, now, session)).get
+    if counter is None:
+        raise _absence_error(session)
+    return int(counter)
 
 
-def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, modulus: int) -> None:
+def _absence_error(session: str) -> NotFound:
+    return NotFound(f"There is no session {session!r}.", "Open it first.", session=session)
+
+
+def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, counter: int) -> None:
     newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
-    counter = _counter(write, session) % modulus
     admission = admit(_items(write, session, "AND held"), newcomer, counter)
     for leaving in admission.leaving:
         write.execute("UPDATE items SET held = 0 WHERE session = ? AND number = ?", (session, leaving))
@@ -235,14 +237,6 @@ def _add_injected(write: apsw.Connection, row: Injected) -> None:
         f" ON CONFLICT DO UPDATE SET {_SUMMED}, at = max(at, excluded.at)",
         tuple(values.values()),
     )
-
-
-def _counter(connection: apsw.Connection, session: str) -> int:
-    """The counter of a session; raises NotFound."""
-    counter = connection.execute("SELECT counter FROM sessions WHERE id = ?", (session,)).get
-    if counter is None:
-        raise NotFound(f"There is no session {session!r}.", "Open it first.", session=session)
-    return int(counter)
 
 
 def _next_number(connection: apsw.Connection, table: str, session: str) -> int:
