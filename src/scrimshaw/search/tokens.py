@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,12 +26,13 @@ START = 101
 END = 102
 # WordPiece gives up on a longer word, and a page of base64 would count as one token.
 LONGEST_WORD = 100
-_LONG_WORD = re.compile(rf"\w{{{LONGEST_WORD + 1}}}")
+_LONG_PIECE = re.compile(rf"\w{{{LONGEST_WORD}}}(?=\w)")
 # Most texts have under 6 characters a token: a head of this size nearly always holds the whole cut.
 HEAD_CHARACTERS = 12
 # Most terms of a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
 _WORD = re.compile(r"[^\W_]+")
+_SPACED = re.compile(r"[^ \t\r\n]+")
 # English words that name no subject, and what remains of contractions once the apostrophe has split them.
 # Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
 _STOP_LIST = """
@@ -65,8 +66,13 @@ def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, lis
 
 def count_tokens(text: str) -> int:
     """How many tokens `text` has; 0 for white space only."""
+    return sum(map(_count_word_tokens, _SPACED.findall(text)))
+
+
+@lru_cache(maxsize=8192)  # texts share most of their words
+def _count_word_tokens(word: str) -> int:
     total = 0
-    for _, encoding in _encode_parts(text):
+    for _, encoding in _encode_parts(word):
         total += len(encoding.ids)
         if UNKNOWN in encoding.ids:
             places = zip(encoding.ids, encoding.offsets, strict=True)
@@ -108,12 +114,11 @@ def _encode_parts(text: str) -> Iterator[tuple[int, Encoding]]:
     """Where each part of the text begins that WordPiece does not give up on, and its pieces."""
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode("utf-8")
-    words = _LONG_WORD.finditer(text)
-    cuts = [cut for word in words for cut in range(word.start() + LONGEST_WORD, word.end(), LONGEST_WORD)]
-    start = 0
-    for end in (*cuts, len(text)):
-        yield start, load_tokenizer().encode(text[start:end], add_special_tokens=False)
-        start = end
+    start, encode = 0, load_tokenizer().encode
+    for piece in _LONG_PIECE.finditer(text):
+        yield start, encode(text[start : piece.end()], add_special_tokens=False)
+        start = piece.end()
+    yield start, encode(text[start:], add_special_tokens=False)
 
 
 def _costs(text: str) -> Iterator[tuple[int, int]]:
