@@ -18,6 +18,8 @@ from scrimshaw.ingest.tables import load_lines, load_words
 
 ChatterKind = Literal["narration", "tool trace", "chat reply"]
 
+_Openings = Mapping[str, Sequence[tuple[list[str], ChatterKind]]]
+
 _OPENING_SPAN = 120  # characters in which a sentence shows how it begins
 _WORD = re.compile(r"[^\W_][\w'\u2019]*")
 # Brackets and marks that open and close: a sentence with half of a pair cannot go without tearing its text.
@@ -219,18 +221,17 @@ def find_chatter(text: str, phrases: Sequence[str] | None = None) -> tuple[Chatt
     return tuple(pieces)
 
 
-def _judge_sentence(sentence: str, openings: Mapping[str, ChatterKind]) -> ChatterKind | None:
-    if _OPENS_QUOTED.match(sentence) or _is_torn(sentence):
-        return None
-    words = _split_words(sentence[:_OPENING_SPAN])
-    if "!" in sentence and words and _words("cheers").issuperset(words):
-        return "chat reply"
+def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
+    words, kind = _split_words(sentence[:_OPENING_SPAN]), None
     for start in (words, [*filterfalse(_words("filling", "cheers").__contains__, words)]):
-        for length in range(1, len(start) + 1):
-            if kind := openings.get(" ".join(start[:length])):
-                gives_reason = not _words("reasons").isdisjoint(_split_words(sentence))
-                return None if kind == "narration" and gives_reason else kind
-    return None
+        for opening, meaning in openings.get(start[0], ()) if start and not kind else ():
+            kind = kind or (meaning if start[: len(opening)] == opening else None)
+    if "!" in sentence and words and _words("cheers").issuperset(words):
+        kind = "chat reply"
+    if kind is None or _OPENS_QUOTED.match(sentence) or _is_torn(sentence):
+        return None
+    gives_reason = kind == "narration" and not _words("reasons").isdisjoint(_split_words(sentence))
+    return None if gives_reason else kind
 
 
 def _is_torn(sentence: str) -> bool:
@@ -243,10 +244,13 @@ def _is_torn(sentence: str) -> bool:
 
 
 @lru_cache(maxsize=8)
-def _kinds_by_opening(phrases: tuple[str, ...]) -> Mapping[str, ChatterKind]:
-    replies = {" ".join(_split_words(phrase)) for phrase in _lines("replies")}
-    openings = (" ".join(_split_words(phrase)) for phrase in phrases)
-    return {words: "chat reply" if words in replies else "narration" for words in openings if words}
+def _kinds_by_opening(phrases: tuple[str, ...]) -> _Openings:
+    """How chatter begins, and what it is, by its first word; what is shorter stands first."""
+    replies = [*map(_split_words, _lines("replies"))]
+    openings: dict[str, list[tuple[list[str], ChatterKind]]] = {}
+    for words in sorted(filter(None, map(_split_words, phrases)), key=len):
+        openings.setdefault(words[0], []).append((words, "chat reply" if words in replies else "narration"))
+    return openings
 
 
 def _split_words(text: str) -> list[str]:

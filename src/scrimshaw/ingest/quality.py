@@ -49,6 +49,7 @@ _NEAR, _LONGEST_QUOTE = 20, 60
 # What a text of nothing but filling, output or repetition looks like.
 _FILLER_SHARE, _OUTPUT_SHARE, _FEWEST_LINES, _FEWEST_PIECES, _MOST_REPEATED = 0.25, 0.6, 5, 8, 3
 _FENCED, _DIGITS = re.compile(r"(?ms)^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)"), re.compile(r"\d+")
+_TABLE_ROW = re.compile(r"\s*\|")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 # What the parts of a session's file weigh, by the sections they stand in; measured on drafts that were read.
 _WORTH: Mapping[str, float] = {"decisions_in": 0.35, "changes_in": 0.35, "cures_in": 0.15, "rest_in": 0.15}
@@ -109,6 +110,7 @@ class FileContents(NamedTuple):
 
     values: Mapping[str, object]  #: The front matter, joined with the metadata block that some tools put at the end.
     title: str
+    top: str  #: The first heading of level 1.
     headings: tuple[SectionHeading, ...]
     fields: tuple[Field, ...]
     body: str
@@ -125,13 +127,14 @@ def read_contents(
     values, body, broken = file.values, file.body, file.problem.message if file.problem else ""
     headings: list[SectionHeading] = []
     fields: list[Field] = []
-    section, row = "", 0
+    section, top, row = "", "", 0
     for line in split_lines(body):
         piece = body[line.start : line.end]
         if heading := _HEADING.match(piece):
             level, words = len(heading[1]), _MARKUP.sub("", _NUMBER.sub("", heading[2])).strip()
             section = _plain_words(words, "_") if level == 2 or (level < 2 and headings) else section
             headings.append(SectionHeading(section, level, words))
+            top = top or (words if level == 1 else "")
         elif _RULE_ROW.fullmatch(piece.strip()) and line.kind == "row":
             del fields[row:]  # the head of a table
         elif "metadata" in section and _METADATA.match(piece):
@@ -152,7 +155,8 @@ def read_contents(
     title = parse_line(values.get("title"))
     return FileContents(
         values=values,
-        title=_TITLE_PATH.sub("", title) or next((each.text for each in headings if each.level == 1), ""),
+        title=_TITLE_PATH.sub("", title) or top,
+        top=top,
         headings=tuple(headings),
         fields=tuple(fields),
         body=body,
@@ -223,13 +227,10 @@ def _list_decision_titles(file: FileContents) -> list[tuple[str, str]]:
 
 def _find_placeholders(file: FileContents) -> _Defect | None:
     """A field that waits to be filled in; where it is required, the file waits too."""
-    fields = [
-        Field("", key, item)
-        for key, value in file.values.items()
-        for item in (value if isinstance(value, list) else [value])
-        if isinstance(item, str)
-    ]
-    words, first = _words("required"), ""
+    fields, words, first = list[Field](), _words("required"), ""
+    for key, value in file.values.items():
+        for item in value if isinstance(value, list) else [value]:
+            fields.append(Field("", key, item if isinstance(item, str) else ""))
     for field in (*fields, *file.fields):
         in_required_section = field.section.removesuffix("s") in words
         is_required = in_required_section or field.name.removesuffix("s") in words
@@ -312,7 +313,7 @@ def _find_fallback_decision(file: FileContents) -> _Defect | None:
 
 def _find_narration(file: FileContents) -> _Defect | None:
     """Narration, tool traces and chat replies, in the title too."""
-    for text in (file.title, parse_line(file.values.get("description")), file.body):
+    for text in filter(None, (file.title, parse_line(file.values.get("description")), file.body)):
         if found := find_chatter(text, file.chatter):
             piece = " ".join(text[found[0].start : found[0].end].split())
             return f"{found[0].kind} \u2014 remove '{_shorten(piece)}' and the like", True
@@ -342,8 +343,7 @@ def _find_sparse_semantics(file: FileContents) -> _Defect | None:
 
 def _find_generic_title(file: FileContents) -> _Defect | None:
     """A title that fits any session; bearable where the file tells decisions."""
-    tops = [item.text for item in file.headings if item.level == 1]
-    for title in (file.title, *tops[:1]):
+    for title in (file.title, file.top):
         words = [*filterfalse(str.isdigit, _plain_words(title).split())]
         is_generic = bool(words) and _words("generic_title_words").issuperset(words)
         if title and (is_generic or _pattern("session_title").fullmatch(title) or find_chatter(title, file.chatter)):
@@ -356,7 +356,7 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
     """A file that says next to nothing of its own, and gives no reason for a decision either."""
     if filling := _find_filling(file.body):
         return f"nothing but boilerplate \u2014 the text is {filling}", True
-    count, due = len(_ANY.findall(file.body)), 1
+    count, due = int(bool(_ANY.search(file.body))), 1
     if file.is_session:
         is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
         count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
@@ -368,16 +368,17 @@ def _find_boilerplate(file: FileContents) -> _Defect | None:
 
 def _find_filling(body: str) -> str:
     """What a text is that tells nothing, whoever wrote it; empty for any other text."""
-    words, prose = _plain_words(body).split(), _FENCED.sub("", body)
-    if words and not any(_TELLING.fullmatch(word) and word not in _words("acknowledgements") for word in words):
+    words, prose = _WORD.findall(body.lower()), _FENCED.sub("", body)
+    telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
+    if words and not next(telling, ""):
         return "too short to tell anything"
-    if sum(word in _words("filler") for word in words) > _FILLER_SHARE * len(words):
+    if sum(map(_words("filler").__contains__, words)) > _FILLER_SHARE * len(words):
         return "filling text"
-    lines = [line for line in prose.splitlines() if line.strip() and not line.lstrip().startswith("|")]
+    lines = [*filterfalse(_TABLE_ROW.match, filter(str.strip, prose.splitlines()))]
     outputs = sum(map(bool, map(_pattern("output").match, lines)))
     if len(lines) >= _FEWEST_LINES and outputs > _OUTPUT_SHARE * len(lines):
         return "the output of a program"
-    pieces = [_DIGITS.sub("0", piece) for line in lines for piece in _SENTENCE_END.split(line)]
+    pieces = [*map(partial(_DIGITS.sub, "0"), chain.from_iterable(map(_SENTENCE_END.split, lines)))]
     is_repeated = len(pieces) >= _FEWEST_PIECES and len({*pieces}) * _MOST_REPEATED < len(pieces)
     return "the same again and again" if is_repeated else ""
 
