@@ -71,9 +71,11 @@ def split_runs(text: str) -> frozenset[Run]:
     return frozenset(zip(words, words[1:], words[2:], strict=False) if len(words) >= _RUN else [tuple(words)])
 
 
+@lru_cache(maxsize=16)  # a save asks twice, and a change of other than the text once more
 def compute_minhash(text: str) -> tuple[int, ...]:
     """The smallest hashes (32 bits) of the runs of a text, at most MINHASH_SIZE, in rising order."""
-    return tuple(nsmallest(MINHASH_SIZE, {zlib.crc32(" ".join(run).encode()) for run in split_runs(text)}))
+    runs = map(" ".join, split_runs(text))
+    return tuple(nsmallest(MINHASH_SIZE, set(map(zlib.crc32, map(str.encode, runs)))))
 
 
 def jaccard(one: frozenset[Run], other: frozenset[Run]) -> float:

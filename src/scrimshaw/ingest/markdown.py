@@ -129,18 +129,18 @@ def parse_relations(values: Mapping[str, object], memory_id: str, clean: Callabl
 
 def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
     """The edges of `[[name]]`, of `mem:name`, also alone in a code span, and of relative links to Markdown files."""
-    folder = posixpath.dirname(memory_id)
     has_definitions = bool(page.env.get("references"))
     targets: list[str] = []
     for block in page.blocks:
         is_worth_parsing = _WORTH_PARSING.search(block.content) or (has_definitions and "[" in block.content)
         if block.type == "inline" and is_worth_parsing:
             for token in _parse_inline(page, block.content):
-                targets += _find_targets(token, folder)
-    found = dict.fromkeys(targets)
-    for own in ("", memory_id, posixpath.basename(memory_id)):
-        found.pop(own, None)
-    return tuple(Edge(source=memory_id, target=target, relation="link", kind=EdgeKind.LINK) for target in found)
+                targets += _find_targets(token, posixpath.dirname(memory_id))
+    edges = dict[str, Edge]()
+    for target in targets:
+        if target not in ("", memory_id, posixpath.basename(memory_id)):
+            edges[target] = Edge(source=memory_id, target=target, relation="link", kind=EdgeKind.LINK)
+    return tuple(edges.values())
 
 
 def parse_reference(text: str) -> str:

@@ -155,19 +155,16 @@ def _scan(text: str) -> Iterator[Span]:
     words = "\n".join(re.findall(_LONG_WORD, text))
     personal = TABLE.personal if re.search(_DIGIT_GROUPS, text) else ()
     for rules, place in ((TABLE.shapes, text), (TOKENS, words), (personal, text)):
-        for rule in rules:
-            if rule.hint in place:
-                yield from _apply(rule, text)
+        for rule in rules if place else ():
+            for match in re.finditer(rule.pattern, text) if rule.hint in place else ():
+                start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
+                if _is_secret(rule.secret_class, text[start:end]):
+                    yield Span(start=start, end=end, secret_class=rule.secret_class)
     yield from values.find_assigned_secrets(text, lowered)
-    yield from _find_emails(text)
-    yield from _find_drawn(text, words)
-
-
-def _apply(rule: SecretRule, text: str) -> Iterator[Span]:
-    for match in re.finditer(rule.pattern, text):
-        start, end = match.span("secret" if "secret" in match.re.groupindex else 0)
-        if _is_secret(rule.secret_class, text[start:end]):
-            yield Span(start=start, end=end, secret_class=rule.secret_class)
+    if "@" in text:
+        yield from _find_emails(text)
+    if words:
+        yield from _find_drawn(text, words)
 
 
 def _is_secret(secret_class: str, value: str) -> bool:

@@ -309,8 +309,8 @@ class SqliteIndex:
 
     def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
         sql = (
-            f"SELECT m.id FROM sketches s JOIN memories m ON m.row = s.memory WHERE s.hash IN ({marks(sketch)})"
-            " GROUP BY m.id HAVING count(*) >= ? ORDER BY count(*) DESC, m.id LIMIT ?"
+            f"SELECT id FROM (SELECT memory, count(*) AS common FROM sketches WHERE hash IN ({marks(sketch)})"
+            " GROUP BY memory HAVING common >= ?) JOIN memories ON row = memory ORDER BY common DESC, id LIMIT ?"
         )
         return self._database.read(sql, [*sketch, shared, limit], itemgetter(0))
 

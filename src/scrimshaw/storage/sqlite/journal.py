@@ -238,7 +238,9 @@ def _enqueue(
 
 def _ledger_row(row: Sequence[Any]) -> Row:
     found = dict(zip(LEDGER.split(", "), row, strict=True))
-    return found | {name: json.loads(found[name]) for name in ("linked_memory_ids", "decision_meta")}
+    found["linked_memory_ids"] = json.loads(found["linked_memory_ids"])
+    found["decision_meta"] = json.loads(found["decision_meta"])
+    return found
 
 
 def _job(row: Sequence[Any]) -> Job:
