@@ -27,7 +27,8 @@ from scrimshaw.engine.ledger import external_entry
 from scrimshaw.engine.links import link
 from scrimshaw.engine.restore import is_lost
 from scrimshaw.errors import AlreadyExists, Conflict, DamagedDatabase, ScrimshawError, StorageFailure
-from scrimshaw.models import Action, Relation, Trust
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Action, Relation, Trust, content_hash
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import TEMP_PREFIX
 from scrimshaw.storage.sqlite.database import Database
@@ -460,6 +461,16 @@ def test_a_secret_in_a_hands_file_is_kept_out_of_the_journal(notes: Engine, vaul
     write.update(notes, "leak", {"tier": "critical"})
     stored = b"".join(path.read_bytes() for path in notes.folder.glob("journal.db*"))
     assert SECRET.encode() not in stored
+
+
+def test_a_file_that_is_as_its_redacted_text_has_a_hash_of_its_own(notes: Engine, vault: Path) -> None:
+    path = write_memory(vault, "leak", f"The token is {SECRET}.\n")
+    scan(notes)
+    path.write_text(redact(path.read_text()).text)
+    now = content_hash(path.read_bytes())
+    write.update(notes, "leak", {"tier": "critical"}, expected_hash=now)
+    assert acts(notes, "leak") == [("external", "leak", "human")] * 2 + [("update", "leak", "agent")]
+    assert notes.journal.history("leak", 1)[0]["prior_hash"] == now
 
 
 @pytest.mark.parametrize("value", ["CAST(x'ff' AS BLOB)", "7"])

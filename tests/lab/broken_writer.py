@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from scrimshaw.engine import ledger
 from scrimshaw.engine.degradations import ProcessDegradations
-from scrimshaw.storage import durable, transaction
+from scrimshaw.storage import durable
 from scrimshaw.storage.sqlite.database import Database
 from scrimshaw.storage.sqlite.journal import SqliteJournal
 from scrimshaw.storage.transaction import FileChange
@@ -105,17 +106,19 @@ def put_back_by_writing() -> None:
             durable.replace_file(change.path, data)
 
     @contextmanager
-    def change_single(change: FileChange) -> Iterator[None]:
-        with durable.storage_errors("change", change.path):
-            swap(change, change.after)
+    def change_files(_folder: Path, _mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
+        for change in changes:
+            with durable.storage_errors("change", change.path):
+                swap(change, change.after)
         try:
             yield
         except BaseException:
-            with suppress(OSError):
-                swap(change, change.before)
+            for change in changes:
+                with suppress(OSError):
+                    swap(change, change.before)
             raise
 
-    put(transaction, "_single_change", change_single)
+    put(ledger, "atomic_file_changes", change_files)
 
 
 def index_has_the_last_word() -> None:

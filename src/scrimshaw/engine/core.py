@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from operator import attrgetter
 from pathlib import Path
 
@@ -77,7 +77,7 @@ class Engine(AbstractContextManager["Engine"]):
     def parse(self, source: SourceFile, file: bytes | MemoryFile) -> Document:
         """The document that a file holds, redacted; raises UnreadableFile, also for a name that deceives."""
         name = source.memory_id
-        if replace_invisible(name) != name or is_suspicious(name.replace("_", " ")):  # which no fence can prevent
+        if _is_deceptive(name):  # which no fence can prevent
             fault = "its name holds unseen characters or speaks like an instruction"
             raise UnreadableFile(f"{replace_invisible(source.path)}: {fault}.", "Give it another name.")
         parsed = parse_memory_file(file, source.path) if isinstance(file, bytes) else file
@@ -137,6 +137,11 @@ class Engine(AbstractContextManager["Engine"]):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+@lru_cache(maxsize=1024)  # a file is read again with each change of it
+def _is_deceptive(name: str) -> bool:
+    return replace_invisible(name) != name or is_suspicious(name.replace("_", " "))
 
 
 def vault_file(source: str, memory_id: str, path: Path, *, size: int = 0, mtime_ns: int = 0) -> SourceFile:

@@ -7,6 +7,7 @@ met by the next scan as one that nobody recorded, and several are taken back by 
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Sequence
 from contextlib import nullcontext, suppress
@@ -21,13 +22,14 @@ from scrimshaw.errors import InvalidMemoryId, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import read_if_there, storage_errors
-from scrimshaw.storage.paths import locate
+from scrimshaw.storage.paths import Vault, locate
 from scrimshaw.storage.ports import LedgerEntry, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
 SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
 _UNKNOWN = (StorageFailure, InvalidMemoryId)  # nobody can tell whether a file is there, as behind a link that leads out
+_CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may be of other bytes then
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 
@@ -41,6 +43,7 @@ class LedgerFile(NamedTuple):
     hash: str
     source: str = ""  #: The name of its vault, and the lock of a vault that other projects write too.
     shared_lock: Path | None = None
+    is_stored: bool = False  #: Whether the journal is known to have its text.
 
 
 class RecordedChange(NamedTuple):
@@ -58,21 +61,23 @@ def links_path(engine: Engine) -> Path:
     return engine.settings.folder / LINKS_FILE
 
 
-def _locate(engine: Engine, name: str) -> tuple[Path, Path, str, Path | None]:
-    """A ledger row's file, the folder it may empty, its vault's name and lock; raises ReadOnly, InvalidMemoryId."""
+def read_file(engine: Engine, name: str, expected_hash: str | None = None, known_hash: str = "") -> LedgerFile:
+    """A file of the ledger; raises Conflict unless `expected_hash` is its own: "" for no file, None for any.
+
+    A file that is byte for byte the journal's text of `known_hash` has that hash, and is not hashed again.
+    """
     if name == LINKS_FILE:
-        folder = engine.settings.folder.resolve()
-        return folder / LINKS_FILE, folder, "", None
-    vault, inside = engine.vault_of(name)
-    return locate(vault.root, inside), vault.root.resolve(), vault.name, vault.shared
-
-
-def read_file(engine: Engine, name: str, expected_hash: str | None = None) -> LedgerFile:
-    """A file of the ledger; raises Conflict unless `expected_hash` is its own: "" for no file, None for any."""
-    path, root, source, shared_lock = _locate(engine, name)
+        vault = Vault(engine.settings.folder.resolve(), "")
+        path = vault.root / LINKS_FILE
+    else:
+        vault, inside = engine.vault_of(name)
+        path = locate(vault.root, inside)
     with storage_errors("read", path):
         data = read_if_there(path)
-    file = LedgerFile(name, path, root, data, hash_of(data), source, shared_lock)
+    stored = engine.journal.prior_text(name, known_hash) if known_hash else None
+    is_stored = stored is not None and stored.encode() == data and not _CHANGED.search(stored)
+    digest = known_hash if is_stored else hash_of(data)
+    file = LedgerFile(name, path, vault.root.resolve(), data, digest, vault.name, vault.shared, is_stored)
     if expected_hash not in (None, file.hash):
         demand_hash(name, data, expected_hash)
     return file
@@ -117,7 +122,7 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
             recorded = engine.journal.last_hashes().get(name)
         if current != (recorded or ""):
             entries.append((external_entry(name, recorded, current), None))
-        if data is not None and engine.journal.prior_text(name, current) is None:
+        if data is not None and not change.file.is_stored and engine.journal.prior_text(name, current) is None:
             texts.append(_redact_text(name, current, data))
     if entries or texts:
         engine.journal.record(entries, (), texts)

@@ -111,11 +111,10 @@ def describe_claim(memory: Memory) -> str:
 
 def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryFile:
     """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it."""
-    old, new = (
-        (parse_line(file.values.get("title")), parse_phrases(file.values, "trigger_phrases"), file.body)
-        for file in (before, after)
-    )
-    return after if actor in _KEEPERS or old == new else _limit_trust(after, Trust.AGENT)
+    old, new = before.values, after.values
+    is_same = before.body == after.body and parse_line(old.get("title")) == parse_line(new.get("title"))
+    is_same = is_same and parse_phrases(old, "trigger_phrases") == parse_phrases(new, "trigger_phrases")
+    return after if is_same or actor in _KEEPERS else _limit_trust(after, Trust.AGENT)
 
 
 def limit_unlinked(engine: Engine, memory_id: str, file: MemoryFile, actor: str) -> MemoryFile:

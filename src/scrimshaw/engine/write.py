@@ -30,7 +30,7 @@ from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_mem
 from scrimshaw.ingest.quality import QualityVerdict, judge
 from scrimshaw.ingest.redact import redact, redact_edit
 from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
-from scrimshaw.session.keywords import describe_text
+from scrimshaw.session.keywords import describe_text, find_type
 from scrimshaw.storage.paths import SUFFIX, check_id
 from scrimshaw.storage.scan import IGNORED_FOLDERS
 
@@ -121,9 +121,11 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     for line in [] if title else content.text.splitlines():
         title = title or " ".join(line.strip(" #*_-\t").split())[:120]
     title = redact(title).text
-    if new.origin == AGENT and not (new.type and new.triggers and new.topics):
-        triggers, topics, kind = describe_text(title, content.text)
-        new = replace(new, type=new.type or kind, triggers=new.triggers or triggers, topics=new.topics or topics)
+    if new.origin == AGENT and not (new.triggers and new.topics):
+        triggers, topics = describe_text(title, content.text)
+        new = replace(new, triggers=new.triggers or triggers, topics=new.topics or topics)
+    if new.origin == AGENT and not new.type:
+        new = replace(new, type=find_type(title, content.text))
     with engine.write_lock():
         equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
         for same in engine.index.get(equal).values() if equal else ():
@@ -146,7 +148,7 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
         )
         if not is_saved:
             return outcome
-        if twins := engine.index.find_ids(differing_in_case=memory_id):
+        if new.id and (twins := engine.index.find_ids(differing_in_case=memory_id)):
             raise AlreadyExists(f"{twins[0]!r} exists.", "Update it, or choose another id.", id=twins[0])
         meta = {"vouched": True} if new.trust == Trust.HUMAN and (new.actor or new.origin) in HUMAN_ACTORS else {}
         linked = (*map(attrgetter("target"), new.relations), *map(attrgetter("id"), similar))
@@ -228,16 +230,17 @@ def update(
         entry = replace(entry, decision_meta={"vouched": True})
 
     def change(before: MemoryFile) -> MemoryFile:
-        if edit_memory_file(before, changes, content).text == before.text:
-            return before
         renewed = {**({} if content is None else _describe_anew(before, content)), **changes}
-        # A file without front matter gets none for its time alone.
-        timed = {**renewed, "updated": format_time(time.time())} if renewed or before.closing else renewed
-        after = edit_memory_file(before, timed, content)
+        after = edit_memory_file(before, renewed, content)
+        if after.text == before.text:
+            return before
+        more: dict[str, object] = {}
+        if renewed or before.closing:  # a file without front matter gets none for its time alone
+            more["updated"] = format_time(time.time())
         if "quality" in after.values:
             verdict = judge(after, phrases=engine.settings.quality.phrases)
-            after = edit_memory_file(after, {"quality": {"score": verdict.score, "flags": list(verdict.flags)}})
-        return limit_reworded(before, after, actor)
+            more["quality"] = {"score": verdict.score, "flags": list(verdict.flags)}
+        return limit_reworded(before, edit_memory_file(after, more), actor)
 
     return rewrite(engine, memory_id, change, entry, expected_hash=expected_hash)
 
@@ -245,9 +248,10 @@ def update(
 def _describe_anew(before: MemoryFile, content: str) -> dict[str, object]:
     """The phrases and topics of a new text, where those of the text before were taken from it."""
     title = str(before.values.get("title", ""))
-    pairs = zip(describe_text(title, before.body)[:2], describe_text(title, redact(content).text)[:2], strict=True)
+    pairs = zip(describe_text(title, before.body), describe_text(title, redact(content).text), strict=True)
     keys = ("trigger_phrases", "topics")
-    return {key: [*new] for key, (old, new) in zip(keys, pairs, strict=True) if before.values.get(key) == [*old]}
+    known = dict(zip(keys, pairs, strict=True))
+    return {key: [*new] for key, (old, new) in known.items() if before.values.get(key) == [*old] != [*new]}
 
 
 def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expected_hash: str | None = None) -> Saved:
@@ -255,7 +259,7 @@ def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expec
     memory = _demand_writable(engine, memory_id)
     check_id(memory_id)
     with engine.write_lock():
-        place = read_file(engine, memory_id, expected_hash)
+        place = read_file(engine, memory_id, expected_hash, memory.content_hash)
         before = parse_memory_file(_demand_data(place), memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
         file, text = _redact_file(before.text, change(before))

@@ -122,20 +122,21 @@ def _read_flow(line: str, begin: tuple[int, int], at: int) -> tuple[Node, int]:
         if is_map:
             value, at = _read_flow(line, begin, line.index(": ", at, at + 2) + 2)
         items.append((item, value) if is_map else item)
-    kind, tag, at = MappingNode if is_map else SequenceNode, _MAP if is_map else _SEQUENCE, at + 1
-    return kind(tag, items, _make_mark(begin, first), _make_mark(begin, at), flow_style=True), at
+    kind, tag, at, (start, number) = (
+        MappingNode if is_map else SequenceNode,
+        _MAP if is_map else _SEQUENCE,
+        at + 1,
+        begin,
+    )
+    return kind(tag, items, _Mark(start + first, number, first), _Mark(start + at, number, at), flow_style=True), at
 
 
 def _make_scalar(text: str, begin: tuple[int, int], at: int) -> ScalarNode:
     if text.lower() == "null":
         raise ValueError(text)
-    style = text[0] if text[0] in "\"'" else None
-    value, end = text[1:-1] if style else text, _make_mark(begin, at + len(text))
-    return ScalarNode(_STRING, value, _make_mark(begin, at), end, style=style)
-
-
-def _make_mark(begin: tuple[int, int], column: int) -> _Mark:
-    return _Mark(begin[0] + column, begin[1], column)
+    (start, line), style = begin, text[0] if text[0] in "\"'" else None
+    value, end = text[1:-1] if style else text, at + len(text)
+    return ScalarNode(_STRING, value, _Mark(start + at, line, at), _Mark(start + end, line, end), style=style)
 
 
 def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
@@ -150,7 +151,8 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
         return values
     if isinstance(node, SequenceNode):
         items = seen[id(node)] = list[object]()
-        items.extend(convert_node(child, seen) for child in node.value)
+        for child in node.value:
+            items.append(convert_node(child, seen))
         return items
     return None if str(node.tag) == _NULL else _join_surrogates(node.value)
 
@@ -158,15 +160,15 @@ def convert_node(node: Node, seen: dict[int, object] | None = None) -> object:
 def convert_value(value: object) -> object:
     """A value as it is read back after it was written as YAML."""
     match value:
-        case Mapping():
-            return {_join_surrogates(str(key)): convert_value(item) for key, item in value.items()}
+        case str():
+            return _join_surrogates(str(value))
         case list() | tuple():
             return list(map(convert_value, value))
-        case None:
-            return None
+        case Mapping():
+            return {_join_surrogates(str(key)): convert_value(item) for key, item in value.items()}
         case bool() | int() | float():
             return json.dumps(value)
-    return _join_surrogates(str(value))
+    return None if value is None else _join_surrogates(str(value))
 
 
 def _has_cycle(node: Node, is_open: dict[int, bool]) -> bool:

@@ -131,27 +131,33 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     """
     file.raise_problem()
     base = file.base or file
-    named = {**file.changes, **{front.find_spelling(file.values, key): value for key, value in changes.items()}}
-    named = {key: value for key, value in named.items() if value is not None or key in base.values}
+    named, values = dict(file.changes), dict(base.values)
+    for key, value in changes.items():
+        named[front.find_spelling(file.values, key)] = value
+    for key, value in [*named.items()]:
+        if value is not None:
+            values[key] = front.convert_value(value)
+        elif key in values:
+            del values[key]
+        else:
+            del named[key]
     opening, closing = file.opening, file.closing
-    bare = None if closing or named or body is None else parse_memory_file(body)
-    if bare is not None:
-        bare.raise_problem()
-    if not closing and (named or (bare is not None and bare.body != body)):
+    bare = file if closing or named or body is None else parse_memory_file(body)
+    bare.raise_problem()
+    if not closing and (named or (bare is not file and bare.body != body)):
         closing = "---" + _newline(file)
         opening += closing
     if named and base.root is not None and base.root.flow_style:
         raise UnreadableFile("The front matter is one bracketed line.", "Write one key a line, then try again.")
     # A new line among the relations belongs before a new key at the same place.
-    ordered = sorted(named.items(), key=lambda change: change[0] != "relations")
-    splices = [splice for key, value in ordered for splice in _plan_change(base, key, value)]
+    splices = [
+        splice for key in sorted(named, key="relations".__ne__) for splice in _plan_change(base, key, named[key])
+    ]
     pieces, at = list[str](), 0
     for start, end, text in sorted(splices, key=itemgetter(0)):
         pieces += base.yaml[at:start], text.replace("\n", _newline(base))
         at = end
     yaml = "".join([*pieces, base.yaml[at:]])
-    values = {key: value for key, value in base.values.items() if key not in named or named[key] is not None}
-    values |= {key: front.convert_value(value) for key, value in named.items() if value is not None}
     edited = MemoryFile(opening, yaml, closing, file.body if body is None else body, values, base=base, changes=named)
     return _check_edit(base, edited)
 
@@ -290,7 +296,11 @@ def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object
         if isinstance(child, CollectionNode) and not child.flow_style:
             end = _entry_end(yaml[start:end], start, child)
         known.append((front.convert_node(child), yaml[start:end].rstrip().replace("\r\n", "\n")))
-    return [next((front.Verbatim(text) for old, text in known if text and old == value), value) for value in values]
+    items = list[object]()
+    for value in values:
+        spellings = [text for old, text in known if text and old == value]
+        items.append(front.Verbatim(spellings[0]) if spellings else value)
+    return items
 
 
 def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:

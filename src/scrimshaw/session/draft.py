@@ -83,6 +83,8 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         *((_commit_subject(each.text), _IN_COMMIT) for each in changes if each.note == COMMIT),
         *((each.text, _IN_RESULT) for each in changes if each.note != COMMIT),
     ]
+    paths = sections.relative_paths(record.edits)
+    phrases, topics = keywords.find_keywords(weighted, keywords.file_stems(record.edits), paths, whole)
     return Draft(
         session=session.id,
         title=title,
@@ -93,8 +95,8 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         findings=findings,
         open=open_points,
         next_step=step,
-        topics=keywords.topics(weighted, sections.relative_paths(record.edits), whole),
-        trigger_phrases=keywords.trigger_phrases(weighted, keywords.file_stems(record.edits), whole),
+        topics=topics,
+        trigger_phrases=phrases,
         tool_calls=record.calls,
         started=events[0].at if events else session.started,
         ended=events[-1].at if events else session.last_event,

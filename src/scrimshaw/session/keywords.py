@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from itertools import chain, groupby
+from itertools import chain, islice
+from operator import itemgetter
+from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STOP_WORDS
@@ -36,40 +38,62 @@ _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|a
 Weighted = tuple[str, float]
 
 
-def trigger_phrases(texts: Sequence[Weighted], names: Iterable[str], whole: str) -> tuple[str, ...]:
-    """Up to eight phrases of one to four words, those that say most first.
+class _Subject(NamedTuple):
+    """A word that names a subject."""
+
+    word: str
+    shown: str  #: As a phrase has it: of capitals only those of an identifier.
+    is_name: bool  #: Whether it is a phrase by itself: an identifier or the number of an issue.
+    is_noun: bool  #: Whether it may be a topic.
+    is_soft: bool  #: Whether it says too little to be a phrase with its like.
+
+
+def find_keywords(
+    texts: Sequence[Weighted], names: Iterable[str], paths: Sequence[str], whole: str
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Up to eight trigger phrases of one to four words, those that say most first, and up to four topics.
 
     `texts` are pieces of the session with their weight, `names` the stems of changed files and other identifiers,
-    `whole` all that was said: a phrase that comes back counts more.
+    `paths` those files, `whole` all that was said: a phrase that comes back counts more.
     """
-    scores: dict[str, float] = defaultdict(float)
+    phrases, nouns = defaultdict[str, float](float), defaultdict[str, float](float)
     for text, weight in texts:
-        for phrase in dict.fromkeys(_candidate_phrases(text)):
-            scores[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
+        runs = _find_runs(text)
+        for phrase in dict.fromkeys(chain.from_iterable(map(_combine_words, runs))):
+            phrases[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
+        for word in chain.from_iterable(runs):
+            if word.is_noun:
+                nouns[word.shown] += weight
     for name in filter(_is_name, names):
-        scores[name] += 2.0
-    best = sorted(scores, key=lambda phrase: (-scores[phrase], phrase.lower()))[:_WEIGHED]
-    lower = whole.lower()
-    weights = {phrase: scores[phrase] * (1 + math.log(max(1, lower.count(phrase.lower())))) for phrase in best}
-    ranked = sorted(best, key=lambda phrase: (-weights[phrase], phrase.lower()))
-    found: dict[str, set[str]] = {}  # a phrase of which more than half occurs in a better one is left out
-    for phrase in [*ranked, *(_common_words(whole) if len(ranked) < _FEW else ())]:
+        phrases[name] += 2.0
+    topics = _choose_topics(nouns, paths)
+    common = () if len(phrases) >= _FEW and topics else _find_common_words(whole)
+    return _choose_phrases(phrases, whole, common if len(phrases) < _FEW else ()), topics or common
+
+
+def _choose_phrases(scores: Mapping[str, float], whole: str, common: Sequence[str]) -> tuple[str, ...]:
+    """The phrases that score most, then `common`, without those of which more than half occurs in a better one."""
+    text = whole.lower()
+    best = sorted((-score, phrase.lower(), place, phrase) for place, (phrase, score) in enumerate(scores.items()))
+    ranked = sorted(
+        (score * (1 + math.log(max(1, text.count(lower)))), lower, place, phrase)
+        for score, lower, place, phrase in best[:_WEIGHED]
+    )
+    found: dict[str, set[str]] = {}
+    for phrase in [*map(itemgetter(-1), ranked), *common]:
         words = {word.rstrip("s") for word in re.findall(r"\w+", phrase.lower())}
         if not any(len(words & other) * 2 >= min(len(words), len(other)) for other in found.values()):
             found.setdefault(phrase, words)
-    return tuple(found)[:MOST_PHRASES]
+        if len(found) == MOST_PHRASES:
+            break
+    return tuple(found)
 
 
-def topics(texts: Sequence[Weighted], paths: Sequence[str], whole: str) -> tuple[str, ...]:
-    """Up to four words: the language of most changed files, then the nouns that come up most."""
-    counts: dict[str, float] = defaultdict(float)
-    for text, weight in texts:
-        for word in chain.from_iterable(_subject_runs(text)):
-            if len(word) > 3 and word.isalpha() and not _IDENTIFIER.match(word) and not _is_soft(word):
-                counts[word.lower()] += weight
+def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str, ...]:
+    """The language of most changed files, then the nouns that come up most."""
     for path in paths:
         for word in re.findall(r"[a-z]{4,}", path.lower()):
-            if word not in WORDS["folders"] and not _is_empty(word) and not _is_soft(word):
+            if not (word in WORDS["folders"] or word in WORDS["soft"] or _is_empty(word)):
                 counts[word] += 1.0
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     solid = [word for word in ranked if counts[word] >= _SOLID] or ranked[:1]
@@ -77,18 +101,25 @@ def topics(texts: Sequence[Weighted], paths: Sequence[str], whole: str) -> tuple
     nouns = [word for word in solid if singular[word.rstrip("s")] == word]
     languages = [LANGUAGES[end] for path in paths if (end := path.rpartition(".")[2]) in LANGUAGES]
     first = [max(sorted(set(languages)), key=languages.count)] if languages else []
-    return tuple(dict.fromkeys([*first, *nouns] or _common_words(whole)))[:MOST_TOPICS]
+    return tuple(dict.fromkeys([*first, *nouns]))[:MOST_TOPICS]
 
 
-def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...], MemoryType]:
-    """Trigger phrases, topics and type of a text that somebody wrote; headings say more than lines, code nothing."""
+def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Trigger phrases and topics of a text that somebody wrote; headings say more than lines, code nothing."""
     prose = FENCE.sub("", text)
-    lines = [(line.strip("#*- "), 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines() if line.strip()]
-    weighted, paths = [(title, 2.5), *lines], re.findall(r"[\w.-]+(?:/[\w.-]+)+\.\w+", prose)
-    opening = "\n".join([title, *(line for line, _ in lines[:_OPENING_LINES])])
-    kind = next((kind for kind, cue in PATTERNS["types"].items() if cue.search(opening)), MemoryType.GENERAL)
-    found = trigger_phrases(weighted, file_stems(paths), prose), topics(weighted, paths, prose)
-    return *found, MemoryType(kind)
+    lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines()]
+    paths = re.findall(r"[\w.-]+(?:/[\w.-]+)+\.\w+", prose)
+    return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
+
+
+def find_type(title: str, text: str) -> MemoryType:
+    """The type that a text's title and first lines tell, general where they tell none."""
+    lines = filter(str.strip, FENCE.sub("", text).splitlines())
+    opening = "\n".join([title, *islice(lines, _OPENING_LINES)])
+    for kind, cue in PATTERNS["types"].items():
+        if cue.search(opening):
+            return MemoryType(kind)
+    return MemoryType.GENERAL
 
 
 def file_stems(paths: Iterable[str]) -> Iterator[str]:
@@ -101,8 +132,8 @@ def file_stems(paths: Iterable[str]) -> Iterator[str]:
 
 def count_subjects(text: str) -> int:
     """How many words of a text name a subject; the number of an issue counts twice."""
-    words = [token.strip("`") for token in _TOKEN.findall(text)]
-    return sum(2 if _ISSUE.match(word) else 1 for word in words if _names_subject(word) and not _is_soft(word))
+    found = filter(None, (_read_subject(token.strip("`")) for token in _TOKEN.findall(text)))
+    return sum(2 if _ISSUE.match(each.word) else 1 for each in found if not each.is_soft)
 
 
 def find_issue_numbers(text: str) -> list[str]:
@@ -110,34 +141,48 @@ def find_issue_numbers(text: str) -> list[str]:
     return [word for token in _TOKEN.findall(text) if _ISSUE.match(word := token.strip("`."))]
 
 
-def _common_words(whole: str) -> list[str]:
+def _find_common_words(whole: str) -> tuple[str, ...]:
     """The words that come up most, for a session that names little."""
-    words = Counter(word.lower() for word in chain.from_iterable(_subject_runs(whole)) if len(word) > _SHORTEST_WORD)
-    return sorted(words, key=lambda word: (_is_soft(word), -words[word], word))[:_FEW]
+    words = Counter(each.word.lower() for run in _find_runs(whole) for each in run if len(each.word) > _SHORTEST_WORD)
+    return tuple(sorted(words, key=lambda word: (word in WORDS["soft"], -words[word], word))[:_FEW])
 
 
-def _candidate_phrases(text: str) -> Iterator[str]:
-    """Runs of words that name a subject, at most four long, and every name on its own."""
-    for run in _subject_runs(text):
-        yield from (word for word in run if _IDENTIFIER.match(word) or _ISSUE.match(word))
-        for start in range(len(run)):
-            for length in range(2, min(MOST_WORDS, len(run) - start) + 1):
-                words = run[start : start + length]
-                phrase = " ".join(word if _IDENTIFIER.match(word) else word.lower() for word in words)
-                is_distinct = len(set(words)) == length and not all(_is_soft(word) for word in words)
-                if is_distinct and len(phrase) <= _LONGEST_PHRASE:
-                    yield phrase
+def _combine_words(run: Sequence[_Subject]) -> Iterator[str]:
+    """Every name in a run of words, and what two to four of its words say together, no word twice."""
+    for start, first in enumerate(run):
+        if first.is_name:
+            yield first.word
+        phrase, words, is_soft = first.shown, {first.word}, first.is_soft
+        for other in run[start + 1 : start + MOST_WORDS]:
+            phrase, is_soft = f"{phrase} {other.shown}", is_soft and other.is_soft
+            if other.word in words or len(phrase) > _LONGEST_PHRASE:
+                break
+            words.add(other.word)
+            if not is_soft:
+                yield phrase
 
 
-def _subject_runs(text: str) -> Iterator[list[str]]:
-    words = [token.strip("`").rstrip("()") for token in _TOKEN.findall(_LINK.sub(" . ", text))]
-    yield from (list(run) for names_subject, run in groupby(words, _names_subject) if names_subject)
+def _find_runs(text: str) -> list[list[_Subject]]:
+    """The words of a text that name a subject; a run ends where another word stands."""
+    runs: list[list[_Subject]] = [[]]
+    for token in _TOKEN.findall(_LINK.sub(" . ", text)):
+        if subject := _read_subject(token.strip("`").rstrip("()")):
+            runs[-1].append(subject)
+        elif runs[-1]:
+            runs.append([])
+    return runs
 
 
-@lru_cache(maxsize=4096)  # a text is read for phrases, for topics and for its usual words
-def _names_subject(word: str) -> bool:
+@lru_cache(maxsize=4096)  # texts share most of their words
+def _read_subject(word: str) -> _Subject | None:
+    """What phrases and topics need to know of a word, None for one that names no subject."""
     fits = _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and " " not in word and "/" not in word
-    return fits and not (_NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word))
+    if not fits or _NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word):
+        return None
+    lower, is_identifier = word.lower(), bool(_IDENTIFIER.match(word))
+    is_soft = lower in WORDS["soft"]
+    is_noun = len(word) > _SHORTEST_WORD and word.isalpha() and not is_identifier and not is_soft
+    return _Subject(word, word if is_identifier else lower, is_identifier or bool(_ISSUE.match(word)), is_noun, is_soft)
 
 
 def _is_empty(word: str) -> bool:
@@ -145,10 +190,6 @@ def _is_empty(word: str) -> bool:
     return lower in empty or lower in STOP_WORDS or lower in WORDS["extensions"] or lower.rstrip("s") in empty
 
 
-def _is_soft(word: str) -> bool:
-    return word.lower() in WORDS["soft"]
-
-
 def _is_name(word: str) -> bool:
-    is_long = len(word) >= 5 or _IDENTIFIER.match(word)
-    return bool(is_long) and _names_subject(word) and not _is_soft(word) and not _SCRATCH.match(word)
+    subject, is_long = _read_subject(word), len(word) >= 5 or _IDENTIFIER.match(word)
+    return bool(subject and is_long and not subject.is_soft and not _SCRATCH.match(word))

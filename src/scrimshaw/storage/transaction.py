@@ -89,14 +89,12 @@ def lock(path: Path, timeout_s: float) -> Iterator[None]:
 @contextmanager
 def atomic_file_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> Iterator[None]:
     """Change files for the block, and for good if it ends without raising. Raises Conflict, StorageFailure."""
-    # The block commits `mark` where `recover` will ask for it; a single file needs none.
-    with _marked_changes(folder, mark, changes) if mark else _single_change(*changes):
-        yield
-
-
-@contextmanager
-def _single_change(change: FileChange) -> Iterator[None]:
-    """Change one file; what was there stays beside it until the block has ended, since no room may be left by then."""
+    if mark:  # which the block commits where `recover` will ask for it; a single file needs none
+        with _marked_changes(folder, mark, changes):
+            yield
+        return
+    # What was there stays beside the file until the block has ended, since no room may be left by then.
+    (change,) = changes
     path, before, after = change.path, change.before, change.after
     action, aside = "remove" if after is None else "write", durable.temporary_of(path)
     with storage_errors(action, path):
@@ -119,7 +117,8 @@ def _single_change(change: FileChange) -> Iterator[None]:
         if isinstance(error, StorageFailure):
             error.message = f"{error.message} {note}"
         raise
-    _tidy(change, aside)
+    if before is not None:
+        _tidy(change, aside)
 
 
 def _replace(change: FileChange, aside: Path) -> None:

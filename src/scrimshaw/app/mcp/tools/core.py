@@ -283,11 +283,10 @@ def memory_update(
     """Change a memory's text or its front matter; what is not named stays as it is."""
     given: dict[str, Any] = {"title": title, "type": context_type, "tier": importance_tier}
     given |= {"trigger_phrases": trigger_phrases, "topics": topics}
-    changes: dict[str, Any] = {
-        name: list(value) if isinstance(value, tuple) else str(value)
-        for name, value in given.items()
-        if value is not None
-    }
+    changes = dict[str, Any]()
+    for name, value in given.items():
+        if value is not None:
+            changes[name] = list(value) if isinstance(value, tuple) else str(value)
     if not changes and content is None:
         raise InvalidRequest("There is nothing to change.", "Name a key or content.", parameter="content")
     session = session_id_of(engine, session_id)
@@ -326,8 +325,8 @@ def session_id_of(engine: Engine, session_id: str) -> str:
     """The session named, else that of the client which started this server, else none."""
     if session_id:
         return redact_id(session_id)
-    found = sessions.bind_session(engine, processes=ancestors())
-    return found.id if found else ""
+    found = engine.sessions.latest(processes=ancestors())
+    return found[0].id if found else ""
 
 
 def filters_of(call: Any) -> Filters:
@@ -393,14 +392,16 @@ def _public_match(match: read.TriggerMatch) -> dict[str, Any]:
 
 
 def _save_reply(engine: Engine, saved: write.Saved) -> SaveReply:
-    # The title of a memory that is gone meanwhile is not known to be harmless, so its id stands for it.
-    memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
-    titles = {name: replies.public_title(memory) for name, memory in memories.items()}
+    similar = msgspec.to_builtins(saved.similar)
+    if similar:
+        memories = read.with_trust(engine, engine.index.get([each.id for each in saved.similar]))
+        for each in similar:  # the title of a memory that is gone meanwhile is not known to be harmless
+            each["title"] = replies.public_title(memories[each["id"]]) if each["id"] in memories else each["id"]
     return replies.copy_fields(
         SaveReply,
         saved,
         spans=[*map(msgspec.structs.astuple, saved.spans)],
-        similar=[{**msgspec.to_builtins(each), "title": titles.get(each.id, each.id)} for each in saved.similar],
+        similar=similar,
         proposals=msgspec.to_builtins(saved.proposals),
         quality=msgspec.to_builtins(saved.quality) if saved.quality else None,
         degraded=engine.degradations.of(INDEX),
