@@ -272,8 +272,8 @@ LOSSES = [
     "DELETE FROM chunks WHERE ordinal = 1",
     "DELETE FROM chunks WHERE ordinal = 2",
     "INSERT INTO memory_text (memory_text) VALUES ('delete-all')",
-    "DELETE FROM memory_text WHERE rowid & 1",
-    "DELETE FROM memory_text WHERE NOT rowid & 1",
+    "DELETE FROM memory_text WHERE rowid & 1048575",
+    "DELETE FROM memory_text WHERE NOT rowid & 1048575",
     "UPDATE memories SET id = 'other' WHERE id = 'long'",
     "UPDATE files SET memory_id = 'other' WHERE memory_id = 'long'",
 ]

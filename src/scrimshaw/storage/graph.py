@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from scrimshaw.models import Match, Neighbor
 
@@ -60,15 +60,15 @@ def _walk_from(start: str, ahead: _LinksFrom, hops: int) -> list[Neighbor]:
     return list(found.values())
 
 
-def fold_chunks(rows: Iterable[tuple[Any, ...]]) -> list[Match]:
-    """Rows of (id, ordinal or None for the whole, score), best first, as one match per memory.
+def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
+    """Rows of (id, ordinal or -1 for the whole, score), best first, as one match per memory.
 
     The score is the mean of the whole's and of the best chunk's; a memory of a single chunk has no row for the whole.
     """
     whole: dict[str, float] = {}
     best: dict[str, tuple[float, int]] = {}
     for name, ordinal, score in rows:
-        if ordinal is None:
+        if ordinal < 0:
             whole[name] = score
         else:
             best.setdefault(name, (score, ordinal))
@@ -79,12 +79,17 @@ def fold_chunks(rows: Iterable[tuple[Any, ...]]) -> list[Match]:
     return sorted(matches, key=lambda match: (-match.score, match.id))
 
 
-def rank_passages(rows: Sequence[tuple[Any, ...]], sessions: Iterable[tuple[Any, ...]]) -> list[Match]:
-    """Rows of (id, ordinal, score) of passages, best first, with their share of the scores of their whole sessions."""
-    whole = {name: score for name, _, score in sessions}
-    unit = SESSION_SHARE * (rows[0][2] if rows else 0.0) / max(whole.values(), default=1.0)
+def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Match]:
+    """The best passages among such rows, with their share of the scores of their whole sessions."""
+    whole, passages = dict[str, float](), list[tuple[str, int, float]]()
+    for row in rows:
+        if row[1] < 0:
+            whole[row[0]] = row[2]
+        else:
+            passages.append(row)
+    unit = SESSION_SHARE * (passages[0][2] if passages else 0.0) / max(whole.values(), default=1.0)
     matches = [
         Match(id=name, score=(score + unit * whole.get(name, 0.0)) / (1 + SESSION_SHARE), chunk=ordinal)
-        for name, ordinal, score in rows
+        for name, ordinal, score in passages[:limit]
     ]
     return sorted(matches, key=lambda match: (-match.score, match.id, match.chunk))

@@ -26,14 +26,15 @@ from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, scan_disk
 FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
 ROWS_PER_MEMORY = 5  # a memory comes with all its chunks, so this many rows are read for each memory wanted
 
-# A whole memory has an even rowid in the full-text table, a chunk an odd one.
+# The number of a full-text row is that of its memory, shifted by so many bits, plus 0 for the memory's whole or
+# 1 + the chunk's ordinal.
+_PART_BITS = 20
+# The plus keeps FTS5 from sorting, for which it would rank every row, the unwanted ones too.
 _TEXT = f"""
-SELECT m.id, c.ordinal, -f.rank FROM memory_text f
-LEFT JOIN chunks c ON c.row = CASE WHEN f.rowid & 1 THEN f.rowid >> 1 END
-JOIN memories m ON m.row = CASE WHEN f.rowid & 1 THEN c.memory ELSE f.rowid >> 1 END
+SELECT m.id, (f.rowid & (1 << {_PART_BITS}) - 1) - 1, -f.rank FROM memory_text f
+JOIN memories m ON m.row = f.rowid >> {_PART_BITS}
 WHERE memory_text MATCH ? AND rank MATCH 'bm25({", ".join(map(str, FIELD_WEIGHTS))})' AND {{}}
-ORDER BY f.rank LIMIT ?"""
-_PASSAGES = _TEXT.replace("ORDER BY", "AND f.rowid & 1 = ? ORDER BY")
+ORDER BY +f.rank LIMIT ?"""
 _PASSAGES_PER_MATCH = 3  # passages read for each wanted, since a session lifts some over others
 _OF_RECORD = f"memory IN (SELECT row FROM memories WHERE source = '{RECORD}')"
 _REMEMBERED_FILTERS = 64
@@ -75,24 +76,25 @@ _OF_DOCUMENT = (
 )  # fmt: skip
 _OF_FILE = ("source", "path", "artifact", "writable")
 BELONGING = ("phrases", "sketches", "topics", "chunks", "vectors")
-_WORDS_OF_NOTHING = """
+_WORDS_OF_NOTHING = f"""
 DELETE FROM memory_text WHERE rowid IN (
     SELECT t.id FROM memory_text_docsize t
-    LEFT JOIN chunks c ON t.id & 1 AND c.row = t.id >> 1
-    LEFT JOIN memories m ON NOT t.id & 1 AND m.row = t.id >> 1
+    LEFT JOIN chunks c ON c.memory = t.id >> {_PART_BITS} AND c.ordinal = (t.id & (1 << {_PART_BITS}) - 1) - 1
+    LEFT JOIN memories m ON m.row << {_PART_BITS} = t.id
     WHERE c.row IS NULL AND m.row IS NULL)"""
 
 # Paths of files whose memory is missing in part, and of memories of no known file. 6 ms for 1,000 memories.
 # A memory has at least one chunk; chunks are numbered from 0 and cover the body; each has a row in the full-text table,
 # and so has a memory of several chunks as a whole. `memory_text_docsize` is FTS5's own table of the rows it holds.
-INCOMPLETE = """
+INCOMPLETE = f"""
 WITH pieces AS (
     SELECT c.memory, count(*) AS many, max(c.ordinal) + 1 AS numbered, max(c.last) AS reach, count(t.id) AS worded
-    FROM chunks c LEFT JOIN memory_text_docsize t ON t.id = c.row * 2 + 1 GROUP BY c.memory)
+    FROM chunks c LEFT JOIN memory_text_docsize t ON t.id = (c.memory << {_PART_BITS}) + 1 + c.ordinal
+    GROUP BY c.memory)
 SELECT f.path FROM files f
 LEFT JOIN memories m ON m.path = f.path AND m.id = f.memory_id
 LEFT JOIN pieces p ON p.memory = m.row
-LEFT JOIN memory_text_docsize w ON w.id = m.row * 2
+LEFT JOIN memory_text_docsize w ON w.id = m.row << {_PART_BITS}
 WHERE f.memory_id <> '' AND (
     p.memory IS NULL OR p.many <> p.numbered OR p.reach <> m.length OR p.worded <> p.many
     OR (p.many > 1) <> (w.id IS NOT NULL))
@@ -126,13 +128,14 @@ class SqliteIndex:
                     vectors.setdefault(key, []).append((model, vector))
                 _remove_memories(write, "id = ? OR path = ?", (file.memory_id, file.path))
                 row = _insert_memory(write, document)
+                first = row << _PART_BITS
                 if len(document.chunks) != 1:
-                    write.execute(_PUT_WORDS, (row * 2, *words, body))
+                    write.execute(_PUT_WORDS, (first, *words, body))
                 for chunk, key in zip(document.chunks, keys, strict=True):
                     place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
                     write.execute(_PUT_CHUNK, (row, *place, chunk.at, chunk.trust, key))
                     text = body[chunk.start : chunk.end]
-                    write.execute(_PUT_WORDS, (write.last_insert_rowid() * 2 + 1, *words, text))
+                    write.execute(_PUT_WORDS, (first + 1 + chunk.ordinal, *words, text))
                     for model, vector in vectors.get(key, ()):
                         write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector))
                 state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, "")
@@ -259,9 +262,8 @@ class SqliteIndex:
             return []
         where, arguments = conditions(filters)
         if filters.source == RECORD:
-            most, wholes = limit * _PASSAGES_PER_MATCH, (expression, *arguments, 0, -1)
-            rows = self._database.rows(_PASSAGES.format(where), (expression, *arguments, 1, most))
-            return rank_passages(rows, self._database.rows(_PASSAGES.format(where), wholes))[:limit]
+            rows = self._database.rows(_TEXT.format(where), (expression, *arguments, -1))
+            return rank_passages(rows, limit * _PASSAGES_PER_MATCH)[:limit]
         wanted = limit * ROWS_PER_MEMORY
         while True:
             rows = self._database.rows(_TEXT.format(where), [expression, *arguments, wanted])
@@ -438,10 +440,7 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
 
 
 def _remove_memories(write: apsw.Connection, where: str, arguments: Sequence[str]) -> None:
-    for (row,) in write.execute(f"SELECT row FROM memories WHERE {where}", arguments).fetchall():
-        write.execute(
-            "DELETE FROM memory_text WHERE rowid IN"
-            " (SELECT ?1 * 2 UNION ALL SELECT row * 2 + 1 FROM chunks WHERE memory = ?1)",
-            (row,),
-        )
+    for row in [int(row) for (row,) in write.execute(f"SELECT row FROM memories WHERE {where}", arguments)]:
+        first = row << _PART_BITS
+        write.execute("DELETE FROM memory_text WHERE rowid BETWEEN ? AND ?", (first, first + (1 << _PART_BITS) - 1))
         write.execute("DELETE FROM memories WHERE row = ?", (row,))
