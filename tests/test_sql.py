@@ -21,7 +21,7 @@ MAKERS = {"marks"}
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
     "sqlite/database.py": {"rest", "kind", "insert_into", "values", "name"},
-    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs"},
+    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs", "select"},
     "sqlite/journal.py": {"where", "name", "find", "claim"},
     "sqlite/sessions.py": {"any_word", "where", "which", "values", "table"},
     "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self"},

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 from tests.app.hooks.test_fencing import POISON, hit_of
 
-from scrimshaw.app.mcp.replies import RECORD, count_reply, fit_reply, search_reply
-from scrimshaw.models import Intent, MemoryType, Provenance, Trust
+from scrimshaw.app.mcp.replies import count_reply, fit_reply, search_reply
+from scrimshaw.models import RECORD, Intent, MemoryType, Provenance, Trust
 from scrimshaw.search.results import Hit, SearchResult
 
 SESSION = "6e44b9"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scrimshaw.models import Degradation
+from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import git as asking
 from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
 
@@ -23,10 +23,8 @@ def commit(folder: Path, message: str) -> str:
     return git(folder, "rev-parse", "HEAD").strip()
 
 
-def found(folder: Path, suffix: str = ".md") -> list[Deleted]:
-    answer = list_deleted_files(folder, suffix)
-    assert isinstance(answer, list)
-    return answer
+def found(folder: Path) -> list[Deleted]:
+    return list_deleted_files(folder, ".md")
 
 
 @pytest.fixture
@@ -82,29 +80,25 @@ def test_a_file_that_was_deleted_twice_is_told_with_the_last_time(repository: Pa
 
 
 def test_without_a_repository_it_says_so(tmp_path: Path) -> None:
-    answer = list_deleted_files(tmp_path, ".md")
-    assert isinstance(answer, Degradation)
-    assert "not a git repository" in answer.failure_mode
-    assert "with git installed" in answer.retry_recommendation
+    with pytest.raises(StorageFailure, match="not a git repository"):
+        found(tmp_path)
 
 
 def test_without_git_it_says_so(repository: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    answer = list_deleted_files(repository, ".md")
-    assert isinstance(answer, Degradation)
-    assert "git could not be asked" in answer.failure_mode
+    with pytest.raises(StorageFailure, match="git could not be asked"):
+        found(repository)
 
 
 def test_a_git_that_does_not_answer_is_given_up(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking, "TIMEOUT_S", 1e-9)
-    answer = list_deleted_files(repository, ".md")
-    assert isinstance(answer, Degradation)
-    assert "timed out" in answer.failure_mode
+    with pytest.raises(StorageFailure, match="timed out"):
+        found(repository)
 
 
 def test_a_commit_that_git_does_not_know_has_no_text(repository: Path) -> None:
-    answer = last_text(repository, Deleted(path="one.md", commit="0" * 40, at=""))
-    assert isinstance(answer, Degradation)
+    with pytest.raises(StorageFailure, match="git could not be asked"):
+        last_text(repository, Deleted(path="one.md", commit="0" * 40, at=""))
 
 
 def test_a_project_below_the_top_of_its_repository_finds_its_own(repository: Path) -> None:

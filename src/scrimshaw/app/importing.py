@@ -18,10 +18,10 @@ from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Client
 from scrimshaw.engine import Engine, importers
 from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
-from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
+from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, UnreadableFile
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.rule_checks import usable_rules
-from scrimshaw.models import Degradation, Traces
+from scrimshaw.models import Traces
 from scrimshaw.storage.scan import SERENA_MEMORIES
 from scrimshaw.toml_text import read_regular_file
 
@@ -55,9 +55,9 @@ def find_sources(project: Path, home: Path) -> list[FoundSource]:
     found += [replace(_count_files(SERENA, serena), live=True)] if serena.is_dir() else []
     for name in (NOTES, GUIDANCE, GRAPH):
         found += (_count_files(name, place) for place in _FINDERS[name](project, home))
-    deleted = importers.find_deleted_decisions(project)
-    if deleted and not isinstance(deleted, Degradation):
-        found.append(FoundSource(kind=DECISIONS, place=str(project), count=len(deleted), size=0))
+    with suppress(StorageFailure):
+        if deleted := importers.find_deleted_decisions(project):
+            found.append(FoundSource(kind=DECISIONS, place=str(project), count=len(deleted), size=0))
     return found
 
 

@@ -247,9 +247,7 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
     with engine.write_lock():
         if any(known.text == golden.text for known in golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
-        before = toml_files.golden_text(path)
-        after = redact_edit(before, toml_files.with_query(before, golden))
-        return toml_files.write_golden(path, after, engine.searcher.validate).queries[-1]
+        return toml_files.add_query(path, golden, redact_edit, engine.searcher.validate)
 
 
 def _golden_questions(engine: Engine, by_meaning: bool) -> Questions:

@@ -32,7 +32,7 @@ from scrimshaw.ingest.front_matter import parse_time
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.other_memories import OtherMemory, first_heading, parse_graph, parse_guidance, parse_note
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, Degradation, EventKind, Job, MemoryType, Relation, SourceFile, Trust
+from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation, SourceFile, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
@@ -276,15 +276,18 @@ def _read_page(
 def _read_decisions(engine: Engine) -> _Found:
     """The last text of decision records that git remembers, under a note that says so; no text that is here."""
     project = engine.settings.project
-    records = find_deleted_decisions(project)
-    if isinstance(records, Degradation):
-        yield _leave(DECISIONS, str(project), records.failure_mode)
+    try:
+        records = find_deleted_decisions(project)
+    except StorageFailure as error:
+        yield _leave(DECISIONS, str(project), error.message)
         return
     for deleted in records[:MOST_DECISIONS]:
         commit, name = deleted.commit[:12], PurePosixPath(deleted.path).stem
-        place, text = f"{commit}:{deleted.path}", last_text(project, deleted)
-        if isinstance(text, Degradation):
-            yield _leave(DECISIONS, place, text.failure_mode)
+        place = f"{commit}:{deleted.path}"
+        try:
+            text = last_text(project, deleted)
+        except StorageFailure as error:
+            yield _leave(DECISIONS, place, error.message)
             continue
         file = parse_memory_file(text, deleted.path)
         body = text if file.problem else file.body
@@ -296,11 +299,9 @@ def _read_decisions(engine: Engine) -> _Found:
         yield place, OtherMemory(id=name, title=title, content=text, type=MemoryType.DECISION, created=at)
 
 
-def find_deleted_decisions(project: Path) -> list[Deleted] | Degradation:
-    """The decision records that history deleted, newest first."""
+def find_deleted_decisions(project: Path) -> list[Deleted]:
+    """The decision records that history deleted, newest first; raises StorageFailure."""
     found = list_deleted_files(project, ".md")
-    if isinstance(found, Degradation):
-        return found
     return [each for each in found if artifact_class(PurePosixPath(each.path)) is ArtifactClass.DECISION_RECORD]
 
 

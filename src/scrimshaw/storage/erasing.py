@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
-from scrimshaw.storage.durable import TEMP_PREFIX, prune, storage_errors, sync_folder, temporary_of
+from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage_errors, sync_folder, temporary_of
 from scrimshaw.storage.sqlite import maintenance
 
 # Behind a link no more is searched: somebody may have linked a whole disk.
@@ -106,10 +106,7 @@ def _raise_unless_gone(error: OSError) -> None:
 def read_bytes(path: Path) -> bytes:
     """The bytes of a file, none of one that is gone; raises StorageFailure."""
     with storage_errors("read", path):
-        try:
-            return path.read_bytes() if path.is_file() else b""
-        except FileNotFoundError:
-            return b""
+        return (read_if_there(path) if path.is_file() else None) or b""
 
 
 def search_behind(link: Path, roots: Sequence[Path], traces: Traces) -> Iterator[tuple[Path, int, str]]:
@@ -206,4 +203,4 @@ def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
             with suppress(ValueError):  # not base64, or not ASCII
                 if wipe.traces.count(base64.b64decode(value, validate=True)):
                     return True
-    return maintenance.is_owned(table, row, wipe)
+    return any(row.get(column) in values for column, values in maintenance.owners(table, wipe).items())

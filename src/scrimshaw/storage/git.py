@@ -95,15 +95,11 @@ class Deleted(Struct, frozen=True, kw_only=True):
     at: str
 
 
-def list_deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradation:
-    """The files that history deleted, not renamed, and nobody brought back, newest first."""
+def list_deleted_files(project: Path, suffix: str) -> list[Deleted]:
+    """The files that history deleted, not renamed, and nobody brought back, newest first; raises StorageFailure."""
     log = ("log", "-z", "-M", "--diff-filter=D", "--name-only", "--relative", f"--format={_MARK}%H %cI")
-    try:
-        output = ask_git(project, *log, "--", f"*{suffix}")
-    except StorageFailure as error:
-        return _no_history(error)
     found: dict[str, Deleted] = {}
-    for block in output.split(_MARK)[1:]:
+    for block in ask_git(project, *log, "--", f"*{suffix}").split(_MARK)[1:]:
         head, *paths = block.split("\0")
         commit, _, at = head.strip().partition(" ")
         for path in filter(None, (each.strip("\n") for each in paths)):
@@ -111,12 +107,9 @@ def list_deleted_files(project: Path, suffix: str) -> list[Deleted] | Degradatio
     return [each for each in found.values() if not (project / each.path).exists()]
 
 
-def last_text(project: Path, deleted: Deleted) -> str | Degradation:
-    """The text of a file before the commit that deleted it."""
-    try:
-        return ask_git(project, "show", f"{deleted.commit}^:./{deleted.path}")
-    except StorageFailure as error:
-        return _no_history(error)
+def last_text(project: Path, deleted: Deleted) -> str:
+    """The text of a file before the commit that deleted it; raises StorageFailure."""
+    return ask_git(project, "show", f"{deleted.commit}^:./{deleted.path}")
 
 
 def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
@@ -126,15 +119,6 @@ def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
     for field in fields:  # `R097 NUL old NUL new NUL`
         if field.strip():
             yield next(fields, ""), next(fields, "")
-
-
-def _no_history(error: StorageFailure) -> Degradation:
-    return Degradation(
-        failure_mode=error.message,
-        fallback_mode="no deleted decision records were looked for",
-        confidence_impact="none on what is in the working tree",
-        retry_recommendation="Run it in a git repository with git installed.",
-    )
 
 
 class GitPlace(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -118,9 +118,6 @@ def latest(date: str) -> str:
     begin = earliest(date)
     if len(date) > _DAY_LENGTH:
         return begin
-    day = begin[:_DAY_LENGTH]
-    if _YEAR_OR_MONTH.fullmatch(date):
-        if date[4:] not in ("", "-12"):
-            return (datetime(int(date[:4]), int(date[5:]) + 1, 1) - timedelta.resolution).isoformat()
-        day = f"{date[:4]}-12-31"
+    # Dates are compared as texts: no day of any month comes behind its 31st.
+    day = date + "-12-31"[len(date) - 4 :] if _YEAR_OR_MONTH.fullmatch(date) else begin[:_DAY_LENGTH]
     return f"{day}T23:59:59.999999"

@@ -107,19 +107,16 @@ def golden_text(path: Path) -> str:
             raise UnreadableFile(f"{path} is no UTF-8 text.", "Save it as UTF-8.", path=str(path)) from error
 
 
-def with_query(before: str, golden: Golden) -> str:
-    """The text of a file with one more query at its end; the rest stays as it is."""
+def add_query(path: Path, golden: Golden, redact: Callable[[str, str], Redacted], accept: Accept) -> Golden:
+    """Add a query at the end, hold the vault's lock; as it reads then. Raises UnreadableFile, StorageFailure."""
+    before = golden_text(path)
     head = before or GOLDEN_HEAD
     expect = ", ".join(map(_toml_value, golden.expect))
     table = f"\n[[query]]\ntext = {_toml_value(golden.text)}\nexpect = [{expect}]\nwithin = {golden.within}\n"
-    return (head if head.endswith("\n") else head + "\n") + table
-
-
-def write_golden(path: Path, text: Redacted, accept: Accept) -> GoldenFile:
-    """Replace the file durably, hold the vault's lock; its queries. Raises UnreadableFile for a text that is none."""
-    found = read_golden(path, accept, text.text)
+    text = redact(before, (head if head.endswith("\n") else head + "\n") + table).text
+    found = read_golden(path, accept, text).queries[-1]
     with storage_errors("write", path):
-        replace_file(path, text.text.encode())
+        replace_file(path, text.encode())
     return found
 
 

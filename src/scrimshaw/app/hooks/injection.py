@@ -68,9 +68,9 @@ def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own holds no work yet
-    text = fence_state(fit_lines(lines, budget, max_tokens)[0], occasion)
-    paths = (settings.folder / DRAFTS).glob("*.md") if settings.drafts.review else ()
-    waiting = sum(WAITS.encode() in path.read_bytes() for path in paths)
+    text, waiting = fence_state(fit_lines(lines, budget, max_tokens)[0], occasion), 0
+    if settings.drafts.review:
+        waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
     note = f"{waiting} drafts of sessions wait for a person: `scrimshaw review`." if waiting else ""
     return "\n".join(filter(None, (text, note)))
 
@@ -78,8 +78,10 @@ def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
 def _tell_rules(index: Index, limit: int) -> tuple[str, dict[str, str]]:
     """Constitutional memories of at most so many tokens, which a context begins with; hashes by id."""
     found = index.select(Filters(tiers=(Tier.CONSTITUTIONAL,)), sort="id", limit=-1, offset=0)
-    trusts = lineage.find_inherited_trusts(index, tuple(memory.id for memory in found))
-    bodies = index.bodies([memory.id for memory in found]) if found else {}
+    if not found:
+        return "", {}
+    ids = tuple(memory.id for memory in found)
+    trusts, bodies = lineage.find_inherited_trusts(index, ids), index.bodies(ids)
     text, told = "", dict[str, str]()
     for memory in found:
         longer = f"{text}{memory.title} (memory {memory.id}):\n{bodies.get(memory.id, '').strip()}\n"

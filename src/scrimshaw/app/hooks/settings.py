@@ -64,11 +64,7 @@ def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Setting
 
 def _write_copy(settings: Settings, stamps: Stamps, defaults: Settings) -> None:
     """Write a copy, unless it would give other settings or hold a secret; whoever reads meanwhile sees it whole."""
-    sections = {
-        name: {key: value for key, value in asdict(getattr(settings, name)).items() if value != default[key]}
-        for name in SECTIONS
-        if (default := asdict(getattr(defaults, name)))
-    }
+    sections = {name: asdict(getattr(settings, name)) for name in SECTIONS}
     copy = {"made_of": stamps, "sections": sections, "sources": settings.sources, "rules": settings.rules}
     data = msgspec.msgpack.encode(copy)
     is_whole = _restore(msgspec.msgpack.decode(data), defaults) == settings

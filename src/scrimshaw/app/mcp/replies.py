@@ -19,13 +19,12 @@ from msgspec.structs import replace
 from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.instructions import FLAG
-from scrimshaw.models import Degradation, Memory, MemoryType, Trust
+from scrimshaw.models import RECORD, Degradation, Memory, MemoryType, Trust
 from scrimshaw.search.lineage import lowest_trust
 from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, pack_hits, shorten_known
 from scrimshaw.search.results import Hit, SearchResult
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
-RECORD = "record"  #: the source of passages of a session's record
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 _DATE = len("2026-01-31")
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
@@ -115,15 +114,18 @@ def _group_hits(hits: Sequence[Hit]) -> list[dict[str, Any]]:
 
 def _public_group(name: str, hits: Sequence[Hit]) -> dict[str, Any]:
     """Several passages of a session by what their ids add to its own, in order, with the least of their labels."""
-    in_order = sorted(hits, key=lambda hit: (hit.memory.source == RECORD, _numbers(hit.memory.id.removeprefix(name))))
+    parts = {hit.memory.id.removeprefix(name): hit for hit in hits}
+    numbers = {part: [*map(int, re.findall("[0-9]+", part))] for part in parts}
+    in_order = sorted(parts, key=lambda part: (parts[part].memory.source == RECORD, numbers[part]))
     flags = {flag for hit in hits for flag in _labels(hit).get("flags", ())}
     labels = {
         "trust": lowest_trust(hit.memory.provenance.trust for hit in hits),
         "flags": tuple(flags),
         "updated": max(hit.memory.updated for hit in hits)[:_DATE],
     }
-    named = ((remove_marks(hit.memory.id.removeprefix(name)), hit) for hit in in_order)
-    texts = {part: _public_text(hit.text, hit.memory.provenance.trust) for part, hit in named}
+    texts = {
+        remove_marks(part): _public_text(parts[part].text, parts[part].memory.provenance.trust) for part in in_order
+    }
     return {"id": remove_marks(name), "title": _short_title(hits[0].memory), **_unusual(labels), "passages": texts}
 
 
@@ -140,10 +142,6 @@ def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
     kind = {"type": hit.memory.type, "artifact": hit.memory.artifact, "updated": hit.memory.updated}
     labels = _unusual({**_labels(hit), **kind, "why": {name: value for name, value in why.items() if value}})
     return {**named, "score": hit.score, "text": text, **labels}
-
-
-def _numbers(handle: str) -> list[int]:
-    return [int(number) for number in re.findall("[0-9]+", handle)]
 
 
 def _labels(hit: Hit) -> dict[str, Any]:

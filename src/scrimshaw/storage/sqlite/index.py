@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
-from itertools import repeat
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -60,6 +60,12 @@ _EXTERNAL = f"""
 SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source
 WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
+_CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
+_PIECE = (
+    "SELECT m.id, c.anchor, c.heading, substr(m.body, c.first + 1, c.last - c.first), c.context"
+    f" FROM wanted w JOIN {_CHUNKS}"
+)
+_PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
 _COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
 _PUT_FILE = "INSERT OR REPLACE INTO files VALUES (?,?,?,?,?,?,?)"
@@ -205,28 +211,17 @@ class SqliteIndex:
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
     def pieces(self, wanted: Sequence[tuple[str, int]]) -> dict[str, Piece]:
-        if not wanted:
-            return {}
-        pairs = ",".join(["(?,?)"] * len(wanted))
-        rows = self._database.rows(
-            f"WITH wanted (id, ordinal) AS (VALUES {pairs})"
-            " SELECT m.id, c.anchor, c.heading, substr(m.body, c.first + 1, c.last - c.first), c.context FROM wanted w"
-            " JOIN memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal",
-            [value for pair in wanted for value in pair],
-        )
-        return {row[0]: make_struct(Piece, row[1:]) for row in rows}
+        return {row[0]: make_struct(Piece, row[1:]) for row in self._read_chunks(_PIECE, wanted)}
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
-        if not places:
-            return {}
-        pairs = ",".join(["(?,?)"] * len(places))
-        rows = self._database.rows(
-            f"WITH wanted (id, ordinal) AS (VALUES {pairs})"
-            f" SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w"
-            " JOIN memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal",
-            [value for pair in places for value in pair],
-        )
+        rows = self._read_chunks(_PASSAGE, places)
         return {(each.id, row[0]): passage(each, *row[1:5]) for row in rows for each in [memory(row[5:])]}
+
+    def _read_chunks(self, select: str, places: Collection[tuple[str, int]]) -> list[Any]:
+        """The columns of the chunks named by memory id and ordinal."""
+        pairs = ",".join(["(?,?)"] * len(places))
+        wanted = f"WITH wanted (id, ordinal) AS (VALUES {pairs}) {select}"
+        return self._database.rows(wanted, [*chain.from_iterable(places)]) if places else []
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         if sort not in SORTS:

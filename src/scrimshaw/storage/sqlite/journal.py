@@ -54,8 +54,6 @@ class SqliteJournal:
     def __init__(self, database: Database, read_end: Callable[[], int | None] = int) -> None:
         self._database, self._read_end = database, read_end
 
-    # Ledger
-
     def record(
         self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
@@ -91,8 +89,6 @@ class SqliteJournal:
             checked, broken = verify_chain(connection)
         return checked, broken or (checked + 1 if checked < noted else 0)
 
-    # Review state
-
     def reviews(self, ids: Sequence[str]) -> dict[str, Review]:
         found = self._database.structs(Review, f"reviews WHERE memory_id IN ({marks(ids)})", ids)
         return dict(zip(map(attrgetter("memory_id"), found), found, strict=True))
@@ -105,8 +101,6 @@ class SqliteJournal:
             if state:
                 insert(write, "INSERT OR REPLACE INTO reviews", asdict(state))
         return state
-
-    # Jobs
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
         with self._database.write() as write:

@@ -329,11 +329,6 @@ def _compact(database: Database) -> list[Path]:
     return [path for path in (database.path, database.log) if path.stat().st_size]
 
 
-def is_owned(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
-    """Whether a row, as a checkpoint has it, is about a memory that goes."""
-    return any(row.get(column) in values for column, values in _owners(table, wipe).items())
-
-
 def _changes(
     connection: apsw.Connection, table: _Table, traces: Traces
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
@@ -364,12 +359,12 @@ def _replace_traces(write: apsw.Connection, table: _Table, traces: Traces) -> in
 
 def _conditions(table: _Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]]:
     """The conditions under which rows of a table are about the memories that go."""
-    for column, values in _owners(table.name, wipe).items():
+    for column, values in owners(table.name, wipe).items():
         if column in table.columns and values:
             yield f'"{column}" IN ({marks(values)})', values
 
 
-def _owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
+def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
     """The columns that name the memory a row is about, with the names that go."""
     if table in _NAMING:
         return {}

@@ -53,8 +53,6 @@ class SqliteSessions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    # Sessions
-
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
     ) -> tuple[Session, bool]:
@@ -81,8 +79,6 @@ class SqliteSessions:
             if injected:
                 _add_injected(write, injected)
             return _tick(write, session, now, modulus)
-
-    # Events and items
 
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
@@ -147,13 +143,9 @@ class SqliteSessions:
         with self._database.lend() as connection:
             return _items(connection, session, {None: "", True: "AND held", False: "AND NOT held"}[held])
 
-    # Drafts
-
     def record_draft(self, draft: Drafted) -> None:
         with self._database.write() as write:
             insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
-
-    # What was shown, and learned
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None

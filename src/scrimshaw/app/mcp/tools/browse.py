@@ -42,9 +42,7 @@ class HealthReply(Reply, frozen=True, omit_defaults=True):
     skipped: Sequence[Mapping[str, str]] = ()
 
 
-class ListCall(Call, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=100)] = 20
-    offset: Annotated[int, Meta(ge=0)] = 0
+class FilterCall(Call, frozen=True):
     spec_folder: Folder = ""
     tier: Tier | None = None
     context_type: MemoryType | None = None
@@ -52,8 +50,13 @@ class ListCall(Call, frozen=True):
     source: str = ""
     since: Date = ""
     until: Date = ""
-    sort_by: Literal["id", "title", "created", "updated"] = "updated"
     include_deprecated: bool = False
+
+
+class ListCall(FilterCall, frozen=True):
+    limit: Annotated[int, Meta(ge=1, le=100)] = 20
+    offset: Annotated[int, Meta(ge=0)] = 0
+    sort_by: Literal["id", "title", "created", "updated"] = "updated"
 
 
 class ListReply(Reply, frozen=True, omit_defaults=True):
@@ -65,15 +68,7 @@ class ListReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
 
 
-class StatsCall(Call, frozen=True):
-    spec_folder: Folder = ""
-    tier: Tier | None = None
-    context_type: MemoryType | None = None
-    topic: str = ""
-    source: str = ""
-    since: Date = ""
-    until: Date = ""
-    include_deprecated: bool = False
+class StatsCall(FilterCall, frozen=True):
     folder_ranking: Literal["count", "recency", "importance"] = "count"
     exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs on ids to leave out.")] = ()
     limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
