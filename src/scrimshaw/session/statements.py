@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -15,9 +16,22 @@ from scrimshaw.models import EventKind, RecordedEvent
 _CUES = load_table(__file__, "cues", dict[str, dict[str, str]])
 WORDS: Mapping[str, frozenset[str]] = {name: frozenset(text.split()) for name, text in _CUES.pop("words").items()}
 LANGUAGES: Mapping[str, str] = _CUES.pop("languages")  #: by file extension
+
+
+class LazyPattern:
+    """A pattern that is compiled when it is first used: all of them take a hook 25 ms, and it needs only some."""
+
+    def __init__(self, lines: str) -> None:
+        self._text = "".join(map(str.strip, lines.split("\n")))
+
+    def __getattr__(self, name: str) -> Any:
+        found = self.__dict__[name] = getattr(re.compile(self._text), name)
+        return found
+
+
 # By section and name; a pattern may go over several lines.
 PATTERNS: Mapping[str, Mapping[str, re.Pattern[str]]] = {
-    section: {name: re.compile("".join(map(str.strip, text.split("\n")))) for name, text in patterns.items()}
+    section: {name: cast("re.Pattern[str]", LazyPattern(lines)) for name, lines in patterns.items()}
     for section, patterns in _CUES.items()
 }
 

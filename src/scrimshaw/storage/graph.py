@@ -22,9 +22,6 @@ class Link(NamedTuple):
     evidence: str
 
 
-_LinksFrom = Mapping[str, Sequence[tuple[Link, bool]]]
-
-
 def walk(starts: Iterable[str], links: Iterable[Link], *, hops: int, direction: str) -> list[Neighbor]:
     """The edges within `hops` of each start, each once, at its nearest hop; by start, hop, source and target.
 
@@ -41,7 +38,7 @@ def walk(starts: Iterable[str], links: Iterable[Link], *, hops: int, direction: 
     return sorted(found, key=attrgetter("start", "hop", "source", "target", "relation"))
 
 
-def _walk_from(start: str, ahead: _LinksFrom, hops: int) -> list[Neighbor]:
+def _walk_from(start: str, ahead: Mapping[str, Sequence[tuple[Link, bool]]], hops: int) -> list[Neighbor]:
     found: dict[tuple[str, str, str], Neighbor] = {}
     seen, ring = {start}, {start: 1.0}
     for hop in range(1, hops + 1):

@@ -20,45 +20,43 @@ MAX_SEGMENT_BYTES = 120  # names of 143 bytes are where eCryptfs ends; leaves ro
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG, errno.EINVAL})
 
 _HINT = "Use a relative path such as storage/wal-reset, without .md."
-# Each rule, and what breaks it somewhere in a name.
-_Rules = Sequence[tuple[str, re.Pattern[str]]]
+# Each rule, and the pattern of what breaks it somewhere in a name, compiled when a name is first judged.
+_Rules = Sequence[tuple[str, str]]
 _CONTAINMENT_RULES: _Rules = (
-    ("it is empty", re.compile(r"\A\Z")),
-    ("it is an absolute path", re.compile(r"\A/")),
-    ("it holds a NUL character", re.compile("\0")),
-    ("it has an empty segment", re.compile(r"//|/\Z")),
-    ('it has a "." or ".." segment', re.compile(r"(?:\A|/)\.{1,2}(?:/|\Z)")),
+    ("it is empty", r"\A\Z"),
+    ("it is an absolute path", r"\A/"),
+    ("it holds a NUL character", "\0"),
+    ("it has an empty segment", r"//|/\Z"),
+    ('it has a "." or ".." segment', r"(?:\A|/)\.{1,2}(?:/|\Z)"),
 )
-_NO_BACKSLASH = ("it holds a backslash", re.compile(r"\\"))
+_NO_BACKSLASH = ("it holds a backslash", r"\\")
 # Control characters, half surrogate pairs, line separators, and marks that turn the direction of a text.
-_NO_CONTROL = (
-    "it holds a control character",
-    re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]"),
-)
+_CONTROLS = "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]"
+_NO_CONTROL = ("it holds a control character", _CONTROLS)
 _WINDOWS_RULES: _Rules = (
-    ("a segment starts or ends with a space", re.compile(r"(?:\A|/)\s|\s(?:/|\Z)")),
-    ("a segment starts or ends with a dot", re.compile(r"(?:\A|/)\.|\.(?:/|\Z)")),
+    ("a segment starts or ends with a space", r"(?:\A|/)\s|\s(?:/|\Z)"),
+    ("a segment starts or ends with a dot", r"(?:\A|/)\.|\.(?:/|\Z)"),
     (
         "a segment is a name that Windows reserves",
-        re.compile(r"(?i)(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:[./]|\Z)"),
+        r"(?i)(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:[./]|\Z)",
     ),
-    ('a segment holds one of < > : " | ? *', re.compile(r'[<>:"|?*]')),
+    ('a segment holds one of < > : " | ? *', r'[<>:"|?*]'),
 )
 _ID_RULES: _Rules = (
     *_CONTAINMENT_RULES,
-    ("it is an absolute path of Windows", re.compile(r"\A(?:\\\\|[A-Za-z]:[\\/])")),
+    ("it is an absolute path of Windows", r"\A(?:\\\\|[A-Za-z]:[\\/])"),
     _NO_BACKSLASH,
     _NO_CONTROL,
-    (f"it is longer than {MAX_ID_CHARS} characters", re.compile(rf"(?s)\A.{{{MAX_ID_CHARS + 1}}}")),
-    (f'it ends in "{SUFFIX}"', re.compile(rf"(?i){re.escape(SUFFIX)}\Z")),
+    (f"it is longer than {MAX_ID_CHARS} characters", rf"(?s)\A.{{{MAX_ID_CHARS + 1}}}"),
+    (f'it ends in "{SUFFIX}"', rf"(?i){re.escape(SUFFIX)}\Z"),
     *_WINDOWS_RULES,
 )
-_FILE_RULES: _Rules = (*_CONTAINMENT_RULES, _NO_CONTROL, ("it is hidden", re.compile(r"(?:\A|/)\.")))
+_FILE_RULES: _Rules = (*_CONTAINMENT_RULES, _NO_CONTROL, ("it is hidden", r"(?:\A|/)\."))
 
 
 def _find_broken_rule(name: str, rules: _Rules) -> str:
     for rule, broken in rules:
-        if broken.search(name):
+        if re.search(broken, name):
             return rule
     return ""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -66,18 +65,14 @@ def _observe_call(engine: Engine, rules: Sequence[Rule], session: Session, call:
     relevant = [rule for rule in rules if compile_pattern(rule.tool).search(tool)]
     if not relevant or not engine.settings.features.extraction:
         return None
-    arguments = dict(call.arguments)
-    if memory:
-        path, project = Path(memory.path), engine.settings.project.resolve()
-        is_inside = path.is_relative_to(project)
-        arguments["file_path"] = path.relative_to(project).as_posix() if is_inside else memory.path
     event = Event(
         client="",
         kind=EventKind.TOOL,
         session=session.id,
         tool=tool,
         tool_name=call.tool,
-        arguments=arguments,
+        cwd=str(engine.settings.project.resolve()),
+        arguments={**call.arguments, "file_path": memory.path} if memory else call.arguments,
         output=str(call.reply.get("content") or call.text),
         failed=bool(call.error),
         call_id=call.call_id,

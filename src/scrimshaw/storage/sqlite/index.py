@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import threading
+from _thread import allocate_lock  # a hook has no time for `threading`
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain, repeat
@@ -12,6 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 import apsw
+import msgspec
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
@@ -116,11 +115,13 @@ class SqliteIndex:
         self._ram_scan_max = ram_scan_max
         self._scans: tuple[int, dict[str, VectorScan]] = (0, {})
         self._permitted: tuple[int, dict[tuple[Any, ...], set[int] | None]] = (-1, {})
-        self._guard = threading.Lock()
+        self._guard = allocate_lock()
 
     # Writing
 
     def put(self, documents: Sequence[Document]) -> None:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
+
         with self._database.write() as write:
             for document in documents:
                 file, body = document.file, document.body.text
@@ -339,7 +340,9 @@ class SqliteIndex:
         places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
         SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
         CROSS JOIN memories a ON a.row = s.source CROSS JOIN memories z ON z.row = s.target"""
-        rows = self._database.rows(sql, [json.dumps(list(ids)), hops, json.dumps(list(relations))])
+        rows = self._database.rows(
+            sql, [msgspec.json.encode(ids).decode(), hops, msgspec.json.encode(relations).decode()]
+        )
         return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
 
     def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
@@ -412,13 +415,13 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
         "id": file.memory_id,
         "folded": fold(file.memory_id),
         "name": file.memory_id.rpartition("/")[2],
-        "triggers": json.dumps(document.triggers, ensure_ascii=False),
-        "topics": json.dumps(document.topics, ensure_ascii=False),
+        "triggers": msgspec.json.encode(document.triggers).decode(),
+        "topics": msgspec.json.encode(document.topics).decode(),
         "origin": provenance.source,
         "trust": provenance.trust,
         "session": provenance.session,
         "quality": quality.score if quality else None,
-        "flags": json.dumps(quality.flags if quality else (), ensure_ascii=False),
+        "flags": msgspec.json.encode(quality.flags if quality else ()).decode(),
         "length": len(document.body.text),
         "body": document.body.text,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from _thread import allocate_lock
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,7 +34,7 @@ class RamScan:
         self._database = database
         self._model = model
         self._generation = -1
-        self._guard = threading.Lock()
+        self._guard = allocate_lock()
         self._seqs = np.empty(0, dtype=np.int64)
         self._owners = np.empty(0, dtype=np.int64)
         self._ordinals = np.empty(0, dtype=np.int64)
