@@ -12,12 +12,23 @@ from operator import attrgetter
 from os.path import commonprefix
 from typing import NamedTuple
 
-from scrimshaw.ingest.chatter import remove_chatter
-from scrimshaw.ingest.tool_calls import parse_command
-from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
+from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
+from scrimshaw.session.failures import (
+    FIRM_ERRORS,
+    LONGEST_ACT,
+    NEAR,
+    CommandRun,
+    Edits,
+    Failure,
+    find_acts,
+    find_edits,
+    find_error_line,
+    find_failures,
+    find_runs,
+)
 from scrimshaw.session.keywords import count_subjects
-from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, WORDS, Sentence, Statement
+from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 # Decisions
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
@@ -41,21 +52,16 @@ _COMMIT_OUTPUT = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]
 _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
 
 # Failures
-MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 9, 3, 20
+MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
 MOST_UNSOLVED = 2
 _LATE = 0.5  # a failure in the first half that was not tried again was given up, not left open
 _STEP_SUBJECTS, _NEAR = 2, 4  # words; sentences, and events, in which an agent says what to do about a cause
-_FAMILY_WORDS, _LONGEST_COMMAND = 3, 100  # words, characters
 _FAILURE = PATTERNS["failures"]
-_ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
-_FIRM_ERRORS = _ERROR_LINES[:-1]
-_NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 
 # Open points
 MOST_OPEN = 6
 # What was left is mostly done later, so only the end of a session counts; what was put off stays open.
 _RECENT_SHARE, _LATER_SHARE = 0.85, 0.3
-_LONGEST_STEP = 300  # characters
 _LAST_CALLS = 2
 _OPEN = PATTERNS["open_points"]
 TASK_LIST = "task list\n"  # how a call that sets the agent's task list is recorded, by ingest.tool_calls
@@ -68,22 +74,22 @@ class Record(NamedTuple):
     events: Sequence[RecordedEvent]
     items: Sequence[Item]
     sentences: Sequence[Sentence]
-    edits: Mapping[str, Sequence[int]]  #: the numbers of the events that changed a file, by path as the tool had it
+    edits: Edits
     runs: Sequence[CommandRun]  #: the commands, in order
+    failures: Sequence[Failure]
     commits: Sequence[Statement]  #: by subject
     calls: int
     last_event: int
 
     def changes_by_turn(self) -> Mapping[int, str]:
         """The text of the edits in each turn that changed a file or ran a command that changes something."""
-        numbers = {
-            number for path, each in self.edits.items() for number in each if not _CHANGE["scratch"].search(path)
-        }
+        edited = {number for numbers in self.edits.values() for number in numbers}
         found, turn = defaultdict[int, str](str), 0
         for event in self.events:
             turn += statements.begins_turn(event)
             command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
-            if event.number in numbers or _CHANGE["act"].search(command):
+            is_edit = event.number in edited or (event.tool in ("Edit", "Write") and event.failed is not True)
+            if (is_edit and not _CHANGE["scratch"].search(event.path)) or _CHANGE["act"].search(command):
                 found[turn] += f"{event.text}\n"
         return found
 
@@ -92,64 +98,22 @@ class Record(NamedTuple):
         return [each for each in self.sentences if each.by == AGENT]
 
 
-class CommandRun(NamedTuple):
-    """A command that was run; its family are the words of its program and purpose, without options and files."""
-
-    event: RecordedEvent
-    family: str
-    failed: bool
-
-
 def read_record(events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> Record:
     """What a session's events, in order, and its items say; the agent's words of its last `most` events."""
     heard = events[-(most or len(events)) :]
     asked = [event for event in events[: -len(heard)] if event.kind == EventKind.PROMPT]
+    edits, runs = find_edits(events, items), find_runs(events, items)
     return Record(
         events=events,
         items=items,
         sentences=statements.split_sentences([*asked, *heard]),
-        edits=find_edits(events, items),
-        runs=find_runs(events, items),
+        edits=edits,
+        runs=runs,
+        failures=[*find_failures(events, runs, edits)],
         commits=find_commits(events),
         calls=sum(event.kind == EventKind.TOOL for event in events),
         last_event=events[-1].number if events else 0,
     )
-
-
-def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Mapping[str, Sequence[int]]:
-    """The numbers of the events that changed each file, by path as the tool had it."""
-    by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
-    found: dict[str, list[int]] = {}
-    for event in events:
-        writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
-        if event.kind == EventKind.TOOL and event.path and writes and event.failed is not True:
-            found.setdefault(event.path, []).append(event.number)
-    return found
-
-
-def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:
-    """The commands that were run, in order; reading, searching and moving files are none."""
-    errors = {each.source.source_call_id for each in items if each.kind == ItemKind.ERROR}
-    found = []
-    for event in events:
-        is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
-        if is_command and (family := _find_family(event.text.partition("\n")[0])):
-            failed = event.failed is True or event.call_id in errors or bool(_FAILURE["failing"].search(event.text))
-            found.append(CommandRun(event, family, failed))
-    return found
-
-
-def _find_family(command: str) -> str:
-    """Program and purpose of the first step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
-    if parse_command(command).name != "Run":
-        return ""
-    for step in re.split(r"&&|;|\|\|", command):
-        words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
-        if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
-            options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
-            purpose = [word for word in words[1 : max(2, options)] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
-            return " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
-    return ""
 
 
 def find_decisions(record: Record) -> list[Statement]:
@@ -240,7 +204,7 @@ def find_changes(record: Record) -> list[Statement]:
     tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
     commits = record.commits[-MOST_COMMITS:] or _find_added_lines(record)
     undone = [
-        Statement(statements.cut_line(undo[0], _LONGEST_COMMAND), run.event.number, "taken back")
+        Statement(statements.cut_line(undo[0], LONGEST_ACT), run.event.number, "taken back")
         for run in record.runs
         if not run.failed and (undo := _CHANGE["undo"].search(run.event.text.partition("\n")[0]))
     ]
@@ -328,75 +292,66 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_problems(record: Record) -> list[Statement]:
-    """Failures that were overcome, and causes the agent named: the last ones, half of each where there are many."""
+    """Failures that were overcome and causes the agent named, with what was done: the last where there are many."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    causes = [*find_causes(record)]
-    failures = list(_find_solved_failures(record))[-(max(1, most // 2) if causes else most) :]
-    return sorted([*failures, *causes[-(most - len(failures)) :]], key=attrgetter("event"))
+    found = dict(_find_causes(record))
+    for each in record.failures:
+        if each.passed and each.cure and each.run.error:
+            cause = found.get(each.cure[-1])
+            is_named = cause and cause.event > each.run.event.number
+            why = [f"(e{cause.event}) {cause.text}"] if cause and is_named else []
+            note = f"`{each.run.family}` passed in e{each.passed.number} after: {'; '.join([*why, *each.cure])}"
+            found[each.cure[-1] if is_named else note] = Statement(each.run.error, each.run.event.number, note)
+    return sorted(found.values(), key=attrgetter("event"))[-most:]
 
 
-def find_causes(record: Record) -> Iterator[Statement]:
-    """What the agent said was wrong, with what it said right after that it would do about it."""
-    said, latest = [each for each in record.sentences if each.by != USER], dict[str, Statement]()
+def _find_causes(record: Record) -> Iterator[tuple[str, Statement]]:
+    """What the agent said was wrong, with what it said at once that it would do, and did; each by what it did last."""
+    said = [each for each in record.sentences if each.by != USER]
     for place, each in enumerate(said):
-        if _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text):
-            near = (other for other in said[place + 1 : place + 1 + _NEAR] if other.event - each.event <= _NEAR)
-            step = next(filter(_is_step, near), None)
-            if step or each.by == SUMMARY or _FAILURE["certain"].search(each.text):
-                note = f"then (e{step.event}): {statements.cut_line(step.text.rstrip(' .:'))}" if step else ""
-                latest[note or each.text] = Statement(each.text, each.event, note)
-    yield from latest.values()
+        is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
+        near = [other for other in said[place + 1 : place + 1 + _NEAR] if other.event == each.event]
+        is_met = near and not _FAILURE["not_met"].search(each.text) and not _is_step(each)
+        is_trouble = is_met and _DECISION["trouble"].search(each.text) and _is_step(near[0], 0)
+        if not is_cause and not is_trouble and not (is_met and _FAILURE["mending"].search(near[0].text)):
+            continue
+        acts = [*find_acts(record.events, record.edits, _find_reaction(record, each.event))] if each.by == AGENT else []
+        steps = [statements.cut_line(other.text.rstrip(" .:")) for other in near if _is_step(other, 0)]
+        if acts or (is_cause and (steps or each.by == SUMMARY or _FAILURE["certain"].search(each.text))):
+            cure = [*steps[:1], *acts]
+            yield [each.text, *cure][-1], Statement(each.text, each.event, f"then: {'; '.join(cure)}" if cure else "")
+
+
+def _find_reaction(record: Record, number: int) -> range:
+    """The events after an answer up to a prompt, a run that fails, or the next answer once something was changed."""
+    changed = {each for numbers in record.edits.values() for each in numbers}
+    failed = {run.event.number for run in record.runs if run.failed}
+    for event in record.events:
+        if number < event.number < number + NEAR:
+            is_done = event.kind == EventKind.ANSWER and any(number < each < event.number for each in changed)
+            if is_done or event.kind == EventKind.PROMPT or event.number in failed:
+                return range(number + 1, event.number)
+    return range(number + 1, number + NEAR)
+
+
+def _is_step(sentence: Sentence, subjects: int = _STEP_SUBJECTS) -> bool:
+    """Whether a sentence says what the agent does next to change something, and names so many subjects."""
+    acts = _DECISION["agency"].search(sentence.text) and _DECISION["act"].search(sentence.text)
+    is_looking = _DECISION["exploring"].search(sentence.text) or _DECISION["not_a_decision"].search(sentence.text)
+    return bool(acts) and not is_looking and count_subjects(sentence.text) >= subjects
 
 
 def find_unsolved(record: Record) -> list[Statement]:
-    """What failed when it was last run, late in the session, with nothing passing of the same program after it."""
-    last = {run.family: run for run in record.runs}
-    passes = {run.family.partition(" ")[0]: run.event.number for run in record.runs if not run.failed}
-    found, known = [], (each.event for each in record.sentences if _FAILURE["known_before"].search(each.text))
+    """What failed late in the session, with nothing passing after it, but for what is said to have failed before."""
+    known = (each.event for each in record.sentences if _FAILURE["known_before"].search(each.text))
     late = max(_LATE * record.last_event, *known, 0)
-    for event, family, failed in sorted(last.values(), key=lambda run: run.event.number):
-        since = max(late, passes.get(family.partition(" ")[0], 0))
-        if failed and event.number > since and (line := _error_line(event, _FIRM_ERRORS)):
-            found.append(Statement(line, event.number, f"`{family}` failed when last run"))
-    return found[-MOST_UNSOLVED:]
-
-
-def _find_solved_failures(record: Record) -> Iterator[Statement]:
-    """A statement for each stretch of failures of a command that ended in a success, with what was done in between."""
-    first: dict[str, RecordedEvent] = {}
-    for event, family, failed in record.runs:
-        if failed:
-            first.setdefault(family, event)
-        elif (began := first.pop(family, None)) and (line := _error_line(began)):
-            span = range(began.number, event.number)
-            paths = [path for path, numbers in record.edits.items() if any(each in span for each in numbers)]
-            names = ", ".join(path.rpartition("/")[2] for path in paths[:3])
-            cure = find_cure(record, span) or (f"after edits to {names}" if paths else "")
-            yield Statement(line, began.number, f"`{family}` passed in e{event.number} {cure}".rstrip())
-
-
-def find_cure(record: Record, span: range) -> str:
-    """What the agent said last that it would do between a failure and its end, or ran there to change something."""
-    said = [each for each in record.answers() if each.event in span and _is_step(each)]
-    if said:
-        return f"after (e{said[-1].event}): {statements.cut_line(said[-1].text.rstrip(' .:'))}"
-    runs = [run.event for run in record.runs if run.event.number in span and not run.failed]
-    acts = [event for event in runs if _CHANGE["act"].search(event.text.partition("\n")[0])]
-    return f"after `{statements.cut_line(acts[-1].text.partition(chr(10))[0], _LONGEST_COMMAND)}`" if acts else ""
-
-
-def _is_step(sentence: Sentence) -> bool:
-    """Whether a sentence says what the agent does next to change something."""
-    acts = _DECISION["agency"].search(sentence.text) and _DECISION["act"].search(sentence.text)
-    is_looking = _DECISION["exploring"].search(sentence.text) or _DECISION["not_a_decision"].search(sentence.text)
-    return bool(acts) and not is_looking and count_subjects(sentence.text) >= _STEP_SUBJECTS
-
-
-def _error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> str:
-    """The line that says most about what went wrong, cut at a word; empty where no line does."""
-    lines = [line for line in event.text.splitlines()[1:] if not _FAILURE["noise"].search(line)]
-    found = (line for pattern in kinds for line in lines if pattern.match(line))
-    return statements.cut_line(" ".join(next(found, "").split()))
+    last = [each.run for each in record.failures if each.is_open and not each.following]
+    found = [
+        Statement(find_error_line(run.event, FIRM_ERRORS), run.event.number, f"`{run.family}` failed when last run")
+        for run in last
+        if run.event.number > late
+    ]
+    return [each for each in found if each.text][-MOST_UNSOLVED:]
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
@@ -426,32 +381,17 @@ def find_next_step(record: Record) -> Statement | None:
         return None
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
     calls = tools[-_LAST_CALLS:]
-    return _find_offered_step(record.answers(), calls) or _find_announced_step(acts, calls)
+    return _find_offered_step(acts[-1], record.answers(), calls)
 
 
-def _find_offered_step(answers: Sequence[Sentence], calls: Sequence[str]) -> Statement | None:
-    """What the last answer names as next, or asks at its end, unless the last calls did it already."""
-    closing = [each for each in answers if each.event == answers[-1].event]
-    named = [each for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
-    step = next(iter(named or [each for each in closing[-1:] if each.text.endswith("?")]), None)
-    if step is None or any(_is_carried_out(calls, word) for word in _OPEN["ready_to"].findall(step.text)):
-        return None
-    return Statement(step.text, step.event)
-
-
-def _find_announced_step(acts: Sequence[RecordedEvent], calls: Sequence[str]) -> Statement | None:
-    """The last sentence of the last answer, without the words that only announce it."""
-    answers = [each for each in acts if each.kind == EventKind.ANSWER]
-    lines = answers[-1].text.split("\n") if answers else []
-    last = re.split(r"(?<=[.!?])\s+", next((line.strip() for line in reversed(lines) if line.strip()), ""))[-1]
-    step, bare = _OPEN["lead_in"].sub("", last).rstrip(" .:"), last.rstrip(" .:")
-    if not _OPEN["intent"].search(last) or not bare.endswith(step) or step == bare:
-        return None
-    says_enough = len(step.split()) > 1 and count_subjects(step) > 0
-    fits = says_enough and len(step) <= _LONGEST_STEP and remove_chatter(step).strip() == step
-    return Statement(step, answers[-1].number) if fits and not _is_carried_out(calls, step) else None
-
-
-def _is_carried_out(calls: Sequence[str], step: str) -> bool:
-    """Whether calls did what a step says first: `submit`, `commit`, `push`."""
-    return any(step.split()[0].lower() in each for each in calls)
+def _find_offered_step(answer: RecordedEvent, answers: Sequence[Sentence], calls: Sequence[str]) -> Statement | None:
+    """What the last answer names as next, or asks or announces at its end, unless the last calls did it already."""
+    closing = [each for each in answers if each.event == answer.number]
+    named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
+    lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
+    last = [*statements.split_paragraph(lines[-1])][-1].strip() if lines else ""
+    named += [last] if last.endswith("?") or _OPEN["lead_in"].match(last) else []
+    step = next((each for each in named if count_subjects(each) and len(each) <= LONGEST_SENTENCE), "")
+    words = [*_OPEN["ready_to"].findall(step), *_OPEN["lead_in"].sub("", step).split()[:1]]
+    is_done = any(word.lower() in each for word in words for each in calls)
+    return Statement(step, answer.number) if step and not is_done else None

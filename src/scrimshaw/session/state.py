@@ -20,6 +20,7 @@ from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
 from scrimshaw.session import sections, statements
 from scrimshaw.session.draft import find_later_requests, find_task
+from scrimshaw.session.failures import TEST
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
 from scrimshaw.session.sections import COMMIT, Record
@@ -42,7 +43,7 @@ _SAME = 20  # characters; a shorter text that occurs in another one may still be
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "task since": 3}
 _COURSE = {"decisions": 8, "done": 4, "tests": 1, "unproven": 2}
-_OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 2, "causes": 2}
+_OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 3},
     Occasion.RESUME: {"task": 1, "next": 1, **_ATTENDED, "commits": 1, **_ENDING, **_OUTCOME},
@@ -57,7 +58,6 @@ _ITEM_PARTS = {
     ItemKind.RESULT: "results",
     ItemKind.PLAN: "open",
 }
-_TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
 _CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
 _TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b")
 
@@ -203,26 +203,25 @@ def _find_results(record: Record) -> Iterator[Statement]:
 
 
 def _find_failures(record: Record, *, untouched: bool) -> Iterator[Statement]:
-    """What failed when last run, no tests passing after it, with the edits and commits since; or where none were."""
-    passed = max((run.event.number for run in record.runs if _TEST.search(run.family) and not run.failed), default=0)
+    """What failed when last run, with the edits and commits since; or where none were."""
     for each in sections.find_unsolved(record):
         files = [path.rpartition("/")[2] for path, numbers in record.edits.items() if numbers[-1] > each.event]
         commits = [commit.text for commit in record.commits if commit.event > each.event]
         since = ", ".join([*files[:3], *commits[-1:]])
-        if each.event > passed and untouched == (not since):
+        if untouched == (not since):
             yield Statement(each.text, each.event, f"{each.note}{since and f'; since then {since}'}")
 
 
 def _find_test_runs(record: Record) -> Iterator[Statement]:
     """The last run of tests: whether it passed, what it counted, and whether files changed since."""
-    runs = [run for run in record.runs if _TEST.search(run.family)]
+    runs = [run for run in record.runs if TEST.search(run.family)]
     if runs:
-        event, family, failed = runs[-1]
+        event, failed = runs[-1].event, runs[-1].failed
         tallies = [line.strip(" =") for line in event.text.splitlines()[1:] if _TALLY.search(line)]
         tally = f", {statements.cut_line(tallies[-1])}" if tallies else ""
         later = sum(number > event.number for numbers in record.edits.values() for number in numbers)
         since = f"; {later} edits since" if later else ""
-        yield Statement(f"{'red' if failed else 'green'}: `{family}`{tally}{since}", event.number)
+        yield Statement(f"{'red' if failed else 'green'}: `{runs[-1].family}`{tally}{since}", event.number)
 
 
 def _find_uncommitted(record: Record) -> Iterator[Statement]:
@@ -260,8 +259,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "tests": _find_test_runs,
     "not committed": _find_uncommitted,
     "commits": lambda record: record.commits,
-    "solved": lambda record: [each for each in sections.find_problems(record) if each.note],
-    "causes": lambda record: [each for each in sections.find_problems(record) if not each.note],
+    "solved": sections.find_problems,
     "task since": _find_later_tasks,
 }
 

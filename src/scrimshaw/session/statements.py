@@ -131,10 +131,11 @@ def _speaker(event: RecordedEvent) -> str:
 def _sentences_of(text: str, event: int, by: str, turn: int) -> Iterator[Sentence]:
     heading, place = "", 0
     for block in _paragraphs(text):
-        if _CUE["heading"].search(block) and len(block) < 100:
-            heading = _trim(block)
+        title, is_item = _trim(block), bool(_ITEM.match(block))
+        # "That fails. Let's keep it so:" heads the call that follows, and is said all the same.
+        if _CUE["heading"].search(block) and len(block) < 100 and len([*split_paragraph(title)]) == 1:
+            heading = title
             continue
-        is_item = bool(_ITEM.match(block))
         for words in map(_trim, split_paragraph(block)):
             # what a user says counts however long it is
             fits = SHORTEST_SENTENCE <= len(words) <= LONGEST_SENTENCE

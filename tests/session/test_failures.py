@@ -1,0 +1,106 @@
+"""What was done about a failure: events written down by hand, and what drafts, states and fixes make of them."""
+
+from __future__ import annotations
+
+import pytest
+from tests.session.recording import Recording
+
+from scrimshaw.session.failures import Failure, find_edits, find_failures, find_runs
+
+LIMIT = "E   KeyError: 'limit'\n1 failed"
+PORT = "E   OSError: port 8443 in use\n1 failed"
+
+
+def follow(recording: Recording) -> list[Failure]:
+    events, items = recording.events, recording.items
+    return [*find_failures(events, find_runs(events, items), find_edits(events, items))]
+
+
+def problems(recording: Recording) -> list[tuple[str, str]]:
+    return [(each.text, each.note) for each in recording.draft().problems]
+
+
+@pytest.mark.parametrize(
+    ("failing", "passing", "cure"),
+    [
+        ("pytest tests", "source .venv/bin/activate && pytest tests", "with `source .venv/bin/activate`"),
+        ("git push", "git push --set-upstream origin main", "with `--set-upstream origin main`"),
+        ("make serve", "PORT=8444 make serve", "with `PORT=8444`"),
+        ("pip install rich", "python -m venv .venv && .venv/bin/pip install rich", "with `python -m venv .venv`"),
+        ("mix test", "cd app && mix deps.get && mix test", "with `mix deps.get`"),
+    ],
+)
+def test_what_the_passing_run_had_more_is_the_cure(failing: str, passing: str, cure: str) -> None:
+    (failure,) = follow(Recording().bash(failing, "error: refused", failed=True).bash(passing, "done"))
+    assert failure.cure[0] == cure
+
+
+def test_each_way_to_fail_has_the_cure_that_came_before_the_next_run() -> None:
+    recording = Recording().bash("pytest tests", LIMIT, failed=True).edit("config.py", "+ limit = 3")
+    recording.bash("pytest tests", PORT, failed=True).edit("serve.py", "+ port = 0").bash("pytest tests", "4 passed")
+    first, second = follow(recording)
+    assert (first.run.event.number, list(first.cure)) == (1, ["edited config.py: + limit = 3"])
+    assert (second.run.event.number, list(second.cure)) == (3, ["edited serve.py: + port = 0"])
+    assert first.passed is second.passed is recording.events[4]
+    assert not first.is_open
+
+
+def test_a_run_of_all_tests_takes_a_failure_of_one_back() -> None:
+    (failure,) = follow(
+        Recording().bash("pytest tests/a.py", LIMIT, failed=True).edit("a.py").bash("pytest", "9 passed")
+    )
+    assert failure.passed
+
+
+def test_what_was_never_run_again_stays_open() -> None:
+    (failure,) = follow(Recording().bash("make deploy", "error: no host", failed=True).bash("ruff check", "ok"))
+    assert (failure.is_open, failure.following, failure.passed) == (True, None, None)
+
+
+def test_a_line_of_code_is_no_command_that_fails() -> None:
+    assert follow(Recording().bash("python -c 'print(A)'", "NameError: name 'A'", failed=True)) == []
+
+
+def test_a_folder_is_no_program() -> None:
+    assert follow(Recording().bash("make lint", "error: no config", failed=True).bash("/opt/bin/ x", "ok"))[0].is_open
+
+
+def test_a_cure_that_nobody_saw_is_not_told() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("make lint", "error: no config", failed=True)
+    assert problems(recording.bash("make lint", "ok")) == []
+
+
+def test_edits_of_another_time_are_no_cure() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("make lint", "error: no config", failed=True).edit("a.py")
+    for number in range(40):
+        recording.read(f"b{number}.py")
+    assert problems(recording.bash("make lint", "ok")) == []
+
+
+def test_a_cause_that_the_agent_named_stands_beside_the_cure() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
+    recording.answer("The test fails because the fixture has no limit. I'll add the limit to the fixture.")
+    recording.edit("fixture.py", "+ limit = 3").bash("pytest tests", "4 passed")
+    ((error, note),) = problems(recording)
+    assert error == "E KeyError: 'limit'"
+    assert note.startswith("`pytest tests` passed in e5 after: (e3) The test fails because the fixture has no limit.; ")
+    assert note.endswith("edited fixture.py: + limit = 3")
+
+
+def test_trouble_that_was_met_without_a_failing_run_is_told_with_what_was_changed() -> None:
+    recording = (
+        Recording().prompt("Fix the parser.").answer("The fixture is missing the limit. I will correct the fixture.")
+    )
+    recording.edit("fixture.py", "+ limit = 3")
+    assert problems(recording) == [
+        (
+            "The fixture is missing the limit.",
+            "then: edited fixture.py: + limit = 3",
+        )
+    ]
+
+
+def test_a_file_that_was_removed_is_neither_a_change_nor_a_cure() -> None:
+    recording = Recording().prompt("Fix the parser.").edit("src/try_parser.py").edit("src/parser.py").edit("out/a/b.py")
+    recording.bash("rm -rf src/try_*.py out", "")
+    assert [each.text for each in recording.draft().changed if each.text.endswith(".py")] == ["src/parser.py"]
