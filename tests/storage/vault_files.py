@@ -29,7 +29,7 @@ class VaultFiles(NamedTuple):
     def _change(self, memory_id: str, text: Redacted | None, expected_hash: str | None) -> None:
         path = locate(self.root, memory_id)
         before = path.read_bytes() if path.is_file() else None
-        demand_hash(memory_id, before, expected_hash)
+        demand_hash(memory_id, "" if before is None else content_hash(before), expected_hash)
         change = FileChange(path, self.root.resolve(), before, text, memory_id)
         with atomic_file_changes(self.root, "", [change]):
             pass

@@ -84,16 +84,12 @@ class Engine(AbstractContextManager["Engine"]):
         if not source.is_vouched and self.is_vouched(name, parsed.content_hash):
             source = structs.replace(source, is_vouched=True)
         document = build_document(source, parsed, redact, count_tokens=count_tokens)
-        if source.writable and document.provenance.trust == Trust.FILE and self._is_by_agent(name, parsed.content_hash):
-            return structs.replace(document, provenance=structs.replace(document.provenance, trust=Trust.AGENT))
+        if source.writable and document.provenance.trust == Trust.FILE:
+            with suppress(StorageFailure):  # what a client's own tool wrote, by what its hook recorded, is an agent's
+                written = [row["new_hash"] for row in self.journal.history(name) if row["actor"] == CLIENT_TOOL]
+                if parsed.content_hash in written:
+                    return structs.replace(document, provenance=structs.replace(document.provenance, trust=Trust.AGENT))
         return document
-
-    def _is_by_agent(self, memory_id: str, digest: str) -> bool:
-        """Whether a client's own tool wrote these bytes of a file, by what its hook recorded."""
-        with suppress(StorageFailure):
-            rows = self.journal.history(memory_id)
-            return any(row["actor"] == CLIENT_TOOL and row["new_hash"] == digest for row in rows)
-        return False
 
     def is_vouched(self, memory_id: str, digest: str) -> bool:
         """Whether the newest command of a person on these bytes of a file vouches for them; an undo of it does not."""

@@ -77,10 +77,9 @@ def read_file(engine: Engine, name: str, expected_hash: str | None = None, known
     stored = engine.journal.prior_text(name, known_hash) if known_hash else None
     is_stored = stored is not None and stored.encode() == data and not _CHANGED.search(stored)
     digest = known_hash if is_stored else hash_of(data)
-    file = LedgerFile(name, path, vault.root.resolve(), data, digest, vault.name, vault.shared, is_stored)
-    if expected_hash not in (None, file.hash):
-        demand_hash(name, data, expected_hash)
-    return file
+    if expected_hash not in (None, digest):
+        demand_hash(name, digest, expected_hash)
+    return LedgerFile(name, path, vault.root.resolve(), data, digest, vault.name, vault.shared, is_stored)
 
 
 def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Sequence[tuple[str, str]] = ()) -> None:

@@ -124,8 +124,6 @@ def save(engine: Engine, new: NewText, *, force: bool = False, dry_run: bool = F
     if new.origin == AGENT and not (new.triggers and new.topics):
         triggers, topics = describe_text(title, content.text)
         new = replace(new, triggers=new.triggers or triggers, topics=new.topics or topics)
-    if new.origin == AGENT and not new.type:
-        new = replace(new, type=find_type(title, content.text))
     with engine.write_lock():
         equal = [] if force else engine.index.find_ids(text_hash=hash_normalised_text(content.text))
         for same in engine.index.get(equal).values() if equal else ():
@@ -186,9 +184,10 @@ def compose_memory(
     """The file of a new memory with the verdict on it written into its front matter."""
     moment = new.created or format_time(time.time())
     session = {"session": new.session} if new.session else {}
+    kind = new.type or (find_type(title, content.text) if new.origin == AGENT else MemoryType.GENERAL)
     values: dict[str, object] = {
         "title": title,
-        "type": (new.type or MemoryType.GENERAL).value,
+        "type": kind.value,
         "tier": new.tier.value,
         "trigger_phrases": [redact(phrase).text for phrase in new.triggers],
         "topics": [redact(topic).text for topic in new.topics],
@@ -234,9 +233,8 @@ def update(
         after = edit_memory_file(before, renewed, content)
         if after.text == before.text:
             return before
-        more: dict[str, object] = {}
-        if renewed or before.closing:  # a file without front matter gets none for its time alone
-            more["updated"] = format_time(time.time())
+        # A file without front matter gets none for its time alone.
+        more: dict[str, object] = {"updated": format_time(time.time())} if renewed or before.closing else {}
         if "quality" in after.values:
             verdict = judge(after, phrases=engine.settings.quality.phrases)
             more["quality"] = {"score": verdict.score, "flags": list(verdict.flags)}

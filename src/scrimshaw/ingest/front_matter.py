@@ -122,13 +122,9 @@ def _read_flow(line: str, begin: tuple[int, int], at: int) -> tuple[Node, int]:
         if is_map:
             value, at = _read_flow(line, begin, line.index(": ", at, at + 2) + 2)
         items.append((item, value) if is_map else item)
-    kind, tag, at, (start, number) = (
-        MappingNode if is_map else SequenceNode,
-        _MAP if is_map else _SEQUENCE,
-        at + 1,
-        begin,
-    )
-    return kind(tag, items, _Mark(start + first, number, first), _Mark(start + at, number, at), flow_style=True), at
+    kind, tag = (MappingNode, _MAP) if is_map else (SequenceNode, _SEQUENCE)
+    (start, row), end = begin, at + 1
+    return kind(tag, items, _Mark(start + first, row, first), _Mark(start + end, row, end), flow_style=True), end
 
 
 def _make_scalar(text: str, begin: tuple[int, int], at: int) -> ScalarNode:

@@ -131,9 +131,8 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     """
     file.raise_problem()
     base = file.base or file
-    named, values = dict(file.changes), dict(base.values)
-    for key, value in changes.items():
-        named[front.find_spelling(file.values, key)] = value
+    named = {**file.changes, **{front.find_spelling(file.values, key): value for key, value in changes.items()}}
+    values = dict(base.values)
     for key, value in [*named.items()]:
         if value is not None:
             values[key] = front.convert_value(value)
@@ -150,10 +149,9 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     if named and base.root is not None and base.root.flow_style:
         raise UnreadableFile("The front matter is one bracketed line.", "Write one key a line, then try again.")
     # A new line among the relations belongs before a new key at the same place.
-    splices = [
-        splice for key in sorted(named, key="relations".__ne__) for splice in _plan_change(base, key, named[key])
-    ]
-    pieces, at = list[str](), 0
+    splices, pieces, at = list[_Splice](), list[str](), 0
+    for key in sorted(named, key="relations".__ne__):
+        splices += _plan_change(base, key, named[key])
     for start, end, text in sorted(splices, key=itemgetter(0)):
         pieces += base.yaml[at:start], text.replace("\n", _newline(base))
         at = end
@@ -296,11 +294,7 @@ def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object
         if isinstance(child, CollectionNode) and not child.flow_style:
             end = _entry_end(yaml[start:end], start, child)
         known.append((front.convert_node(child), yaml[start:end].rstrip().replace("\r\n", "\n")))
-    items = list[object]()
-    for value in values:
-        spellings = [text for old, text in known if text and old == value]
-        items.append(front.Verbatim(spellings[0]) if spellings else value)
-    return items
+    return [next((front.Verbatim(text) for old, text in known if text and old == value), value) for value in values]
 
 
 def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:

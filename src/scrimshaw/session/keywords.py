@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, islice
 from operator import itemgetter
-from typing import NamedTuple
 
 from scrimshaw.models import MemoryType
 from scrimshaw.search.tokens import STOP_WORDS
@@ -33,19 +32,10 @@ _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
 _LINK = re.compile(r"https?://\S+")
 _VERBAL = re.compile(r"(?:ly|n't|'m|’m|'s|'ll|'ve|'re|'d|’s|’t)\Z")
+_SOFT = WORDS["soft"]  # words that say too little by themselves
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
 
 Weighted = tuple[str, float]
-
-
-class _Subject(NamedTuple):
-    """A word that names a subject."""
-
-    word: str
-    shown: str  #: As a phrase has it: of capitals only those of an identifier.
-    is_name: bool  #: Whether it is a phrase by itself: an identifier or the number of an issue.
-    is_noun: bool  #: Whether it may be a topic.
-    is_soft: bool  #: Whether it says too little to be a phrase with its like.
 
 
 def find_keywords(
@@ -61,10 +51,9 @@ def find_keywords(
         runs = _find_runs(text)
         for phrase in dict.fromkeys(chain.from_iterable(map(_combine_words, runs))):
             phrases[phrase] += weight * _WORTH[min(MOST_WORDS, len(phrase.split()))]
-        for word in chain.from_iterable(runs):
-            if word.is_noun:
-                nouns[word.shown] += weight
-    for name in filter(_is_name, names):
+        for word in filter(_is_noun, chain.from_iterable(runs)):
+            nouns[word.lower()] += weight
+    for name in names:
         phrases[name] += 2.0
     topics = _choose_topics(nouns, paths)
     common = () if len(phrases) >= _FEW and topics else _find_common_words(whole)
@@ -93,7 +82,7 @@ def _choose_topics(counts: dict[str, float], paths: Sequence[str]) -> tuple[str,
     """The language of most changed files, then the nouns that come up most."""
     for path in paths:
         for word in re.findall(r"[a-z]{4,}", path.lower()):
-            if not (word in WORDS["folders"] or word in WORDS["soft"] or _is_empty(word)):
+            if not (word in WORDS["folders"] or word in _SOFT or _is_empty(word)):
                 counts[word] += 1.0
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     solid = [word for word in ranked if counts[word] >= _SOLID] or ranked[:1]
@@ -126,14 +115,15 @@ def file_stems(paths: Iterable[str]) -> Iterator[str]:
     """The names of files without folder and extension, where they name something."""
     for path in paths:
         stem = path.replace("\\", "/").rpartition("/")[2].split(".")[0]
-        if _is_name(stem) and stem.lower() not in WORDS["folders"] | WORDS["stems"]:
+        is_name = (len(stem) >= 5 or _IDENTIFIER.match(stem)) and _names_subject(stem) and not _SCRATCH.match(stem)
+        if is_name and stem.lower() not in WORDS["folders"] | WORDS["stems"] | WORDS["soft"]:
             yield stem
 
 
 def count_subjects(text: str) -> int:
     """How many words of a text name a subject; the number of an issue counts twice."""
-    found = filter(None, (_read_subject(token.strip("`")) for token in _TOKEN.findall(text)))
-    return sum(2 if _ISSUE.match(each.word) else 1 for each in found if not each.is_soft)
+    words = [token.strip("`") for token in _TOKEN.findall(text)]
+    return sum(2 if _ISSUE.match(word) else 1 for word in words if _names_subject(word) and word.lower() not in _SOFT)
 
 
 def find_issue_numbers(text: str) -> list[str]:
@@ -143,53 +133,45 @@ def find_issue_numbers(text: str) -> list[str]:
 
 def _find_common_words(whole: str) -> tuple[str, ...]:
     """The words that come up most, for a session that names little."""
-    words = Counter(each.word.lower() for run in _find_runs(whole) for each in run if len(each.word) > _SHORTEST_WORD)
-    return tuple(sorted(words, key=lambda word: (word in WORDS["soft"], -words[word], word))[:_FEW])
+    words = Counter(word.lower() for word in chain.from_iterable(_find_runs(whole)) if len(word) > _SHORTEST_WORD)
+    return tuple(sorted(words, key=lambda word: (word in _SOFT, -words[word], word))[:_FEW])
 
 
-def _combine_words(run: Sequence[_Subject]) -> Iterator[str]:
+def _combine_words(run: Sequence[str]) -> Iterator[str]:
     """Every name in a run of words, and what two to four of its words say together, no word twice."""
+    shown = [word if _IDENTIFIER.match(word) else word.lower() for word in run]
     for start, first in enumerate(run):
-        if first.is_name:
-            yield first.word
-        phrase, words, is_soft = first.shown, {first.word}, first.is_soft
-        for other in run[start + 1 : start + MOST_WORDS]:
-            phrase, is_soft = f"{phrase} {other.shown}", is_soft and other.is_soft
-            if other.word in words or len(phrase) > _LONGEST_PHRASE:
-                break
-            words.add(other.word)
-            if not is_soft:
+        if _IDENTIFIER.match(first) or _ISSUE.match(first):
+            yield first
+        for end in range(start + 2, min(start + MOST_WORDS, len(run)) + 1):
+            phrase, words = " ".join(shown[start:end]), {*run[start:end]}
+            if len(words) == end - start and len(phrase) <= _LONGEST_PHRASE and not _SOFT.issuperset(shown[start:end]):
                 yield phrase
 
 
-def _find_runs(text: str) -> list[list[_Subject]]:
+def _find_runs(text: str) -> list[list[str]]:
     """The words of a text that name a subject; a run ends where another word stands."""
-    runs: list[list[_Subject]] = [[]]
+    runs: list[list[str]] = [[]]
     for token in _TOKEN.findall(_LINK.sub(" . ", text)):
-        if subject := _read_subject(token.strip("`").rstrip("()")):
-            runs[-1].append(subject)
+        if _names_subject(word := token.strip("`").rstrip("()")):
+            runs[-1].append(word)
         elif runs[-1]:
             runs.append([])
     return runs
 
 
 @lru_cache(maxsize=4096)  # texts share most of their words
-def _read_subject(word: str) -> _Subject | None:
-    """What phrases and topics need to know of a word, None for one that names no subject."""
+def _names_subject(word: str) -> bool:
     fits = _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and " " not in word and "/" not in word
-    if not fits or _NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word):
-        return None
-    lower, is_identifier = word.lower(), bool(_IDENTIFIER.match(word))
-    is_soft = lower in WORDS["soft"]
-    is_noun = len(word) > _SHORTEST_WORD and word.isalpha() and not is_identifier and not is_soft
-    return _Subject(word, word if is_identifier else lower, is_identifier or bool(_ISSUE.match(word)), is_noun, is_soft)
+    return fits and not (_NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word))
+
+
+@lru_cache(maxsize=4096)
+def _is_noun(word: str) -> bool:
+    is_plain = len(word) > _SHORTEST_WORD and word.isalpha() and not _IDENTIFIER.match(word)
+    return is_plain and word.lower() not in _SOFT
 
 
 def _is_empty(word: str) -> bool:
     lower, empty = word.lower(), WORDS["empty"]
     return lower in empty or lower in STOP_WORDS or lower in WORDS["extensions"] or lower.rstrip("s") in empty
-
-
-def _is_name(word: str) -> bool:
-    subject, is_long = _read_subject(word), len(word) >= 5 or _IDENTIFIER.match(word)
-    return bool(subject and is_long and not subject.is_soft and not _SCRATCH.match(word))

@@ -149,7 +149,8 @@ def _tidy(change: FileChange, aside: Path) -> None:
 def _demand_before(change: FileChange, place: Path) -> None:
     current, before = durable.read_if_there(place), change.before
     if current != before:
-        demand_hash(change.name or str(change.path), current, "" if before is None else content_hash(before))
+        hashes = ["" if data is None else content_hash(data) for data in (current, before)]
+        demand_hash(change.name or str(change.path), *hashes)
 
 
 @contextmanager
@@ -176,9 +177,8 @@ def _marked_changes(folder: Path, mark: str, changes: Sequence[FileChange]) -> I
         _finish(folder, moves, is_committed=True)
 
 
-def demand_hash(memory_id: str, current: bytes | None, expected_hash: str | None) -> None:
+def demand_hash(memory_id: str, current_hash: str, expected_hash: str | None) -> None:
     """Refuse a file that is not the expected one: "" means no file, None any. Raises Conflict with `current_hash`."""
-    current_hash = "" if current is None else content_hash(current)
     if expected_hash is None or expected_hash == current_hash:
         return
     details = {"id": memory_id, "current_hash": current_hash}
