@@ -26,13 +26,16 @@ PLACES = ("file", "stdout", "prompt", "save")
 SECRETS = {place: "ghp_" + f"{place[:2]}7K{place[-2:]}9x" * 4 + "e5F6" for place in PLACES}
 
 DEPLOY = "deploy.sh"
-# The secret is parted, so that only what is printed holds it.
-_DEPLOYING = f"echo 'the token is {SECRETS['stdout'][:9]}''{SECRETS['stdout'][9:]}'; echo '{COMPLAINT}' >&2; exit 3\n"
+# The secret is parted, so that only what is printed holds it. Qwen Code may lose what a command prints right before its
+# end: its own transcript says `(empty)`, with and without Scrimshaw.
+_DEPLOYING = (
+    f"echo 'the token is {SECRETS['stdout'][:9]}''{SECRETS['stdout'][9:]}'; echo '{COMPLAINT}' >&2; sleep 1; exit 3\n"
+)
 _SAVED = f"{SAVED_TEXT}\n\nThe token was {SECRETS['save']}.\n"
 _STEPS: Steps = [
     {"tool": "read", "args": {"path": f"$CWD/{PLAN}"}},
     {"tool": "bash", "args": {"command": f"echo signed >> notes.txt && git commit -a -m '{SUBJECT}'"}},
-    {"tool": "bash", "args": {"command": "sleep 8"}},  # some clients begin before the server is there
+    {"tool": "bash", "args": {"command": "echo wait; sleep 8"}},  # some clients begin before the server is there
     {"tool": "memory_save$", "args": {"title": SAVED_TITLE, "content": _SAVED}},
     {"tool": "bash", "args": {"command": f"sh {DEPLOY}"}},
     {"text": FINAL_TEXT},

@@ -29,7 +29,8 @@ KNOWN_GAPS: Mapping[tuple[str, str], str] = {
 }
 
 _TYPESET = (
-    f"test -f {CURE} || {{ echo 'typeset: error: the {COMPLAINT}' >&2; exit 2; }}; echo 'typeset: ok, 12 pages'\n"
+    f"test -f {CURE} || {{ echo 'typeset: error: the {COMPLAINT}' >&2; sleep 1; exit 2; }}\n"
+    "echo 'typeset: ok, 12 pages'\n"
 )
 _WAIT = "touch killed.mark\nsleep 20\n"
 _WORK: Steps = [
@@ -44,7 +45,7 @@ _WORK: Steps = [
 ]
 _QUESTION = "where do we keep the proofs"
 _ASKED_TWICE: Steps = [
-    {"tool": "bash", "args": {"command": "sleep 8"}},  # some clients begin before the server is there
+    {"tool": "bash", "args": {"command": "echo wait; sleep 8"}},  # some clients begin before the server is there
     {"tool": "memory_search$", "args": {"query": _QUESTION}},
     {"tool": "memory_search$", "args": {"query": _QUESTION}},
     {"text": FINAL_TEXT},
@@ -60,7 +61,7 @@ _LONG: Steps = [
         "args": {"command": "echo linen > binding.txt"},
     },
     {"tool": "bash", "args": {"command": "cat binding.txt"}},
-    {"tool": "bash", "args": {"command": "sleep 2"}},
+    {"tool": "bash", "args": {"command": "echo wait; sleep 2"}},
     {"tool": "bash", "args": {"command": "cat binding.txt"}},
     {"text": FINAL_TEXT},
 ]

@@ -63,7 +63,7 @@ _STEPS: Steps = [
     {"text": f"I decided to keep the proof cache in memory instead of on disk, because proofs are small. {FINAL_TEXT}"},
 ]
 _QUESTIONS: Steps = [
-    {"tool": "bash", "args": {"command": "sleep 3"}},  # some clients begin before the server is there
+    {"tool": "bash", "args": {"command": "echo wait; sleep 3"}},  # some clients begin before the server is there
     *({"tool": "memory_search$", "args": {"query": fact.question}} for fact in FACTS),
     {"text": FINAL_TEXT},
 ]

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
+from scrimshaw.app.hooks.record import hear_late_words
 from scrimshaw.config import load
 from scrimshaw.engine import Engine, canary, checkpoints, drafts, importers, index, open_engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
@@ -43,9 +44,17 @@ _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where
 
 _log = logging.getLogger(__name__)
 
+
+def _run_draft_job(engine: Engine, job: Job, keep_going: index.KeepGoing) -> str:
+    """Make a draft, with what the client wrote down after the session's last hook."""
+    if session := engine.sessions.get(job.key):
+        hear_late_words(engine.storage, engine.settings, session)
+    return drafts.run_draft_job(engine, job, keep_going)
+
+
 # In the order of urgency: what was said yesterday is asked for first, vectors only make the answers better.
 HANDLERS: Mapping[str, Callable[[Engine, Job, index.KeepGoing], str]] = {
-    DRAFT_JOB: drafts.run_draft_job,
+    DRAFT_JOB: _run_draft_job,
     index.EMBED: index.run_embed_job,
     importers.INGEST: importers.run_ingest_job,
 }

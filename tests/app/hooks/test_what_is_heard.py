@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,16 +12,18 @@ from typing import Any
 import pytest
 from tests.app.clients.record import Json, write_rows
 from tests.app.clients.records import claude, codex, copilot, gemini
-from tests.app.hooks.test_hook_process import hook
+from tests.app.hooks.test_hook_process import RUN, hook
 
 from scrimshaw.app.cli.main import main
 from scrimshaw.app.hooks.record import TAIL_BYTES
 from scrimshaw.engine import Engine
-from scrimshaw.models import EventKind, Item, ItemKind, Trust
+from scrimshaw.models import DRAFTS_LOCK, EventKind, Item, ItemKind, Trust
+from scrimshaw.storage.transaction import lock
 
 DECIDED = "I'll go with a file lock instead of a database row, because Windows has no advisory ones."
 PLAN = "The next step is to wire the lock into the importer."
 PATCH = "*** Begin Patch\n*** Update File: src/till.py\n@@\n-a = 1\n+a = 2\n*** End Patch"
+_WORK = "from scrimshaw.app.background import make_drafts; make_drafts()"
 _LONG = "x" * (TAIL_BYTES // 10)
 
 
@@ -89,6 +93,46 @@ def test_what_was_said_before_a_session_broke_off_is_kept(engine: Engine, projec
     session = engine.sessions.get("S1")
     assert session is not None
     assert session.state == "completed"
+
+
+@pytest.mark.parametrize("by_worker", [False, True])
+def test_what_a_client_wrote_down_after_its_last_hook_is_told_to_the_next_session(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch, *, by_worker: bool
+) -> None:
+    """Copilot CLI writes its transcript some time later, and names it at a stop only."""
+    monkeypatch.setenv("HOME", str(project))
+    transcript = project / ".copilot/session-state/S1/events.jsonl"
+    for event, fields in (
+        ("userPromptSubmitted", {"prompt": "Lock the vault of the museum."}),
+        ("postToolUse", {"toolName": "bash", "toolArgs": {"command": "make"}, "toolResult": {"resultType": "success"}}),
+        ("agentStop", {"transcriptPath": str(transcript), "stopReason": "end_turn"}),
+        ("sessionEnd", {"reason": "complete"}),
+    ):
+        with lock(engine.folder / DRAFTS_LOCK, 0):  # so that the last hook starts no worker
+            _copilot_event(project, event, "S1", **fields)
+    transcript.parent.mkdir(parents=True)
+    write_rows(transcript, _copilot("user", "Lock the vault of the museum."), _copilot("assistant", DECIDED))
+    if by_worker:
+        subprocess.run([sys.executable, "-c", _WORK, str(project)], check=True)
+        transcript.unlink()
+    told = _copilot_event(project, "sessionStart", "S2", source="new")
+    assert DECIDED in told
+    (session,) = engine.sessions.latest(before="S2")
+    assert (session.id, session.state) == ("S1", "completed")
+    _copilot_event(project, "sessionStart", "S3", source="new")
+    assert len(_items(engine, ItemKind.DECISION)) == 1
+
+
+def _copilot_event(project: Path, event: str, session: str, **fields: Any) -> str:
+    payload = json.dumps({"sessionId": session, "cwd": str(project), "timestamp": 1, **fields}).encode()
+    done = hook(
+        project,
+        payload,
+        "copilot",
+        RUN.replace("; main.run()", f"; import sys; sys.argv.append({event!r}); main.run()"),
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    return done.stdout.decode()
 
 
 @pytest.mark.parametrize("code", [0, 1])

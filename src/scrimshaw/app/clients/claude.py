@@ -47,6 +47,7 @@ class Claude(Client):
 
     name, title, program, folder = "claude", "Claude Code", "claude", ".claude"
     answer_mark = '"assistant"'
+    transcript_glob = ".claude/projects/*/{}.jsonl"
     guidance_file = "CLAUDE.md"
     advice = "Claude Code asks once whether it may start a project's server; say yes, or look at /mcp."
     plugin_advice = (

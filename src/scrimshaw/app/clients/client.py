@@ -111,6 +111,7 @@ class Client:
     #: What every line of a transcript has that holds an answer; empty where answers are read from events alone.
     answer_mark = ""
     prompt_mark = '"user"'  #: what every line of a transcript has that holds a prompt
+    transcript_glob = ""  #: where a session's own transcript lies below the home, `{}` for its id
     guidance_file = ""  #: the file of a project that guides it; empty where another client's file does
     scopes: tuple[Scope, ...] = (Scope.PROJECT, Scope.USER)  #: the usual scope first
     advice = ""  #: what the user must still do after set-up, and to install an exported plugin
@@ -207,6 +208,11 @@ class Client:
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
         """The files below the user's home that may hold sessions of a project."""
         return ()
+
+    def find_transcript(self, session: str, home: Path) -> Path | None:
+        """The transcript of a session below the user's home; None where there is none."""
+        is_name = self.transcript_glob and re.fullmatch(r"[\w-]+", session)
+        return next(home.glob(self.transcript_glob.format(session)), None) if is_name else None
 
     def is_of_project(self, file: Path, head: str, begun: Transcript, project: Path) -> bool:
         """Whether the session in a file, of which `begun` is the beginning, ran in a project or a folder of it."""

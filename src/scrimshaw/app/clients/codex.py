@@ -59,6 +59,7 @@ class Codex(Client):
     }
     hides_outcome = True
     answer_mark = '"assistant"'
+    transcript_glob = ".codex/sessions/*/*/*/rollout-*{}.jsonl"
     guidance_file = "AGENTS.md"
     advice = "Codex skips hooks without a word until you trust them: open Codex here, trust the folder, then /hooks."
 

@@ -43,6 +43,7 @@ class Copilot(Client):
     )
     reply_key = "additionalContext"
     answer_mark, prompt_mark = '"assistant.message"', '"user.message"'
+    transcript_glob = ".copilot/session-state/{}/events.jsonl"
     scopes = (Scope.USER,)
 
     def event_name(self, payload: js.Json, hint: str) -> str:

@@ -48,6 +48,7 @@ class Gemini(Client):
         end="SessionEnd",
     )
     answer_mark = '"gemini"'
+    transcript_glob = ".gemini/tmp/*/chats/session-*-{:.8}.json*"
     guidance_file = "GEMINI.md"
     advice = "Gemini CLI reads a project's settings only in a folder that you trust."
     plugin_advice = "Gemini CLI: `gemini extensions install DIR/gemini`."

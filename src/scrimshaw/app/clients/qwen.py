@@ -18,6 +18,7 @@ class Qwen(Client):
 
     name, title, program, folder = "qwen", "Qwen Code", "qwen", ".qwen"
     keeps_transcripts = False
+    transcript_glob = ".qwen/projects/*/chats/{}.jsonl"
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)

@@ -7,7 +7,7 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from scrimshaw.app.processes import client_process
 from scrimshaw.config import GLOBAL, MEMORIES, PROJECT_FOLDER, RESUMED, Settings, find_project
 from scrimshaw.ingest.events import Event, find_redactions, make_answers, make_observation, parse_time, redact_names
 from scrimshaw.ingest.extraction import default_rules
-from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, content_hash
+from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, Observation, Session, content_hash
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
@@ -79,10 +79,7 @@ def _find_memory(event: Event) -> Path | None:
 
 
 def _record(client: Client, storage: Storage, event: Event, settings: Settings) -> str:
-    now, features, sessions = time.time(), settings.features, storage.sessions
-    admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=features.event_decay)
-    observe = partial(sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
-    missed = list[Event]()
+    now, missed = time.time(), list[Event]()
     if event.transcript and not event.agent:
         event, missed = read_transcript_tail(client, event, settings)
     rules = default_rules() if missed or event.kind is EventKind.TOOL else ()
@@ -90,23 +87,47 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         from scrimshaw.ingest.rule_checks import usable_rules  # noqa: PLC0415 - few users have rules of their own
 
         rules = usable_rules(settings.rules)
-    make = partial(make_observation, process=client_process(), extraction=features.extraction)
+    make = partial(make_observation, process=client_process(), extraction=settings.features.extraction)
     make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
-    answers, observation = list[Observation](), make(event)
-    if event.said and features.extraction and not event.agent:
-        known = {each.call_id for each in sessions.events(event.session, kind=EventKind.ANSWER)}
-        answers = make_answers(event, event.said, known)
-    *_, is_new = map(observe, [*answers, *map(make, map(redact_names, missed)), observation])
+    observation = make(event)
+    _record_answers(storage, settings, event, now)
+    *_, is_new = map(_make_observer(storage, settings, now), [*map(make, map(redact_names, missed)), observation])
     if is_new and (classes := find_redactions(observation)):
         log(f"WARN Redaction applied: {', '.join(classes)}")
     if is_new and MEMORIES in observation.path:
         _record_vault_write(storage, settings, observation)
+    for earlier in storage.sessions.latest(before=event.session) if event.kind is EventKind.START else ():
+        hear_late_words(storage, settings, earlier, TAIL_BYTES)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
         return context_injection(client, storage, event, settings, now)
     return ""
+
+
+def _make_observer(storage: Storage, settings: Settings, now: float) -> Callable[[Observation], bool]:
+    admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
+    return partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
+
+
+def _record_answers(storage: Storage, settings: Settings, event: Event, now: float) -> None:
+    if event.said and settings.features.extraction and not event.agent:
+        known = {each.call_id for each in storage.sessions.events(event.session, kind=EventKind.ANSWER)}
+        for answer in make_answers(event, event.said, known):
+            _make_observer(storage, settings, now)(answer)
+
+
+def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
+    """Record what an agent said last where its client wrote that down only after the session had come to rest."""
+    client, kinds = load_client(session.client), (EventKind.STOP, EventKind.END)
+    rested = max((each.at for kind in kinds for each in storage.sessions.events(session.id, kind=kind)), default=0.0)
+    path = client.find_transcript(session.id, Path.home()) if client and rested >= session.last_event else None
+    with suppress(OSError):  # it may be gone by now
+        if client and path and settings.is_capturing and path.stat().st_mtime > rested:
+            said = tuple(last_answers(client, skip_pause(read_turn(client, path, most), settings.folder / RESUMED)))
+            event = Event(client=client.name, kind=EventKind.STOP, session=session.id, said=said)
+            _record_answers(storage, settings, event, rested - 1)  # what belongs to the past reopens nothing
 
 
 def _record_vault_write(storage: Storage, settings: Settings, seen: Observation) -> None:

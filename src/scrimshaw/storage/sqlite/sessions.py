@@ -34,7 +34,8 @@ MOST_SHOWN = 100
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
-    "state = excluded.state, last_event = max(last_event, excluded.last_event),"
+    "state = CASE WHEN excluded.last_event < last_event THEN state ELSE excluded.state END,"
+    " last_event = max(last_event, excluded.last_event),"
     " client = coalesce(nullif(excluded.client, ''), client),"
     " process = coalesce(nullif(excluded.process, 0), process)"
 )
