@@ -130,9 +130,9 @@ def prepared(root: Path) -> Workspace:
     return workspace
 
 
-def set_up(agent: Agent, workspace: Workspace) -> list[str]:
-    """Run `scrimshaw setup`; the files it wrote, by their path below the workspace."""
-    command = [*SCRIMSHAW, "setup", agent.name, "--yes", "--json"]
+def set_up(agent: Agent, workspace: Workspace, *flags: str) -> list[str]:
+    """Run `scrimshaw setup`; the files it changed, by their path below the workspace."""
+    command = [*SCRIMSHAW, "setup", agent.name, "--yes", "--json", *flags]
     environment = {**os.environ, **SERVER_ENVIRONMENT, "HOME": str(workspace.home)}
     result = subprocess.run(command, cwd=workspace.project, env=environment, stdout=subprocess.PIPE, check=True)
     files = json.loads(result.stdout)["files"]

@@ -2,7 +2,7 @@
 
 The agent clients are driven by a scripted model, `DIR/clients/fakellm.py`. First the server alone: read a file, search,
 save, finish. Then all that `scrimshaw setup` sets up: what is captured of a run, and what the next run is told of it,
-also after a kill and after a compaction.
+also after a kill and after a compaction; and how a client works on when the installation is gone.
 The official SDK's client needs no model. Exit code 1 when a client that is there fails; a missing one is only named.
 """
 
@@ -23,6 +23,7 @@ from pathlib import Path
 from tests.e2e import clients, drive
 from tests.e2e.agents import AGENTS
 from tests.e2e.capture import Captured, captured
+from tests.e2e.missing import stranded
 from tests.e2e.next_session import continued
 from tests.e2e.processes import end_left_behind
 from tests.e2e.traffic import read_traffic
@@ -68,7 +69,7 @@ def _present(model: Path | None, npm: Path) -> Iterator[tuple[str, Judge]]:
     for client in clients.CLIENTS:
         if model and _is_there(client.name, client, npm):
             yield client.name, partial(_judge, client.name, drive.agent(client, npm, model))
-    for kind, judge in {"capture": captured, "memory": remembered, "next": continued}.items():
+    for kind, judge in {"capture": captured, "memory": remembered, "next": continued, "missing": stranded}.items():
         for agent in AGENTS:
             name = f"{kind}-{agent.name}"
             if model and _is_there(name, agent.client(""), npm):

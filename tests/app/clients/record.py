@@ -87,7 +87,7 @@ def hook_reply(event: str) -> Json:
 
 def group_handler(client: str, timeout: int, **more: Any) -> Json:
     """The handler of a client that reads hooks as Claude Code does."""
-    return {"type": "command", "command": f"{HOOK} {client}", "timeout": timeout, **more}
+    return {"type": "command", "command": f"{HOOK} {client} ; exit 0", "timeout": timeout, **more}
 
 
 def lines(*rows: Any) -> str:

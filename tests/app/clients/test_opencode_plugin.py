@@ -16,7 +16,7 @@ from scrimshaw.app.clients import all_clients
 
 _NODE = shutil.which("node")
 _COMMAND = '["scrimshaw-hook", "opencode"]'
-_PATIENCE = "PATIENCE_MS = 1500"
+_PATIENCE = "PATIENCE_MS = 5000"
 _RECORDER = """
 import pathlib, sys, time
 seen = pathlib.Path(sys.argv[1])

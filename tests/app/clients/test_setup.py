@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
+import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
@@ -181,7 +183,7 @@ def test_every_cline_hook_is_understood_and_can_be_run(cli: Cli, root: Path) -> 
         payload = {"taskId": "t", section: {"prompt": "p", "toolName": "read_file"}}
         assert all_clients()["cline"].parse_payload(payload, path.name), path.name
         assert os.access(path, os.X_OK)
-        assert path.read_text().endswith(f"exec '/opt/my tools/scrimshaw-hook' cline {path.name}\n")
+        assert path.read_text().endswith(f"'/opt/my tools/scrimshaw-hook' cline {path.name} ; exit 0\n")
 
 
 @pytest.mark.parametrize("client", [client for client, record in RECORDS.items() if record.server])
@@ -192,11 +194,41 @@ def test_setup_writes_the_server_entry(cli: Cli, root: Path, client: str) -> Non
     assert read((root / file).read_text())[key] == {"scrimshaw": entry}
 
 
-def test_codex_requires_the_server_in_a_project_but_not_everywhere(cli: Cli, root: Path) -> None:
-    for scope in Scope:
-        cli("setup", "codex", "--yes", "--scope", scope)
-    entries = [tomllib.loads((root / file).read_text())["mcp_servers"] for file, _ in FILES["codex"]]
-    assert entries == [{"scrimshaw": {**SERVER, "required": True}}, {"scrimshaw": SERVER}]
+@pytest.mark.parametrize("scope", Scope)
+def test_codex_never_requires_the_server(cli: Cli, root: Path, scope: Scope) -> None:
+    file = FILES["codex"][[*Scope].index(scope)][0]
+    put(root, file, b'[mcp_servers.scrimshaw]\ncommand = "/old/scrimshaw"\nargs = ["serve"]\nrequired = true\n')
+    cli("setup", "codex", "--yes", "--scope", scope)
+    assert tomllib.loads((root / file).read_text())["mcp_servers"] == {"scrimshaw": {**SERVER, "required": False}}
+
+
+@pytest.mark.parametrize("client", FILES)
+def test_a_hook_that_is_gone_stops_no_client(cli: Cli, root: Path, client: str) -> None:
+    cli("setup", client, "--yes")
+    commands = [text for text in map(bytes.decode, tree(root).values()) if text.startswith("#!/bin/sh")]
+    for text in (each.decode() for name, each in tree(root).items() if name.endswith(".json")):
+        commands += re.findall(r'"(?:command|bash|powershell)": "([^"]*scrimshaw-hook[^"]*)"', text)
+    for command in commands:
+        done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, input=b"{}", check=False)
+        assert (done.returncode, done.stdout) == (0, b""), command
+        assert b"not found" in done.stderr
+    assert commands or client == "opencode"
+
+
+@pytest.mark.parametrize(("client", "scope"), PLACES)
+def test_another_installation_takes_out_what_one_put_in(
+    cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch, client: str, scope: Scope
+) -> None:
+    for file in FILES[client][all_clients()[client].scopes.index(scope)]:
+        if content := FOREIGN.get(Path(file).suffix):
+            put(root, file, content)
+    before = tree(root)
+    cli("setup", client, "--yes", "--scope", scope)
+    for name, content in tree(root).items():  # as versions before this one wrote it
+        put(root, name, content.replace(b" ; exit 0", b"").replace(b"required = false", b"required = true"))
+    monkeypatch.setattr(setup, "find_programs", None)  # whoever removes need not have programs itself
+    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert tree(root) == before
 
 
 def test_opencode_gets_the_plugin_with_the_full_path(cli: Cli, root: Path) -> None:
@@ -421,7 +453,7 @@ class TestExport:
         files = {name: json.loads((root / "out" / name).read_bytes()) for name in self.FILES}
         assert not any(str(root) in json.dumps(each) or "/opt" in json.dumps(each) for each in files.values())
         claude, gemini = files["hooks/hooks.json"]["hooks"], files["gemini/hooks/hooks.json"]["hooks"]
-        assert handler(claude["SessionStart"])["command"] == "scrimshaw-hook claude"
+        assert handler(claude["SessionStart"])["command"] == "scrimshaw-hook claude ; exit 0"
         assert handler(gemini["SessionStart"])["timeout"] == 5000
         assert files[".mcp.json"]["mcpServers"] == files["gemini/gemini-extension.json"]["mcpServers"]
         assert files[".claude-plugin/marketplace.json"]["plugins"][0]["name"] == "scrimshaw"

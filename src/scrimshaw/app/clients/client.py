@@ -49,8 +49,8 @@ class Programs(Struct, frozen=True, kw_only=True):
     hook: str = HOOK
 
     def hook_command(self, *arguments: str) -> str:
-        """The hook with its arguments, as a shell reads it."""
-        return shlex.join([self.hook, *arguments])
+        """The hook with its arguments, as sh and PowerShell read it: a program that is gone stops no client."""
+        return f"{shlex.join([Path(self.hook).as_posix(), *arguments])} ; exit 0"
 
     def server_entry(self, **more: Any) -> dict[str, Any]:
         """The MCP entry that most clients understand."""

@@ -75,7 +75,7 @@ class Cline(Client):
         hooks = [
             OwnFile(
                 path=root / ".cline/hooks" / event,
-                text=f"#!/bin/sh\n{_MARK}\nexec {programs.hook_command(self.name, event)}\n",
+                text=f"#!/bin/sh\n{_MARK}\n{programs.hook_command(self.name, event)}\n",
                 mark=_MARK,
                 served_by=f"{HOOK} {self.name}",
                 is_executable=True,

@@ -115,9 +115,8 @@ class Codex(Client):
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         hooks = self.group_hooks(programs)
         hooks |= self.group_hooks(programs, ["SessionEnd"], timeout=_END_PATIENCE_S)
-        # A server that is not required gets one second; after it Codex goes on without its tools and says nothing. But
-        # a required one that cannot start stops Codex, as it would for a user in every project without a memory.
-        entry = programs.server_entry(**({"required": True} if scope == Scope.PROJECT else {}))
+        # A required server that is gone stops Codex. One that is not gets a second before the first request goes out.
+        entry = programs.server_entry(required=False)
         return (
             SharedFile(path=root / _CONFIG, servers="mcp_servers", entry=entry),
             SharedFile(path=root / _HOOKS, hooks=hooks),

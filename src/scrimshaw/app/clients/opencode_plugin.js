@@ -3,7 +3,7 @@
 import { spawn } from "node:child_process"
 
 const COMMAND = ["scrimshaw-hook", "opencode"] // `scrimshaw setup opencode` writes the full path here
-const PATIENCE_MS = 1500 // the longest a prompt waits for memory
+const PATIENCE_MS = 5000 // the longest a prompt waits for memory
 const LONGEST_TEXT = 100_000 // characters of one text that are sent
 const LONGEST_SAID = 8_000 // characters of a text of the agent
 const MOST_TEXTS = 300 // texts of the agent that are kept until it rests

@@ -87,7 +87,7 @@ RECORD = Record(
     next_turn={"turn_id": "next"},
     replies={EventKind.START: hook_reply("SessionStart"), EventKind.PROMPT: hook_reply("UserPromptSubmit")},
     files=(["p/.codex/config.toml", "p/.codex/hooks.json"], ["h/.codex/config.toml", "h/.codex/hooks.json"]),
-    server=("p/.codex/config.toml", "mcp_servers", {**SERVER, "required": True}),
+    server=("p/.codex/config.toml", "mcp_servers", {**SERVER, "required": False}),
     handler=lambda event: group_handler("codex", 3 if event == "SessionEnd" else 5),
     report=lambda event: (payload(event, prompt="p", tool_name="Read"), ""),
     context=[

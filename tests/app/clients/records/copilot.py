@@ -89,7 +89,11 @@ RECORD = Record(
     replies={EventKind.START: {"additionalContext": CONTENT}, EventKind.PROMPT: {"additionalContext": CONTENT}},
     files=(["h/.copilot/mcp-config.json", "h/.copilot/hooks/scrimshaw.json"],),
     server=("h/.copilot/mcp-config.json", "mcpServers", {"type": "local", **SERVER, "tools": ["*"]}),
-    handler=lambda event: {"type": "command", "bash": f"{HOOK} copilot {event}", "timeoutSec": 5},
+    handler=lambda event: {
+        "type": "command",
+        **dict.fromkeys(("bash", "powershell"), f"{HOOK} copilot {event} ; exit 0"),
+        "timeoutSec": 5,
+    },
     report=lambda event: (payload(prompt="p", toolName="view"), event),
     context=[
         ([_usage(32_000), _usage(9, "conversation-subagent")], 0.25),

@@ -58,6 +58,6 @@ RECORD = Record(
     replies={EventKind.START: {"additional_context": CONTENT}},
     files=(["p/.cursor/mcp.json", "p/.cursor/hooks.json"], ["h/.cursor/mcp.json", "h/.cursor/hooks.json"]),
     server=("p/.cursor/mcp.json", "mcpServers", SERVER),
-    handler=lambda event: {"command": f"{HOOK} cursor", "timeout": 5},
+    handler=lambda event: {"command": f"{HOOK} cursor ; exit 0", "timeout": 5},
     report=lambda event: (payload(event, prompt="p", tool_name="Read"), ""),
 )
