@@ -19,15 +19,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
+from docs.tool_listing import list_tools
 from mcp.client import Client
 from mcp.server.lowlevel import Server
 
 from benchmarks import corpus
 from benchmarks.figures import machine
+from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import AfterTool, build_server
+from scrimshaw.app.mcp.protocol import AfterTool, Backend, Dispatcher, build_server
 from scrimshaw.app.mcp.tools import choose
-from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, index
 from scrimshaw.ingest.redact import redact
 from scrimshaw.ingest.rule_checks import check_rules
@@ -123,7 +124,8 @@ def _wait(done: threading.Semaphore, calls: int) -> None:
 
 
 def _server(engine: Engine, after_tool: Sequence[AfterTool]) -> Server[Any]:
-    return build_server(choose("all"), engine, resources=Memories(engine), after_tool=after_tool)
+    backend = Backend(Dispatcher(choose("all"), engine), Memories(engine), after_tool=after_tool)
+    return build_server(list_tools(choose("all")), [], lambda: backend)
 
 
 def _print(tool: str, ours: Times, bare: Times) -> None:

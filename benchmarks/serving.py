@@ -37,11 +37,9 @@ def server_figures(
 
 def scrimshaw_server(executable: str, project: Path) -> StdioServerParameters:
     """How the server of a project is started."""
-    start = "from scrimshaw.app.cli.main import run; run()"
+    start = "from scrimshaw.app.cli import run; run()"
     environment = {**os.environ, "SCRIMSHAW_HOME": str(project / "home")}
-    return StdioServerParameters(
-        command=executable, args=["-c", start, "--project", str(project), "serve"], env=environment
-    )
+    return StdioServerParameters(command=executable, args=["-c", start, "serve"], env=environment, cwd=project)
 
 
 def bare_server(executable: str) -> StdioServerParameters:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from docs.tool_listing import list_prompts, list_tools
 
 from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.examine import table
-from scrimshaw.app.mcp.schema import ToolSpec, input_schema, output_schema
-from scrimshaw.app.mcp.tools import ALL_TOOLS, TOOLSETS
+from scrimshaw.app.mcp.backend import recall
+from scrimshaw.app.mcp.protocol import LISTING
+from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, input_schema, output_schema
+from scrimshaw.app.mcp.tools import ALL_TOOLS
 
 HERE = Path(__file__).parent
 
@@ -65,10 +69,21 @@ def capabilities_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def tools_listing() -> str:
+    """What a server tells of tools and prompts before they are loaded, by toolset."""
+    listing: dict[str, list[Any]] = {"prompts": [*list_prompts([recall])]}
+    for name in TOOLSETS:
+        listing[name] = [*list_tools([each for each in ALL_TOOLS if each.toolset == name])]
+    dump = {"by_alias": True, "exclude_none": True}
+    wired = {name: [each.model_dump(**dump) for each in some] for name, some in listing.items()}
+    return msgspec.json.format(msgspec.json.encode(wired), indent=1).decode() + "\n"
+
+
 PAGES: Mapping[str, Callable[[], str]] = {
     "tools.md": tools_page,
     "config.md": config_page,
     "capabilities.md": capabilities_page,
+    os.path.relpath(LISTING, HERE): tools_listing,
 }
 
 

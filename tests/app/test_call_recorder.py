@@ -13,9 +13,10 @@ from mcp.client import Client
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 from tests.scenarios.agent import Agent
+from tests.tool_server import build_server
 
 from scrimshaw.app.mcp.call_recorder import make_recorder
-from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall, build_server
+from scrimshaw.app.mcp.protocol import AfterToolCallbacks, FinishedCall
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import scan

@@ -19,10 +19,10 @@ from tests.scenarios.agent import Agent, started
 
 from scrimshaw.app.hooks.fencing import FENCE, neutralise
 from scrimshaw.app.hooks.record import handle_payload
+from scrimshaw.app.mcp.backend import Memories, recall
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
-from scrimshaw.app.serve import Memories, recall
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.index import rebuild, scan
 from scrimshaw.engine.write import NewText, save

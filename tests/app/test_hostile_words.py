@@ -19,9 +19,9 @@ from scrimshaw.app.cli.main import main
 from scrimshaw.app.cli.output import print_lines
 from scrimshaw.app.cli.read import render_text
 from scrimshaw.app.hooks.fencing import FENCE, FORGED
+from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
-from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, read
 from scrimshaw.engine.index import scan
 from scrimshaw.ingest.instructions import FLAG

@@ -29,6 +29,7 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.types import CallToolResult, TextContent, TextResourceContents
+from tests.tool_server import build_server
 
 import scrimshaw
 import scrimshaw.app.mcp.protocol as protocol
@@ -37,7 +38,6 @@ from scrimshaw.app.mcp.protocol import (
     AfterToolCallbacks,
     Dispatcher,
     FinishedCall,
-    build_server,
     serve_stdio,
 )
 from scrimshaw.app.mcp.schema import decode, input_schema, output_schema, tool
@@ -186,8 +186,8 @@ def make_server(*after_tool: AfterTool) -> Server[Any]:
 
 
 def stdio_process() -> StdioServerParameters:
-    source = Path(protocol.__file__).parents[3]
-    return StdioServerParameters(command=sys.executable, args=[__file__], env={**os.environ, "PYTHONPATH": str(source)})
+    path = os.pathsep.join(str(Path(each).parents[up]) for each, up in ((protocol.__file__, 3), (__file__, 2)))
+    return StdioServerParameters(command=sys.executable, args=[__file__], env={**os.environ, "PYTHONPATH": path})
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.raw_session import LEGACY, MODERN, Answer, RawSession, encode, request
+from tests.raw_session import ENVELOPE, LEGACY, MODERN, Answer, RawSession, encode, request
+from tests.tool_server import build_server
 
-from scrimshaw.app.mcp.protocol import build_server, serve_stdio
+from scrimshaw.app.mcp.protocol import serve_stdio
 from scrimshaw.app.mcp.schema import tool
 
 PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS = -32700, -32600, -32602
@@ -218,6 +219,22 @@ def test_a_server_without_standard_error_serves() -> None:
     with RawSession(command, LEGACY, environment()) as session:
         assert outcomes(session.ask(call(session, 1, text="heard"), 1)) == [(1, "heard")]
         assert session.hang_up() == ([], 0, "")
+
+
+def test_a_client_that_waits_too_long_may_begin_again_in_the_other_era(session: RawSession) -> None:
+    """As Copilot CLI does, which asks `server/discover` and shakes hands where no answer comes in time."""
+    about = {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "raw", "version": "1"}}
+    modern = {"_meta": ENVELOPE}
+    opening = (
+        request("again", "server/discover", **modern) if not session.meta else request("again", "initialize", **about)
+    )
+    (opened,) = session.ask(opening, 1)
+    assert opened["result"]["capabilities"] == session.opened["result"]["capabilities"]
+    for number, each in enumerate((modern, {}), 1):
+        (listed,) = session.ask(request(number, "tools/list", **each), 1)
+        assert len(listed["result"]["tools"]) == 3
+    assert outcomes(session.ask(call(session, 9, text="heard"), 1)) == [(9, "heard")]
+    assert session.hang_up() == ([], 0, "")
 
 
 def test_requests_may_come_from_a_file(tmp_path: Path) -> None:

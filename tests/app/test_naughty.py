@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from scrimshaw.app.cli.main import main
+from scrimshaw.app.mcp.backend import Memories
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.schema import input_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
-from scrimshaw.app.serve import Memories
 from scrimshaw.engine import Engine, read, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import InvalidRequest

@@ -22,7 +22,6 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
 from scrimshaw.storage.transaction import lock
 
-START_AFTER_S = 1.5  # start-up belongs to the client: catching up waits for its first question, or this long
 # From the first question on, answers wait so long in all for the first scan: longer than a thousand unchanged files
 # take. Where nothing was ever read they would be empty: a thousand new files take so long on a slow machine.
 FIRST_ANSWER_S, FIRST_INDEX_S = 0.5, 5.0
@@ -159,7 +158,6 @@ class Background:
         self._worker = Worker(engine)
         self._stop = threading.Event()
         self._fresh = threading.Event()
-        self._asked = threading.Event()
         self._first_question, self._last_question, self._tested_generation = 0.0, 0.0, -1
         self._opening = 0
         self._is_new = False  #: whether nothing was ever read
@@ -173,10 +171,9 @@ class Background:
             thread.start()
 
     def wait_until_fresh(self, timeout_s: float) -> bool:
-        """Whether the first scan is done, after waiting for it at most so long; a question makes it start at once."""
+        """Whether the first scan is done, after waiting for it at most so long."""
         self._last_question = time.monotonic()
         self._first_question = self._first_question or self._last_question
-        self._asked.set()
         return self._fresh.wait(timeout_s)
 
     def wait_briefly(self) -> None:
@@ -189,13 +186,11 @@ class Background:
     def stop(self) -> None:
         """End the threads; a job at hand is finished or given back by its lease."""
         self._stop.set()
-        self._asked.set()
         self._worker.stop()
         for thread in self._threads:
             thread.join(timeout=2.0)
 
     def _follow_files(self) -> None:
-        self._asked.wait(START_AFTER_S)
         self._attempt(INDEX, self._scan)
         self._attempt("drafts", self._finish_drafts)
         # The first answer should know what recall has lost, yet it waits for CANARY_S and no longer.

@@ -1,1 +1,26 @@
-"""The command line: the same verbs as the tools."""
+"""The command line: the same verbs as the tools. A server is not made to wait until it is loaded."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from scrimshaw.config import find_project
+from scrimshaw.errors import ScrimshawError
+
+
+def run() -> None:
+    """The console entry point."""
+    if sys.argv[1:] == ["serve"]:  # the words that set-up writes
+        gc.disable()  # imports make no garbage, and looking for it in them costs 80 ms
+        from scrimshaw.app.serve import serve  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
+
+        gc.enable()
+        with suppress(ScrimshawError):  # the command line stumbles over the same, and says so
+            serve(find_project(Path.cwd()))
+            sys.exit()
+    from scrimshaw.app.cli.main import run as run_command  # noqa: PLC0415 - a server has no use for it
+
+    run_command()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +14,7 @@ import typer
 
 from scrimshaw.app import setup as clients_setup
 from scrimshaw.app.cli import frame, project_files, write
-from scrimshaw.app.cli.frame import command, example, open_memory, settings_of, settings_of_memory
+from scrimshaw.app.cli.frame import command, example, open_memory, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
 from scrimshaw.app.clients.client import Client, Programs, Scope
@@ -129,11 +128,9 @@ def serve(
     project: frame.Project = None,
 ) -> None:
     """Serve the memory to an agent over MCP on standard streams."""
-    gc.disable()  # imports make no garbage, and looking for it in them costs 80 ms
     from scrimshaw.app.serve import serve as run_server  # noqa: PLC0415 - the MCP SDK is heavy, only servers need it
 
-    gc.enable()
-    run_server(settings_of_memory(project).project, toolsets)
+    run_server(settings_of(project).project, toolsets)
 
 
 @command(

@@ -207,7 +207,7 @@ class Client:
 
     def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
         """The files below the user's home that may hold sessions of a project."""
-        return ()
+        return home.glob(self.transcript_glob.format("*")) if self.transcript_glob and self.keeps_transcripts else ()
 
     def find_transcript(self, session: str, home: Path) -> Path | None:
         """The transcript of a session below the user's home; None where there is none."""

@@ -94,10 +94,6 @@ class Copilot(Client):
         cwd = js.text(js.section(about, "context").get("cwd"))
         return builder.build(js.text(about.get("sessionId")), cwd=cwd, skipped=skipped)
 
-    def transcript_files(self, project: Path, home: Path) -> Iterable[Path]:
-        """`~/.copilot/session-state/SESSION/events.jsonl`."""
-        return (home / ".copilot" / "session-state").glob("*/events.jsonl")
-
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """The commands name the event, since payloads do not."""
         entry = {"type": "local", **programs.server_entry(tools=["*"])}

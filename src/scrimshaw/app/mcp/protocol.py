@@ -15,8 +15,9 @@ import threading
 import traceback
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, unquote
 
@@ -29,7 +30,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import scrimshaw
-from scrimshaw.app.mcp.schema import ToolSpec, decode, input_schema, output_schema
+from scrimshaw.app.mcp.schema import ToolSpec, choose_toolsets, decode
 from scrimshaw.app.mcp.stdio import Wire
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.invisible_characters import replace_invisible
@@ -38,6 +39,9 @@ from scrimshaw.storage.durable import failure_of
 MEMORY_SCHEME = "memory://"
 # Calls worked on at once; further ones wait. A stdio server has one client, and clients send a few at a time.
 WORKER_THREADS = 4
+# A server that nobody asks opens the memory after this time, to make drafts: the start itself belongs to the client.
+OPEN_AFTER_S = 1.0
+LISTING = Path(__file__).with_name("tools.json")
 CALLBACK_DRAIN_SECONDS = 2.0  # how long a stopping server waits for after-tool callbacks
 # What callbacks wait, so that the answer is sent first: both would share one interpreter lock.
 ANSWER_FIRST_SECONDS = 0.01
@@ -172,19 +176,27 @@ def error_body(error: ScrimshawError) -> dict[str, Any]:
     return {word: value for word, value in body.items() if value or word in ("code", "message")}
 
 
+class Backend(msgspec.Struct, frozen=True):
+    """What answers requests, once the memory is open."""
+
+    dispatcher: Dispatcher
+    resources: ResourceReader
+    prompts: Mapping[str, ToolSpec] = {}
+    after_tool: Sequence[AfterTool] = ()
+
+
+def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
+    """What toolsets and prompts say of themselves, as `make docs` writes it; raises InvalidRequest for unknown ones."""
+    chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
+    tools = [wire.Tool.model_validate(each) for name in chosen for each in known[name]]
+    return tools, list(map(wire.Prompt.model_validate, known["prompts"]))
+
+
 def build_server(
-    tools: Sequence[ToolSpec],
-    engine: Any,
-    *,
-    resources: ResourceReader,
-    prompts: Sequence[ToolSpec] = (),
-    instructions: str = "",
-    after_tool: Sequence[AfterTool] = (),
-    ready: Ready = bool,
+    tools: list[wire.Tool], prompts: list[wire.Prompt], provide: Callable[[], Backend], instructions: str = ""
 ) -> Server[Any]:
-    """The SDK server that serves these tools; each connection starts the after-tool callbacks and stops them."""
-    named, workers = {spec.name: spec for spec in prompts}, anyio.CapacityLimiter(WORKER_THREADS)
-    handlers = _Handlers(Dispatcher(tools, engine, ready), resources, named, after_tool, workers)
+    """The SDK server of what is listed; `provide` opens what answers, at the first question or a second after start."""
+    handlers = _Handlers(provide)
     templates = wire.ListResourceTemplatesResult(resource_templates=[_TEMPLATE])
     return Server(
         "scrimshaw",
@@ -192,12 +204,12 @@ def build_server(
         title="Scrimshaw",
         instructions=instructions or None,
         lifespan=handlers.run_callbacks,
-        on_list_tools=_always(wire.ListToolsResult(tools=list(map(_wire_tool, tools)))),
+        on_list_tools=_always(wire.ListToolsResult(tools=tools)),
         on_call_tool=handlers.call_tool,
         on_list_resources=handlers.list_resources,
         on_list_resource_templates=_always(templates),
         on_read_resource=handlers.read_resource,
-        on_list_prompts=_always(wire.ListPromptsResult(prompts=list(map(_wire_prompt, prompts)))),
+        on_list_prompts=_always(wire.ListPromptsResult(prompts=prompts)),
         on_get_prompt=handlers.get_prompt,
     )
 
@@ -218,36 +230,56 @@ def _always(answer: _T) -> Callable[[Any, Any], Awaitable[_T]]:
     return handle
 
 
-class _Handlers(msgspec.Struct, frozen=True):
+class _Handlers:
     """The SDK's request handlers; each one is translation around a single call."""
 
-    dispatcher: Dispatcher
-    resources: ResourceReader
-    prompts: Mapping[str, ToolSpec]
-    after_tool: Sequence[AfterTool]
-    workers: anyio.CapacityLimiter
+    def __init__(self, provide: Callable[[], Backend]) -> None:
+        self._provide = provide
+        self._backends: list[Backend] = []
+        self._opening = threading.Lock()
+        self._after_tool = AfterToolCallbacks()
+        self._workers = anyio.CapacityLimiter(WORKER_THREADS)
+
+    def open(self) -> Backend:
+        """What answers; it is opened once, and tried again where that fails."""
+        with self._opening:
+            if not self._backends:
+                backend = _contain_bugs(self._provide, "opening the memory")
+                backend.dispatcher.after_tool = self._after_tool
+                for callback in backend.after_tool:
+                    self._after_tool.register(callback)
+                self._backends.append(backend)
+            return self._backends[0]
 
     @asynccontextmanager
     async def run_callbacks(self, _: Server[Any]) -> AsyncIterator[None]:
         """The server's life: the callbacks are ready before the first request and done after the last."""
-        pipeline = self.dispatcher.after_tool
-        pipeline.start()
-        for callback in self.after_tool:
-            pipeline.register(callback)
+        self._after_tool.start()
+        begin = threading.Timer(OPEN_AFTER_S, self._open_unasked)
+        begin.daemon = True
+        begin.start()
         try:
             yield
         finally:
-            pipeline.stop()
+            begin.cancel()
+            with self._opening:  # what is half open can be closed
+                self._after_tool.stop()
+
+    def _open_unasked(self) -> None:
+        with suppress(ScrimshawError):  # which answers every question
+            self.open()
 
     async def call_tool(self, _: _Context, params: wire.CallToolRequestParams) -> wire.CallToolResult:
-        work = partial(self.dispatcher.dispatch, params.name, params.arguments or {})
-        call = await anyio.to_thread.run_sync(work, limiter=self.workers)
+        def dispatch(backend: Backend) -> FinishedCall:
+            return backend.dispatcher.dispatch(params.name, params.arguments or {})
+
+        call = await self._in_worker(dispatch, f"tool {params.name}")
         content = wire.TextContent(text=call.text)
-        return wire.CallToolResult(content=[content], structured_content=call.reply, is_error=bool(call.error))
+        return wire.CallToolResult(content=[content], structured_content=dict(call.reply), is_error=bool(call.error))
 
     async def list_resources(self, _: _Context, params: wire.PaginatedRequestParams | None) -> wire.ListResourcesResult:
         cursor = (params.cursor if params else None) or ""
-        entries, following = await self._in_worker(partial(self.resources.page, cursor), "resources/list")
+        entries, following = await self._in_worker(lambda backend: backend.resources.page(cursor), "resources/list")
         resources = [
             wire.Resource(
                 uri=MEMORY_SCHEME + quote(memory_id),
@@ -260,37 +292,39 @@ class _Handlers(msgspec.Struct, frozen=True):
         return wire.ListResourcesResult(resources=resources, next_cursor=following or None)
 
     async def read_resource(self, _: _Context, params: wire.ReadResourceRequestParams) -> wire.ReadResourceResult:
-        def read() -> str:
+        def read(backend: Backend) -> str:
             if not params.uri.startswith(MEMORY_SCHEME):
                 hint = f"Use {MEMORY_SCHEME} and a memory id."
                 raise InvalidRequest(f"`{params.uri}` is no memory.", hint, parameter="uri")
-            return self.resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
+            return backend.resources.read(unquote(params.uri.removeprefix(MEMORY_SCHEME)))
 
         text = await self._in_worker(read, "resources/read")
         contents = wire.TextResourceContents(uri=params.uri, mime_type=_MARKDOWN, text=text)
         return wire.ReadResourceResult(contents=[contents])
 
     async def get_prompt(self, _: _Context, params: wire.GetPromptRequestParams) -> wire.GetPromptResult:
-        def render() -> wire.GetPromptResult:
-            spec = self.prompts.get(params.name)
+        def render(backend: Backend) -> wire.GetPromptResult:
+            spec = backend.prompts.get(params.name)
             if spec is None:
-                known = ", ".join(self.prompts) or "none"
+                known = ", ".join(backend.prompts) or "none"
                 raise NotFound(f"There is no prompt `{params.name}`.", f"Prompts: {known}.", parameter="name")
-            text = spec.run(self.dispatcher.engine, **decode(params.name, spec, params.arguments or {}, strict=False))
+            arguments = decode(params.name, spec, params.arguments or {}, strict=False)
+            text = spec.run(backend.dispatcher.engine, **arguments)
             message = wire.PromptMessage(role="user", content=wire.TextContent(text=text))
             return wire.GetPromptResult(description=spec.description, messages=[message])
 
         return await self._in_worker(render, f"prompt {params.name}")
 
-    async def _in_worker(self, work: Callable[[], _T], doing: str) -> _T:
+    async def _in_worker(self, work: Callable[[Backend], _T], doing: str) -> _T:
         """Run `work` in a worker thread once the server is ready; its failure becomes the protocol's own error."""
 
         def run() -> _T:
-            self.dispatcher.ready()
-            return _contain_bugs(work, doing)
+            backend = self.open()
+            backend.dispatcher.ready()
+            return work(backend)
 
         try:
-            return await anyio.to_thread.run_sync(run, limiter=self.workers)
+            return await anyio.to_thread.run_sync(_contain_bugs, run, doing, limiter=self._workers)
         except ScrimshawError as error:
             code = wire.INVALID_PARAMS if isinstance(error, InvalidRequest | NotFound) else wire.INTERNAL_ERROR
             raise MCPError(code, str(error), {"error": error_body(error)}) from None
@@ -331,27 +365,3 @@ def _make_visible(value: Any) -> Any:
     if isinstance(value, dict):
         return {_make_visible(name): _make_visible(each) for name, each in value.items()}
     return [_make_visible(each) for each in value] if isinstance(value, list) else value
-
-
-def _wire_tool(spec: ToolSpec) -> wire.Tool:
-    # The protocol ignores the other two hints for a tool that only reads.
-    hints: dict[str, Any] = {"destructive_hint": spec.destructive, "idempotent_hint": spec.idempotent}
-    return wire.Tool(
-        name=spec.name,
-        description=spec.description,
-        input_schema=input_schema(spec.call),
-        output_schema=output_schema(spec.reply),
-        annotations=wire.ToolAnnotations(
-            read_only_hint=spec.read_only, open_world_hint=False, **({} if spec.read_only else hints)
-        ),
-    )
-
-
-def _wire_prompt(spec: ToolSpec) -> wire.Prompt:
-    schema = input_schema(spec.call)
-    required = schema.get("required", ())
-    arguments = [
-        wire.PromptArgument(name=name, description=parameter.get("description"), required=name in required)
-        for name, parameter in schema["properties"].items()
-    ]
-    return wire.Prompt(name=spec.name, description=spec.description, arguments=arguments)

@@ -20,6 +20,9 @@ import msgspec
 
 from scrimshaw.errors import InvalidRequest
 
+DEFAULT_TOOLSETS = "core"
+TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
+
 Schema = dict[str, Any]
 Run = Callable[..., Any]
 
@@ -80,6 +83,16 @@ def tool(*, toolset: str = "", layer: str = "", **hints: bool) -> Callable[[Run]
         )
 
     return build
+
+
+def choose_toolsets(toolsets: str) -> list[str]:
+    """Comma-separated toolsets, or `all`, in the usual order; raises InvalidRequest for an unknown name."""
+    wanted = [name.strip() for name in toolsets.split(",") if name.strip()] or [DEFAULT_TOOLSETS]
+    unknown = [name for name in wanted if name not in (*TOOLSETS, "all")]
+    if unknown:
+        known = ", ".join((*TOOLSETS, "all"))
+        raise InvalidRequest(f"There is no toolset {', '.join(unknown)}.", f"Toolsets: {known}.", parameter="toolsets")
+    return [name for name in TOOLSETS if name in wanted or "all" in wanted]
 
 
 def input_schema(call: type[msgspec.Struct]) -> Schema:

@@ -18,6 +18,7 @@ import msgspec
 from mcp import types as wire
 from mcp.os.win32.utilities import rebind_std_handle_to_fd
 from mcp.server.lowlevel import Server
+from mcp.server.runner import serve_dual_era_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 from pydantic import ValidationError
 
@@ -29,12 +30,20 @@ _TEXT = r'"((?:[^"\\]++|\\.)*+)"?+'
 _ID = r'"(?:[^"\\\x00-\x1f]|\\["\\/bfnrt]|\\u[0-9a-fA-F]{4})*+"|-?(?:0|[1-9]\d*+)(?:\.\d+)?+(?:[eE][-+]?\d+)?+(?![\w.])'
 _PIECE = re.compile(rf"{_TEXT}(?:\s*+:\s*+({_ID})?+)?+|[\[\]{{}}]", re.DOTALL | re.ASCII)
 
+# What each request of the newer protocol era holds, and what begins the older one.
+_ENVELOPE, _HANDSHAKE = "io.modelcontextprotocol/protocolVersion", "initialize"
+
 
 class Wire:
-    """Both directions of the one session that a process serves."""
+    """Both directions of the one connection that a process serves, in both protocol eras.
+
+    A client that waits too long for an answer of one era tries the other, and both get their answers.
+    """
 
     def __init__(self) -> None:
-        self._incoming, self._messages = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        # What comes in, of the older era and of the newer one; which of the two the client has used.
+        self._incoming = [anyio.create_memory_object_stream[SessionMessage | Exception]() for _ in (False, True)]
+        self._used = set[bool]()
         self._answers, self._outgoing = anyio.create_memory_object_stream[SessionMessage | bytes](math.inf)
         # Ids of the requests that wait for an answer; None stands for those that the client may still send.
         self._requests: set[object] = {None}
@@ -50,10 +59,13 @@ class Wire:
             rebind_std_handle_to_fd(descriptor)
         arguments = (stdin, lines, asyncio.get_running_loop())
         threading.Thread(target=_read_lines, args=arguments, name="stdin", daemon=True).start()
-        async with anyio.create_task_group() as group:
+        options = server.create_initialization_options()
+        async with server.lifespan(server) as state, anyio.create_task_group() as group:
+            for _, messages in self._incoming:
+                run = partial(serve_dual_era_loop, server, lifespan_state=state, init_options=options)
+                group.start_soon(run, messages, self._answers.clone())
             group.start_soon(self._receive, lines)
             group.start_soon(self._send, stdout, group.cancel_scope)
-            await server.run(self._messages, self._answers, server.create_initialization_options())
 
     async def _receive(self, lines: asyncio.Queue[bytes]) -> None:
         while line := await lines.get():
@@ -67,8 +79,17 @@ class Wire:
                     self._answers.send_nowait(refusal)
                     message = None
             if message:
-                await self._incoming.send(SessionMessage(message, metadata))
+                stream, _ = self._incoming[self._is_new(message)]
+                await stream.send(SessionMessage(message, metadata))
         await self._settle(None)
+
+    def _is_new(self, message: wire.JSONRPCMessage) -> bool:
+        """Whether a message belongs to the newer era, as one does that does not say if only that was ever used."""
+        meta = (getattr(message, "params", None) or {}).get("_meta")
+        is_said = isinstance(meta, dict) and _ENVELOPE in meta
+        is_new = getattr(message, "method", "") != _HANDSHAKE and (is_said or self._used == {True})
+        self._used.add(is_new)
+        return is_new
 
     async def _send(self, stdout: int, session: anyio.CancelScope) -> None:
         async for item in self._outgoing:
@@ -86,7 +107,9 @@ class Wire:
     async def _settle(self, request: object) -> None:
         self._requests.discard(request)
         if not self._requests:
-            self._incoming.close()
+            self._answers.close()
+            for stream, _ in self._incoming:
+                stream.close()
 
 
 def _parse(line: bytes) -> tuple[wire.JSONRPCMessage | None, int, str]:

@@ -1,0 +1,89 @@
+"""What a server answers with: the open memory, its background work, its resources and its prompt."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from msgspec import Meta
+
+from scrimshaw.app.background import Background
+from scrimshaw.app.hooks import fencing
+from scrimshaw.app.mcp.call_recorder import make_recorder
+from scrimshaw.app.mcp.protocol import Backend, Dispatcher
+from scrimshaw.app.mcp.replies import fit_reply, public_title, search_reply, warnings
+from scrimshaw.app.mcp.schema import tool
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.config import Settings
+from scrimshaw.engine import Engine, counts, open_engine, read
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.rule_checks import check_rules
+from scrimshaw.models import Filters, Trust
+from scrimshaw.search.results import SearchRequest
+from scrimshaw.search.tokens import query_terms
+
+_PAGE, _CURSOR_DIGITS = 100, 9
+_RECALL_TOKENS = 3000
+
+
+@contextmanager
+def open_backend(settings: Settings, toolsets: str) -> Iterator[Backend]:
+    """Open a memory, and what works beside it; raises ScrimshawError."""
+    rules, problems = check_rules(settings.rules)
+    for problem in problems:
+        logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
+    with open_engine(settings) as engine:
+        background = Background(engine)
+        background.start()
+        try:
+            dispatcher = Dispatcher(choose(toolsets), engine, background.wait_briefly)
+            gc.freeze()  # as after the start: what was imported since lives forever
+            yield Backend(dispatcher, Memories(engine), {recall.name: recall}, (make_recorder(engine, rules),))
+        finally:
+            background.stop()
+
+
+class Memories:
+    """Memories as MCP resources."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
+        """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
+        if cursor and not (cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
+            raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
+        offset = int(cursor or 0)
+        found = counts.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
+        entries = [(memory.id, public_title(memory)) for memory in found.memories]
+        return entries, str(offset + _PAGE) if offset + _PAGE < found.total else ""
+
+    def read(self, memory_id: str) -> str:
+        """A memory's text, in a fence with its label where an agent wrote it or it speaks to one; NotFound."""
+        found = read.get(self._engine, memory_id)
+        trust = found.memory.provenance.trust
+        warning = ", speaks like an instruction" if warnings(found.body, trust) else ""
+        if trust == Trust.HUMAN or (trust == Trust.FILE and not warning):
+            return fencing.remove_marks(found.body)
+        return fencing.fence(f"Trust {trust}{warning}.", found.body)
+
+
+@tool()
+def recall(
+    engine: Engine, topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
+) -> str:
+    """Bring what is known about a topic into the conversation."""
+    result = read.search(engine, SearchRequest(query=topic))
+    found = search_reply(fit_reply(result, query_terms(topic), _RECALL_TOKENS, {}))
+    entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
+    texts = ("\n".join(f"{name}: {text}" for name, text in hit.get("passages", {}).items()) for hit in found.hits)
+    entries = (
+        entry.format_map({"trust": "file", "text": text, **hit}) for hit, text in zip(found.hits, texts, strict=True)
+    )
+    body = "\n\n".join(entries) or "Nothing is known about it yet."
+    doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
+    walled = fencing.fence("Notes of the project.", body)
+    return f"What the project's memory holds about {topic!r}:\n\n{walled}{doubts}"
