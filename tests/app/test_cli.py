@@ -193,7 +193,6 @@ class TestWithoutMemory:
             ("rebuild", "--yes"),
             ("purge", "--memory", "x"),
             ("doctor",),
-            ("serve",),
         ],
     )
     def test_every_command_says_run_init(self, cli: Cli, project: Path, arguments: tuple[str, ...]) -> None:

@@ -58,6 +58,23 @@ def test_tools_are_listed_before_the_memory_is_loaded(serve: Start, vault: Path)
     assert [hit["id"] for hit in found["hits"]][:1] == ["gate"]
 
 
+def test_a_project_without_a_memory_is_served_the_users_own_notes(
+    serve: Start, tmp_path: Path, user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bare").mkdir()
+    monkeypatch.chdir(tmp_path / "bare")
+    with serve() as session:
+        assert "scrimshaw init" in session.opened["result"]["instructions"]
+        assert [hit["id"] for hit in call(session, "memory_search", query="harbour tide")["hits"]] == ["global/tides"]
+        refused = call(session, "memory_save", content="The pilot sleeps in the quay house.")
+        saved = call(session, "memory_save", content="The pilot sleeps in the quay house.", id="global/pilot")
+    assert refused["error"]["code"] == "read_only"
+    assert "scrimshaw init" in refused["error"]["hint"]
+    assert saved["status"] == "saved"
+    assert (user / "memories/pilot.md").is_file()
+    assert list((tmp_path / "bare").iterdir()) == []
+
+
 def test_a_memory_that_cannot_be_opened_is_the_answer_until_it_can(serve: Start, vault: Path) -> None:
     write_memory(vault, "gate", "# Gate\nThe harbour gate shuts at dusk.")
     journal = vault.parent / "journal.db"

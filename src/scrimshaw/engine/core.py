@@ -59,10 +59,10 @@ class Engine(AbstractContextManager["Engine"]):
     def vault_of(self, memory_id: str) -> tuple[Vault, str]:
         """The writable vault that a memory of this id belongs to, and its id inside that vault; raises ReadOnly."""
         project, user = self.sources[0], self.sources[-1]
-        if not project.writable:
-            raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
         if user.id_prefix == GLOBAL and memory_id.startswith(GLOBAL):
             return Vault(user.root, user.name, self.settings.home / GLOBAL_LOCK), memory_id.removeprefix(GLOBAL)
+        if not project.writable:
+            raise ReadOnly(f"{project.root} was opened for reading only.", "Run `scrimshaw init` to get a vault.")
         return Vault(project.root, project.name), memory_id
 
     @contextmanager

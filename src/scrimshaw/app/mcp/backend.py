@@ -6,6 +6,7 @@ import gc
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated
 
 from msgspec import Meta
@@ -19,6 +20,7 @@ from scrimshaw.app.mcp.schema import tool
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, counts, open_engine, read
+from scrimshaw.engine.core import project_sources
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Trust
@@ -30,12 +32,13 @@ _RECALL_TOKENS = 3000
 
 
 @contextmanager
-def open_backend(settings: Settings, toolsets: str) -> Iterator[Backend]:
-    """Open a memory, and what works beside it; raises ScrimshawError."""
+def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterator[Backend]:
+    """Open a memory, whose own vault may be closed to writers, and what works beside it; raises ScrimshawError."""
     rules, problems = check_rules(settings.rules)
     for problem in problems:
         logging.getLogger(__name__).warning("%s; %s", problem.message, problem.advice)
-    with open_engine(settings) as engine:
+    vault, *others = project_sources(settings)
+    with open_engine(settings, sources=[replace(vault, writable=writable), *others]) as engine:
         background = Background(engine)
         background.start()
         try:
