@@ -368,6 +368,7 @@ class Session(Struct, frozen=True, kw_only=True):
     last_event: float = 0.0
     context_used: float | None = None  #: share of the client's context in use, as it last reported
     continues: str = ""  #: the session this one goes on from
+    work_tree: str = ""  #: where it ran, with the branch there now; empty in the work tree that asks
 
 
 class Injected(Struct, frozen=True, kw_only=True):

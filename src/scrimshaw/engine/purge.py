@@ -32,7 +32,7 @@ from scrimshaw.storage.durable import prune, remove_file, replace_file, storage_
 from scrimshaw.storage.erasing import Kind, SearchedFile, read_bytes
 from scrimshaw.storage.git import GitTraces, other_work_trees, search_git
 from scrimshaw.storage.paths import SUFFIX, locate
-from scrimshaw.storage.place import JOURNAL, find_place
+from scrimshaw.storage.place import JOURNAL, find_left_places, find_place
 from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
@@ -176,7 +176,9 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
         and (count := target.traces.count(read_bytes(path)))
     )
     engine, target = scope[0]
-    git = search_git(engine.settings.project, target.traces, target.files, [each.storage.place for each, _ in scope])
+    git = search_git(
+        engine.settings.project, target.traces, target.files, [root for each, _ in scope for root in _roots(each)]
+    )
     return replace(_search_all(scope, options), dry_run=True, forms=target.traces.forms, documents=documents, git=git)
 
 
@@ -186,7 +188,9 @@ def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> 
     after, (engine, target) = _search_all(scope, options), scope[0]
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
-    git = search_git(engine.settings.project, target.traces, target.files, [each.storage.place for each, _ in scope])
+    git = search_git(
+        engine.settings.project, target.traces, target.files, [root for each, _ in scope for root in _roots(each)]
+    )
     return replace(
         planned,
         dry_run=False,
@@ -274,8 +278,9 @@ def other_memories(engine: Engine) -> list[Settings]:
 
 
 def _roots(engine: Engine) -> list[Path]:
-    """The folders that are Scrimshaw's: the project's, and the user's own."""
-    folders = (engine.folder, engine.storage.place, engine.settings.folder, engine.settings.home)
+    """The folders that are Scrimshaw's: the project's, what removed work trees of it left, and the user's own."""
+    left = find_left_places(engine.folder)
+    folders = (engine.folder, engine.storage.place, *left, engine.settings.folder, engine.settings.home)
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 
 

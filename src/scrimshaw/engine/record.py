@@ -105,9 +105,10 @@ def _make_document(engine: Engine, path: str, record: SessionRecord) -> Document
 
 
 def _title_of(engine: Engine, session: str) -> str:
-    """What a session was asked first, else its id."""
+    """What a session was asked first, else its id; and the other work tree in which it ran."""
     found = engine.sessions.get(session)
-    return redact(" ".join(found.task.split())[:_TITLE_CHARACTERS] if found and found.task else session).text
+    title = " ".join(found.task.split())[:_TITLE_CHARACTERS] if found and found.task else session
+    return redact(f"{title} ({found.work_tree})" if found and found.work_tree else title).text
 
 
 def _provenance(session: str, passages: Sequence[Passage]) -> Provenance:

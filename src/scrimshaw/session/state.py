@@ -279,12 +279,20 @@ def tell_state(sessions: Sessions, own: Session, occasion: Occasion, *, with_own
         return []
     if about.process != own.process and Path(f"/proc/{about.process}").exists():  # where there is none, it broke off
         lines = [replace(line, part="still running") if line.part == "broke off" else line for line in lines]
+    lines = _name_work_tree(lines, about)
     beside = [each for each in earlier if each.id not in (about.id, own.id)]
     beside = [each for each in beside if each.last_event > about.started and each.started < about.last_event]
     for each in beside[:MOST_PARALLEL] if about.id != own.id else []:
         tasks = session_state(sessions.events(each.id), sessions.items(each.id), Occasion.CLEAR)
-        lines[1:1] = [replace(line, part="beside it") for line in tasks]
+        lines[1:1] = [replace(line, part="beside it") for line in _name_work_tree(tasks, each)]
     return lines
+
+
+def _name_work_tree(lines: list[StateLine], about: Session) -> list[StateLine]:
+    """The lines about a session, the first with the other work tree in which it ran."""
+    if not lines or not about.work_tree or is_suspicious(about.work_tree.replace("-", " ")):
+        return lines
+    return [replace(lines[0], text=f"in work tree {about.work_tree}: {lines[0].text}"), *lines[1:]]
 
 
 def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], items: Sequence[Item]) -> bool:

@@ -17,7 +17,7 @@ import apsw
 from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.errors import DamagedDatabase, NewerDatabase, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.storage.durable import storage_errors, sync_folder
-from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, place_below_git
+from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, find_siblings, place_below_git
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 
@@ -31,6 +31,7 @@ _SCHEMA = "journal"
 _IS_USED = (
     "SELECT EXISTS (SELECT 1 FROM {0}.sqlite_sequence WHERE name = 'ledger') OR EXISTS (SELECT 1 FROM {0}.sessions)"
 )
+_MIGRATION = "SELECT max(number) FROM migrations"
 _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
 _NOTED = "SELECT value FROM meta WHERE key = 'journal'"
 _NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
@@ -48,6 +49,7 @@ class Storage:
         self._busy_timeout_ms = busy_timeout_ms
         self._ram_scan_max = ram_scan_max
         self._replace_lost_journal = replace_lost_journal
+        self._siblings = dict[Path, Database]()
 
     # Each port loads its own modules, for a hook has 60 ms in all.
 
@@ -60,10 +62,10 @@ class Storage:
 
     @cached_property
     def sessions(self) -> Sessions:
-        """Sessions, in the journal's file."""
+        """Sessions, in the files of this journal and of those of the repository's other work trees."""
         from scrimshaw.storage.sqlite.sessions import SqliteSessions  # noqa: PLC0415 - see above
 
-        return SqliteSessions(self.journal_database)
+        return SqliteSessions(self.journal_database, self.open_siblings)
 
     @cached_property
     def journal(self) -> Journal:
@@ -77,7 +79,7 @@ class Storage:
         """What looks after the files of all of them."""
         from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance  # noqa: PLC0415 - see above
 
-        return SqliteMaintenance(self.index_database, self.journal_database)
+        return SqliteMaintenance(self.index_database, self.journal_database, partial(self.open_siblings, every=True))
 
     @cached_property
     def index_database(self) -> Database:
@@ -89,6 +91,17 @@ class Storage:
         """The file of journal and sessions."""
         is_replaced = self._replace_lost_journal
         return open_journal(self._folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
+
+    def open_siblings(self, *, every: bool = False) -> list[Database]:
+        """The journals of other work trees, as they are; without those that cannot be used or have another schema."""
+        found, timeout = list[Database](), self._busy_timeout_ms
+        for place in find_siblings(self._folder, every=every):
+            with suppress(ScrimshawError, OSError):
+                known, path = self._siblings.get(place), place / JOURNAL
+                database = known or Database(path, _SCHEMA, durable=True, busy_timeout_ms=timeout, through=0)
+                if known or database.value(_MIGRATION) == newest_migration(_SCHEMA):
+                    found.append(self._siblings.setdefault(place, database))
+        return found
 
     @property
     def place(self) -> Path:
@@ -121,9 +134,9 @@ class Storage:
 
     def close(self) -> None:
         """Release files and connections."""
-        for name in ("index_database", "journal_database"):
-            if name in self.__dict__:
-                getattr(self, name).close()
+        own = map(self.__dict__.get, ("index_database", "journal_database"))
+        for database in (*filter(None, own), *self._siblings.values()):
+            database.close()
 
 
 def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = False) -> Database:

@@ -11,6 +11,7 @@ import re
 import sys
 from _blake2 import blake2b  # `hashlib` takes a hook a millisecond
 from contextlib import suppress
+from operator import attrgetter
 from pathlib import Path
 
 from scrimshaw.config import PROJECT_FOLDER
@@ -19,6 +20,7 @@ from scrimshaw.toml_text import read_regular_file
 
 JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
 OWNER = "project"  # the file that names the project's folder
+MOST_SIBLINGS = 12  # each costs the start of a session a millisecond, and removed work trees leave theirs
 _LABEL_CHARACTERS = 40
 
 
@@ -37,7 +39,7 @@ def place_below_git(folder: Path) -> Path | None:
     """Where they lie in a repository; None without one, where it cannot be written, and for a copy of a work tree."""
     real = Path(os.path.realpath(folder))
     try:
-        place = _locate(real.parent)
+        place = _name_place(*_locate(real.parent))
     except (OSError, ValueError):  # no repository, or not as git writes it
         return None
     there = next(each for each in (place, *place.parents) if os.path.lexists(each))
@@ -54,22 +56,59 @@ def claim_place(place: Path, folder: Path) -> None:
             replace_file(place / OWNER, project, private=True)
 
 
+def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
+    """The places of a project in the other work trees of its repository, removed ones too: those written last."""
+    if (own := place_below_git(folder)) is None:
+        return []
+    common, _, inside = _locate(Path(os.path.realpath(folder)).parent)
+    # What a removed work tree was called its place still says.
+    labels = (each.name.rpartition("-")[0].removesuffix(f"-{Path(inside).name}") for each in own.parent.glob("*"))
+    found, trees = list[tuple[float, Path]](), {*labels, *map(attrgetter("name"), common.glob("worktrees/*"))}
+    for tree in (".", *(f"worktrees/{name}" for name in trees)):
+        place = _name_place(common, tree, inside)
+        with suppress(OSError):  # nothing was recorded there
+            info = os.stat(place / JOURNAL)  # noqa: PTH116 - faster than that of a Path
+            found += [(info.st_mtime, place)] if info.st_size and place != own else []
+    return [place for _, place in sorted(found, reverse=True)[: None if every else MOST_SIBLINGS]]
+
+
+def find_left_places(folder: Path) -> list[Path]:
+    """Those of work trees that were removed."""
+    return [place for place in find_siblings(folder, every=True) if not Path(_read(place / OWNER)).exists()]
+
+
+def describe_work_tree(place: Path) -> str:
+    """The work tree that has a place, and the branch it is on; of a removed one the name alone."""
+    try:
+        top, git, _ = _find_git(Path(_read(place / OWNER)))
+        return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
+    except (OSError, ValueError):
+        return f"{place.name.rpartition('-')[0]}, which is removed"
+
+
 def _is_owner(place: Path, project: Path) -> bool:
     """Whether no other folder has the place: the copy of a work tree leads to the same folder in git."""
     try:
         owner = Path(_read(place / OWNER))
-        return owner.samefile(project) or _locate(owner) != place
+        return owner.samefile(project) or _name_place(*_locate(owner)) != place
     except (OSError, ValueError):  # nobody has it yet, or who had it was moved
         return True
 
 
-def _locate(project: Path) -> Path:
-    """A project's folder below git's; raises OSError, ValueError where there is no repository as git writes it."""
+def _locate(project: Path) -> tuple[Path, str, str]:
+    """(git's folder of all work trees, that of the project's work tree in it, the project's in the work tree).
+
+    Raises OSError, ValueError where there is no repository as git writes it.
+    """
     top, git, common = _find_git(project)
     inside, tree = (Path(os.path.relpath(*each)).as_posix() for each in ((project, top), (git, common)))
     if sys.platform in ("darwin", "win32"):  # where a folder can be entered by a name in other letters
         inside = inside.casefold()
-    name = f"{'main' if git == common else git.name}-{Path(inside).name}".rstrip("-")
+    return common, tree, inside
+
+
+def _name_place(common: Path, tree: str, inside: str) -> Path:
+    name = f"{Path(tree).name or 'main'}-{Path(inside).name}".rstrip("-")
     digest = blake2b(os.fsencode(f"{tree}\n{inside}"), digest_size=4).hexdigest()
     return common / "scrimshaw" / f"{re.sub('[^A-Za-z0-9._-]+', '_', name)[:_LABEL_CHARACTERS]}-{digest}"
 

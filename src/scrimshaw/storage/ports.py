@@ -93,7 +93,7 @@ class SessionRecord(NamedTuple):
     last: int  #: the number of the last event
     at: float  #: when it happened, in seconds since 1970
     is_over: bool
-    has_new_calls: bool  #: whether a tool was called behind the last draft
+    has_new_calls: bool  #: whether a tool was called behind the last draft; another work tree makes its own drafts
     draft: Drafted | None
 
     def waits_for_draft(self, silent_since: float) -> bool:
@@ -250,7 +250,7 @@ class Index(Protocol):
 
 
 class Sessions(Protocol):
-    """Durable: sessions, what happened in them, and what they were shown.
+    """Durable: sessions of all work trees of a repository, what happened in them, and what they were shown.
 
     A change of a session or an item that does not exist raises NotFound.
     """

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -59,12 +59,15 @@ DELETE FROM capabilities WHERE name = ?1 AND seq <= (
 
 
 class SqliteMaintenance:
-    """The Maintenance port over the files of the index and of the journal."""
+    """The Maintenance port over the files of index and journal; a purge reaches the journals of `find_others` too."""
 
-    def __init__(self, index: Database, journal: Database) -> None:
+    def __init__(
+        self, index: Database, journal: Database, find_others: Callable[[], Iterable[Database]] = tuple
+    ) -> None:
         self._databases: Mapping[DatabaseName, Database] = {"index": index, "journal": journal}
         self._index = index
         self._journal = journal
+        self._find_others, self._erased_others = find_others, list[Database]()
         self.version = f"SQLite {apsw.sqlite_lib_version()}"
         self.schema = newest_migration(SCHEMA)
 
@@ -100,6 +103,11 @@ class SqliteMaintenance:
         return {name: count for name, count in counts.items() if count}
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
+        for other in self._find_others():  # whose sessions this index has too
+            with other.write() as write:
+                if erased := erase(write, Wipe(wipe.traces)):
+                    append_entries(write, [(replace(purge, memory_id="", decision_meta=erased), None)], time.time())
+                    self._erased_others.append(other)
         with self._journal.write() as write:
             erased = erase(write, wipe)
             entries = [*files, replace(purge, decision_meta={**purge.decision_meta, **erased})]
@@ -109,7 +117,7 @@ class SqliteMaintenance:
     def compact(self) -> list[Path]:
         with self._index.write() as write:
             write.execute("INSERT INTO memory_text (memory_text) VALUES ('optimize')")
-        return [path for database in self._databases.values() for path in _compact(database)]
+        return [path for database in (*self._databases.values(), *self._erased_others) for path in _compact(database)]
 
     def dump_rows(self) -> Iterator[tuple[str, Row]]:
         return dump(self._journal)

@@ -1,15 +1,19 @@
-"""The Sessions port in SQLite, in the journal's file: every commit is forced to disk."""
+"""The Sessions port in SQLite, in the journals of a project's work trees: every commit is forced to disk."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import repeat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import islice, repeat
+from operator import attrgetter, itemgetter
+from typing import Any, TypeVar
 
 import apsw
 import msgspec
 from msgspec.structs import asdict, replace
 
-from scrimshaw.errors import NotFound
+from scrimshaw.errors import NotFound, StorageFailure
 from scrimshaw.models import (
     Drafted,
     EventKind,
@@ -22,6 +26,7 @@ from scrimshaw.models import (
     Session,
     SessionState,
 )
+from scrimshaw.storage.place import describe_work_tree
 from scrimshaw.storage.ports import Admit, Learning, SessionRecord
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
@@ -29,7 +34,9 @@ from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
-_SESSION = ", ".join(Session.__struct_fields__)
+_Value = TypeVar("_Value")
+_COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
+_SESSIONS = "(SELECT rowid, *, ? AS work_tree FROM sessions)"
 MOST_SHOWN = 100
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
@@ -41,7 +48,7 @@ _REOPENED = (
 )
 _RECORDS = """
 SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', EXISTS (
-    SELECT 1 FROM events WHERE session = s.id AND kind = 'tool' AND number > coalesce(d.events, 0)), d.*
+    SELECT 1 FROM events WHERE session = s.id AND kind = 'tool' AND number > coalesce(d.events, 0)) AND ?, d.*
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
 WHERE ? IN ('', s.id) GROUP BY s.id ORDER BY s.last_event DESC, s.rowid DESC"""
 _SUMMED = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
@@ -49,34 +56,72 @@ _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
 
 class SqliteSessions:
-    """The Sessions port over the journal's database."""
+    """The Sessions port over the journal of a project, and over those of the repository's other work trees.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    A session stays in the journal where it began, wherever it goes on; of what several have this project's own counts.
+    """
+
+    def __init__(self, database: Database, find_others: Callable[[], Iterable[Database]] = tuple) -> None:
+        self._database, self._find_others = database, find_others
+
+    def _read_all(self, read: Callable[[Database], Iterable[_Value]]) -> Iterator[_Value]:
+        """What each journal answers, this project's first; nothing of another one that cannot be read."""
+        yield from read(self._database)
+        for database in self._find_others():
+            with suppress(StorageFailure):
+                yield from read(database)
+
+    def _find_home(self, session: str) -> Database | None:
+        """The journal that has a session."""
+        known = "SELECT 1 FROM sessions WHERE id = ?"
+        if self._database.value(known, (session,)):
+            return self._database
+        return next(self._read_all(lambda each: each.read(known, (session,), lambda _: each)), None)
+
+    def _home(self, session: str) -> Database:
+        """The journal that has a session; this project's for a new one."""
+        return self._find_home(session) or self._database
+
+    def _prepare(self, session: Session) -> tuple[Database, Session]:
+        """The journal of a session, and the session: a new one goes on from the newest before it, not a later one."""
+        if home := self._find_home(session.id):
+            return home, session
+        before = f"SELECT last_event, id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1"
+        earlier = self._read_all(lambda each: each.rows(before, (session.last_event,)))
+        _, continues = max(earlier, key=itemgetter(0), default=(0.0, ""))
+        return self._database, replace(session, continues=continues)
 
     def open(
         self, session: str, *, client: str = "", process: int = 0, now: float, silent_since: float | None = None
     ) -> tuple[Session, bool]:
-        with self._database.write() as write:
+        home, new = self._prepare(Session(id=session, client=client, process=process, started=now, last_event=now))
+        with home.write() as write:
             if silent_since is not None:
                 silent = "UPDATE sessions SET state = 'interrupted' WHERE state = 'active' AND last_event < ?"
                 write.execute(silent, (silent_since,))
             is_new = write.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).get is None
-            opened = _open(write, Session(id=session, client=client, process=process, started=now, last_event=now))
-        return opened, is_new
+            return _open(write, new), is_new
+
+    def _select_sessions(self, rest: str, arguments: Sequence[Any], database: Database) -> list[Session]:
+        work_tree = describe_work_tree(database.path.parent) if database is not self._database else ""
+        return database.structs(Session, f"{_SESSIONS} {rest}", (work_tree, *arguments))
 
     def get(self, session: str) -> Session | None:
-        return next(iter(self._database.structs(Session, "sessions WHERE id = ?", (session,))), None)
+        return next(self._read_all(partial(self._select_sessions, "WHERE id = ?", (session,))), None)
 
     def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
-        where = "id <> ?"
+        where = "WHERE id <> ?"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
-        return self._database.structs(Session, f"sessions WHERE {where} {_NEWEST} LIMIT ?", arguments)
+        rows = self._read_all(partial(self._select_sessions, f"{where} {_NEWEST} LIMIT ?", arguments))
+        if processes is not None:  # which a call of a tool asks for: others only where this project has none
+            rows = islice(rows, limit)
+        found = {each.id: each for each in reversed([*rows])}  # of several the one of this project
+        return sorted(found.values(), key=attrgetter("last_event"))[::-1][:limit]
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
-        with self._database.write() as write:
+        with self._home(session).write() as write:
             if injected:
                 _add_injected(write, injected)
             return _tick(write, session, now, modulus)
@@ -84,9 +129,10 @@ class SqliteSessions:
     def observe(self, seen: Observation, admit: Admit, *, now: float, modulus: int) -> bool:
         state = SessionState.COMPLETED if seen.kind is EventKind.END else SessionState.ACTIVE
         session, client, process = seen.session, seen.client, seen.process
-        with self._database.write() as write:
-            values = Session(id=session, client=client, process=process, state=state, started=now, last_event=now)
-            counter = _open(write, values).counter
+        new = Session(id=session, client=client, process=process, state=state, started=now, last_event=now)
+        home, new = self._prepare(new)
+        with home.write() as write:
+            counter = _open(write, new).counter
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is in the context no more
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = RecordedEvent(
@@ -122,38 +168,43 @@ class SqliteSessions:
 
     def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
         rest = "events WHERE session = ? AND number > ? AND kind = coalesce(?, kind) ORDER BY number"
-        return self._database.structs(RecordedEvent, rest, (session, after, kind))
+        return self._home(session).structs(RecordedEvent, rest, (session, after, kind))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         any_word = " OR ".join(["text LIKE ?"] * len(words)) or "0"
         rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
-        return self._database.structs(RecordedEvent, rest, (*(f"%{word}%" for word in words), limit))
+        arguments = (*(f"%{word}%" for word in words), limit)
+        found = self._read_all(lambda each: each.structs(RecordedEvent, rest, arguments))
+        return sorted(found, key=attrgetter("at"), reverse=True)[:limit]
 
     def records(self, session: str = "") -> list[SessionRecord]:
-        rows = self._database.rows(_RECORDS, (session,))
+        rows = [*self._read_all(lambda each: each.rows(_RECORDS, (each is self._database, session)))]
         drafts = (make_struct(Drafted, row[6:]) if row[6] else None for row in rows)
-        return [SessionRecord._make((*row[:6], draft)) for row, draft in zip(rows, drafts, strict=True)]
+        records = [SessionRecord._make((*row[:6], draft)) for row, draft in zip(rows, drafts, strict=True)]
+        found = {each.session: each for each in reversed(records)}
+        return sorted(found.values(), key=attrgetter("at"))[::-1]
 
     def mention(self, session: str, number: int) -> None:
-        with self._database.write() as write:
+        with self._home(session).write() as write:
             write.execute(f"{_MENTIONED} AND number = ?", (session, number))
             if not write.changes():
                 raise NotFound(f"Session {session!r} has no item {number}.", "List its items.", session=session)
 
     def items(self, session: str, *, held: bool | None = None) -> list[Item]:
-        with self._database.lend() as connection:
+        with self._home(session).lend() as connection:
             return _items(connection, session, {None: "", True: "AND held", False: "AND NOT held"}[held])
 
     def record_draft(self, draft: Drafted) -> None:
-        with self._database.write() as write:
+        with self._home(draft.session).write() as write:
             insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
     ) -> None:
-        with self._database.write() as write:
-            if write.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).get is None:
-                raise _absence_error(session)
+        home = self._find_home(session)
+        if home is None:
+            raise _absence_error(session)
+        with home.write() as write:
             write.executemany(
                 "INSERT INTO shown (session, memory_id, content_hash, at) VALUES (?,?,?,?) "
                 "ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at",
@@ -164,11 +215,11 @@ class SqliteSessions:
 
     def hashes_shown(self, session: str, *, since: float = 0.0) -> dict[str, str]:
         sql = "SELECT memory_id, content_hash FROM shown WHERE session = ? AND at >= ? ORDER BY at DESC LIMIT ?"
-        return dict(self._database.rows(sql, (session, since, MOST_SHOWN)))
+        return dict(self._home(session).rows(sql, (session, since, MOST_SHOWN)))
 
     def injections(self, session: str = "") -> list[Injected]:
         rest = "injected WHERE ? IN ('', session) ORDER BY session, occasion"
-        return self._database.structs(Injected, rest, (session,))
+        return [*self._read_all(lambda each: each.structs(Injected, rest, (session,)))]
 
     def record_learning(self, row: Learning) -> None:
         values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
@@ -185,13 +236,11 @@ class SqliteSessions:
 
 
 def _open(write: apsw.Connection, session: Session) -> Session:
-    """Open or revive a session. It goes on from the newest before it, not from a later one."""
-    before = f"SELECT id FROM sessions WHERE last_event <= ? {_NEWEST} LIMIT 1"
-    values = asdict(session) | {"continues": write.execute(before, (session.last_event,)).get or ""}
+    """Open or revive a session."""
     row = write.execute(
-        f"INSERT INTO sessions ({_SESSION}) VALUES ({marks(values)})"
-        f" ON CONFLICT DO UPDATE SET {_REOPENED} RETURNING {_SESSION}",
-        tuple(values.values()),
+        f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({marks(_COLUMNS)})"
+        f" ON CONFLICT DO UPDATE SET {_REOPENED} RETURNING {', '.join(_COLUMNS)}, ''",
+        attrgetter(*_COLUMNS)(session),
     ).fetchall()[0]
     return make_struct(Session, row)
 
