@@ -326,3 +326,30 @@ def test_a_clone_begins_its_own(project: Path, cli: Cli, tmp_path: Path) -> None
     os.chdir(tmp_path / "clone")
     assert saves(cli) == []
     assert place(tmp_path / "clone").is_relative_to(tmp_path / "clone/.git/scrimshaw")
+
+
+def run_closed(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """A command line in a sandbox that closes git's folder; skips the test where the system has none."""
+    outside = ":".join((str(project / ".scrimshaw"), os.environ["SCRIMSHAW_HOME"], "/dev"))
+    sandbox = [sys.executable, str(Path(__file__).with_name("sandbox.py")), outside]
+    probe = subprocess.run([*sandbox, sys.executable, "-c", ""], capture_output=True, check=False)
+    if probe.returncode:
+        pytest.skip("no Landlock here")
+    run = "import sys; from scrimshaw.app.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    command = [*sandbox, sys.executable, "-c", run, *arguments]
+    return subprocess.run(command, cwd=project, capture_output=True, text=True, check=False)
+
+
+def test_a_save_in_a_sandbox_without_git_s_folder_begins_the_journal_beside_it(plain: Path, cli: Cli) -> None:
+    git(plain, "init", "-q")
+    Path(os.environ["SCRIMSHAW_HOME"]).mkdir()
+    done = run_closed(plain, "save", "The harbour of south closes at dusk.", "--id", "south")
+    assert done.returncode == 0, done.stderr
+    assert run_closed(plain, "ledger", "verify").returncode == 0
+    assert not (plain / ".git/scrimshaw").exists()
+    assert is_whole(plain, cli)  # and outside of it the journal moves
+    assert (place(plain) / "journal.db").exists()
+    assert place(plain) != plain / ".scrimshaw"
+    refused = run_closed(plain, "save", "The harbour of east closes at noon.", "--id", "east")
+    assert (refused.returncode, "journal.db" in refused.stderr) == (3, True)
+    assert is_whole(plain, cli)

@@ -147,9 +147,11 @@ def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = Fal
         if find_place(folder) == path.parent:
             return database
         database.close()
-    except StorageFailure:
+    except StorageFailure as error:
         if find_place(folder) == path.parent:
-            raise
+            if isinstance(error, DamagedDatabase) or path.exists() or path.parent == folder:
+                raise
+            return _open_journal_at(folder / JOURNAL, folder, busy_timeout_ms, replace_lost)  # a sandbox closes `.git`
     return open_journal(folder, busy_timeout_ms=busy_timeout_ms, replace_lost=replace_lost)  # moved meanwhile
 
 
