@@ -204,3 +204,17 @@ def test_what_git_or_a_document_keeps_makes_the_exit_code_1(
     code, answer = purge(doors, monkeypatch, secret)
     assert (code, [place["kind"] for place in answer["git"]["places"]]) == (1, ["blob"])
     assert answer["git"]["commands"]
+
+
+def test_phrases_that_a_draft_made_of_some_words_of_it_go_too(doors: Doors, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret, parts = "copper lantern ninth gate", (b"copper lantern", b"lantern ninth", b"ninth gate")
+    doors.report("SessionStart", source="startup")
+    doors.report("UserPromptSubmit", prompt=f"Make the vault of the office open with {secret}, and store {secret}.")
+    doors.call(1, "Edit", {"file_path": str(doors.project / "vault.py"), "old_string": "a", "new_string": secret}, "ok")
+    doors.report("Stop", last_assistant_message=f"I decided to keep {secret} in the vault, because {secret} is easy.")
+    assert [each["status"] for each in doors.cli("drafts", "make", "--json").json] == ["accepted"]
+    (memory,) = doors.project.glob(".scrimshaw/memories/sessions/*.md")
+    assert "trigger_phrases: [copper lantern" in memory.read_text()
+    assert purge(doors, monkeypatch, secret)[0] == 0
+    files = (path for path in doors.root.rglob("*") if path.is_file())
+    assert [path for path in files for data in _contents(path) if any(part in data.lower() for part in parts)] == []

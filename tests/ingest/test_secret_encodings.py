@@ -116,6 +116,30 @@ def test_pieces_that_are_not_neighbours_are_not_it() -> None:
     assert traces_of_secret("zanzibar-walrus-77").count(b"zanzibar-\n> walrus-77\nzanzibar-\nx\nwalrus-77") == 0
 
 
+@pytest.mark.parametrize(
+    ("data", "count"),
+    [
+        (b"trigger_phrases: [copper lantern, ninth gate, vault]\ntopics: [copper, gate]", 2),
+        (b'["ninth gate","Copper Lantern"]', 2),
+        (b"- lantern ninth\n- lamp\n", 1),
+        (b"open-it-with-copper-lantern-a1b2.md", 1),
+        (b"copper lantern", 1),  # a row
+        (b"The copper lantern of the ninth gate is old.\ncopper lantern\n", 0),  # anybody's words
+        (b"[copper, lantern, ninth, gate]", 0),
+    ],
+)
+def test_parts_of_several_words_are_found_as_values(data: bytes, count: int) -> None:
+    traces = traces_of_secret("copper lantern ninth gate")
+    assert traces.count(data) == count
+    assert traces.count(traces.erase(data)) == 0
+
+
+def test_a_drawn_word_of_several_is_found_anywhere() -> None:
+    traces = traces_of_secret("Grx-kqv92mzt pelican quay")
+    assert traces.count(b"the kqv92mzt of 2026, Kqv92MZT, by the pelican of the quay") == 2
+    assert traces_of_secret("Pelican 20261123 quay").count(b"on 20261123 at noon") == 0
+
+
 @pytest.mark.parametrize("secret", ["x" * 300_000, "walrus-\udcff-77"])
 def test_what_cannot_be_looked_for_is_refused(secret: str, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InvalidRequest):

@@ -15,6 +15,10 @@ from scrimshaw.models import PURGED
 
 # Shorter texts are everywhere by chance, and too little of their base64 is their own.
 MIN_CHARACTERS = 6
+# Several words of it, or one drawn by chance, are a part of it. Words that stand between these are a value: a phrase, a
+# topic, a piece of an id; within a sentence they may be anybody's.
+_PART_CHARACTERS, _PART_WORDS = 8, 5
+_LEFT, _RIGHT = b"\"'[,-/", b"\"'],-/\r\n"
 _UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 _MEMORY_BYTES = 64 * 1024 * 1024
 _WIDE = ("utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
@@ -28,7 +32,7 @@ _FORMS = [
     "as it is", "in small and capital letters", "its words joined as in ids", "in JSON, once and twice",
     "in YAML and SQL quotes", "in a URL", "in base64 at any place, of both alphabets", "in hexadecimal",
     "in UTF-16 and UTF-32", "with the line ends of Windows and Unix", "in the Unicode forms NFC and NFD",
-    "broken over lines, indented or not",
+    "broken over lines, indented or not", "in part, as a phrase or in an id",
 ]  # fmt: skip
 
 
@@ -36,14 +40,20 @@ class SecretTraces:
     """Finds a text, or what an expression describes, in bytes; linear in their number."""
 
     def __init__(
-        self, expression: Any, markers: Mapping[bytes, bytes], forms: Sequence[str], joined: Any = None
+        self,
+        expression: Any,
+        markers: Mapping[bytes, bytes],
+        forms: Sequence[str],
+        joined: Any = None,
+        parts: Sequence[Any] = (None, None),
     ) -> None:
         """`expression` is compiled by RE2, None for nothing; `joined` finds the text without the ends of its lines.
 
-        `markers` are those of the forms that are not in UTF-8; `forms` say what is found, in words.
+        `parts` find neighbouring words of it and its drawn word. `markers` are those of forms that are not in UTF-8;
+        `forms` say what is found, in words.
         """
         self._expression, self._markers, self.forms, self._joined = expression, markers, tuple(forms), joined
-        self._ends = _compile(_END) if joined else None
+        self._ends, self._parts = _compile(_END) if joined else None, parts
 
     def count(self, data: bytes) -> int:
         """How often it is in some bytes."""
@@ -69,11 +79,20 @@ class SecretTraces:
         """(start, end, marker) of all places, in order; no two overlap."""
         matches = self._expression.finditer(data) if self._expression else ()
         spans = [(*match.span(), self._markers.get(match.group().lower(), PURGED.encode())) for match in matches]
-        for start, stop in self._over_lines(data):
+        for start, stop in (*self._over_lines(data), *self._find_parts(data)):
             place = bisect_left(spans, (start,))
             if (not place or spans[place - 1][1] <= start) and (place == len(spans) or stop <= spans[place][0]):
                 spans.insert(place, (start, stop, PURGED.encode()))
         return spans
+
+    def _find_parts(self, data: bytes) -> Iterator[tuple[int, int]]:
+        """(start, end) of the places where some words of it are a value, and where its drawn word is."""
+        runs, drawn = ([match.span() for match in each.finditer(data)] if each else [] for each in self._parts)
+        for start, end in runs:
+            before = data[max(start - 2, 0) : start].removesuffix(b" ")[-1:]
+            if before in _LEFT and data[end : end + 1] in _RIGHT:
+                yield start, end
+        yield from drawn
 
     def _over_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
         """(start, end) of the places where a line ends within it."""
@@ -111,7 +130,12 @@ def traces_of_secret(secret: str) -> SecretTraces:
     ends = _compile(_END)
     # Where a line ended, a space may be missing.
     joined = _compile_any({ends.sub(b"", text) for text in narrow}, space=b" ?", any_case=True)
-    return SecretTraces(_compile_any({**narrow, **wide}, any_case=True), wide, _FORMS, joined)
+    runs = (words[at : at + many] for many in range(2, _PART_WORDS + 1) for at in range(len(words) - many + 1))
+    drawn = [word for word in words if re.search(r"\d", word) and not word.isdecimal()]
+    texts = {*map(" ".join, runs)}, {max(drawn, key=len, default="")}
+    long = ([text.encode() for text in each if len(text) >= _PART_CHARACTERS] for each in texts)
+    parts = [_compile_any(each, space=b"[ _-]", any_case=True) for each in long]
+    return SecretTraces(_compile_any({**narrow, **wide}, any_case=True), wide, _FORMS, joined, parts)
 
 
 def traces_of_pattern(pattern: str) -> SecretTraces:
