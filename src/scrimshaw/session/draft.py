@@ -129,8 +129,7 @@ def find_task(record: Record) -> Statement | None:
     """The first prompt that wants something, as asked; in a continued conversation what its summary names as such."""
     prompts = [*_group_prompts(record.sentences).values()]
     first = prompts[:_FIRST_PROMPTS]
-    wanted = next((prompt for prompt in first if _is_task(prompt)), None)
-    chosen = wanted or next((prompt for prompt in prompts if _count_all_subjects(prompt)), None)
+    chosen = next(filter(_is_task, first), None) or next(filter(_count_all_subjects, prompts), None)
     if not (chosen := chosen or next(iter(first), None)):
         return None
     return _opening_statement(next(each for each in record.events if each.number == chosen[0].event), chosen)
@@ -138,11 +137,13 @@ def find_task(record: Record) -> Statement | None:
 
 def find_later_requests(record: Record, task: Statement | None) -> list[Statement]:
     """What the user asked for after that: one sentence of each later prompt, of many those that say most."""
-    prompts = _group_prompts(record.sentences).items()
-    later = [prompt for event, prompt in prompts if task and event > task.event and prompt[0].by == USER]
-    found = [each for prompt in later if (each := next(filter(_is_request, prompt), None))]
+    found = []
+    for event, prompt in _group_prompts(record.sentences).items():
+        is_later = task and event > task.event and prompt[0].by == USER
+        if is_later and (asked := next(filter(_is_request, prompt), None)):
+            found.append(Statement(asked.text, event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
-    return [Statement(each.text, each.event) for each in sorted(ranked, key=attrgetter("event"))]
+    return sorted(ranked, key=attrgetter("event"))
 
 
 def _make_title(

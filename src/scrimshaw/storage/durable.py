@@ -15,7 +15,6 @@ from scrimshaw.toml_text import read_regular_file
 
 TEMP_PREFIX = ".scrimshaw-tmp-"
 _HANDLES = Path("/proc/self/fd")
-_Check = Callable[[], None] | None
 PUBLIC_FILE, PUBLIC_FOLDER = 0o666, 0o777  # before the umask, as everybody makes files
 # For what sessions said and what is made from it.
 PRIVATE_FILE, PRIVATE_FOLDER = 0o600, 0o700
@@ -80,14 +79,13 @@ def make_folders(folder: Path, mode: int = PUBLIC_FOLDER) -> None:
 
 
 def replace_file(
-    path: Path, data: bytes, *, private: bool = False, check: _Check = None, root: Path | None = None
+    path: Path, data: bytes, *, private: bool = False, check: Callable[[], object] = bool, root: Path | None = None
 ) -> None:
     """Put `data` at `path` below `root` durably, whole or not at all, in the mode of what is there unless `private`."""
     with pin_folder(path.parent, root) as folder:
         temporary = stage_file(folder / path.name, data, private=private)
         try:
-            if check:  # right before the rename: forcing bytes out takes long enough for a person to save
-                check()
+            check()  # right before the rename: forcing bytes out takes long enough for a person to save
             temporary.replace(folder / path.name)
         except BaseException:
             temporary.unlink(missing_ok=True)

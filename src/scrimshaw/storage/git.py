@@ -174,10 +174,8 @@ def _search_repository(top: Path, traces: Traces, paths: Sequence[Path], own: Co
     places += [GitPlace(kind="ref", path=name) for name in refs if traces.count(name.encode())]
     places += [GitPlace(kind="file of git", path=name) for name in git_files]
     is_past = bool(places)  # what the commands are for
-    changed = ask_git(top, "ls-files", "-z", "--others", "--modified", "--deduplicate", "--exclude-standard").split(
-        "\0"
-    )
-    for name in filter(None, changed):
+    changed = ("ls-files", "-z", "--others", "--modified", "--deduplicate", "--exclude-standard")
+    for name in filter(None, ask_git(top, *changed).split("\0")):
         with storage_errors("read", top / name):
             if (top / name).is_file() and traces.count(os.fsencode(name)) + traces.count((top / name).read_bytes()):
                 places.append(GitPlace(kind="file not committed", path=name))

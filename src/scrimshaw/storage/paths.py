@@ -33,13 +33,11 @@ _NO_BACKSLASH = ("it holds a backslash", r"\\")
 # Control characters, half surrogate pairs, line separators, and marks that turn the direction of a text.
 _CONTROLS = "[\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029\u202a-\u202e\u2066-\u2069]"
 _NO_CONTROL = ("it holds a control character", _CONTROLS)
+_RESERVED = r"con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]"
 _WINDOWS_RULES: _Rules = (
     ("a segment starts or ends with a space", r"(?:\A|/)\s|\s(?:/|\Z)"),
     ("a segment starts or ends with a dot", r"(?:\A|/)\.|\.(?:/|\Z)"),
-    (
-        "a segment is a name that Windows reserves",
-        r"(?i)(?:\A|/)(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³]) *(?:[./]|\Z)",
-    ),
+    ("a segment is a name that Windows reserves", rf"(?i)(?:\A|/)(?:{_RESERVED}) *(?:[./]|\Z)"),
     ('a segment holds one of < > : " | ? *', r'[<>:"|?*]'),
 )
 _ID_RULES: _Rules = (

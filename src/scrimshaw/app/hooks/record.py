@@ -199,14 +199,12 @@ def read_turn(client: Client, path: Path, most: int) -> list[str]:
 
 def log(line: str) -> None:
     """Add a line to the hook's log: what went wrong or was removed, never its content."""
-    try:
+    with suppress(OSError):  # a log that cannot be written is no reason to fail
         folder = find_project(Path.cwd()) / PROJECT_FOLDER
         if folder.is_dir():
             make_private(folder / "hook.log")
             with (folder / "hook.log").open("a", encoding="utf-8") as file:
                 file.write(f"{time.strftime('%Y-%m-%dT%H:%M:%S')} {line}\n")
-    except OSError:  # a log that cannot be written is no reason to fail
-        return
 
 
 def log_error(error: BaseException) -> None:

@@ -22,7 +22,7 @@ _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
 
 
 class RamScan:
-    """All vectors of a model in memory: four arrays of the same length, ordered by `seq`.
+    """All vectors of a model in memory: a matrix, and the number, memory and ordinal of each row, ordered by number.
 
     It follows the table by appending new rows and dropping those that are gone: a save costs a few rows, not a reload.
     """
@@ -35,9 +35,7 @@ class RamScan:
         self._model = model
         self._generation = -1
         self._guard = allocate_lock()
-        self._seqs = np.empty(0, dtype=np.int64)
-        self._owners = np.empty(0, dtype=np.int64)
-        self._ordinals = np.empty(0, dtype=np.int64)
+        self._rows = np.empty((0, 3), dtype=np.int64)
         self._matrix = np.empty((0, 0), dtype=np.float32)
 
     def __call__(self, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool) -> Nearest:
@@ -46,32 +44,31 @@ class RamScan:
             if generation != self._generation:
                 self._follow(len(vector))
                 self._generation = generation
-            owners, ordinals, matrix = self._owners, self._ordinals, self._matrix
-        if not len(owners):
+            rows, matrix = self._rows, self._matrix
+        if not len(rows):
             return []
         scores = matrix @ vector
         if allowed is not None:
             permitted = np.fromiter(allowed, dtype=np.int64, count=len(allowed))
-            keep = np.flatnonzero(np.isin(owners, permitted))
-            scores, owners, ordinals = scores[keep], owners[keep], ordinals[keep]
+            keep = np.flatnonzero(np.isin(rows[:, 1], permitted))
+            scores, rows = scores[keep], rows[keep]
         # Chunks are folded to memories: look at ever more of them until `limit` memories are found.
         take = limit
         while True:
             take = min(len(scores), take * 4)
             top = np.argpartition(-scores, take - 1)[:take] if take < len(scores) else slice(None)
-            chunks = zip(owners[top].tolist(), scores[top].tolist(), ordinals[top].tolist(), strict=True)
+            chunks = zip(rows[top, 1].tolist(), scores[top].tolist(), rows[top, 2].tolist(), strict=True)
             best = _best_chunks(list(chunks), fold)
             if len(best) >= limit or take == len(scores):
                 return best[:limit]
 
     def _follow(self, width: int) -> None:
-        np, last = self._np, int(self._seqs[-1]) if len(self._seqs) else 0
+        np, last = self._np, int(self._rows[-1, 0]) if len(self._rows) else 0
         present = np.array([row[0] for row in self._database.rows(_PRESENT, (self._model, last))], dtype=np.int64)
-        if len(present) != len(self._seqs):
-            keep = np.isin(self._seqs, present)
-            self._seqs, self._owners = self._seqs[keep], self._owners[keep]
-            self._ordinals, self._matrix = self._ordinals[keep], self._matrix[keep]
-        total, have = self._database.value(_COUNT, (self._model, last)), len(self._seqs)
+        if len(present) != len(self._rows):
+            keep = np.isin(self._rows[:, 0], present)
+            self._rows, self._matrix = self._rows[keep], self._matrix[keep]
+        total, have = self._database.value(_COUNT, (self._model, last)), len(self._rows)
         # The new rows are read block by block into their final place, so that no second copy is ever held.
         numbers = np.empty((total, 3), dtype=np.int64)
         filled, matrix = 0, self._matrix
@@ -84,9 +81,7 @@ class RamScan:
             numbers[filled : filled + take] = [row[:3] for row in rows[:take]]
             matrix[have + filled : have + filled + take] = block[:take]
             filled, last = filled + take, rows[take - 1][0]
-        self._seqs = np.concatenate([self._seqs, numbers[:filled, 0]])
-        self._owners = np.concatenate([self._owners, numbers[:filled, 1]])
-        self._ordinals = np.concatenate([self._ordinals, numbers[:filled, 2]])
+        self._rows = np.concatenate([self._rows, numbers[:filled]])
         self._matrix = matrix[: have + filled]
         if filled > _BLOCK:
             release_freed_memory()
