@@ -33,6 +33,7 @@ from scrimshaw.models import (
     SourceFile,
     Tier,
 )
+from scrimshaw.search.token_vectors import DIMENSIONS
 from scrimshaw.storage.ports import Admission, Journal, Sessions
 
 SECRET = "ghp_" + "a1B2c3D4" * 4 + "e5F6"
@@ -123,12 +124,17 @@ class WordEmbedder:
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text."""
         self.calls.extend(texts)
-        return np.stack([self._vector(text) for text in texts])
+        return np.stack([self._vector(text, self.dimension) for text in texts])
 
-    def _vector(self, text: str) -> NDArray[np.float32]:
-        vector = np.full(self.dimension, 1e-3, dtype=np.float32)
+    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The row of a text, and one of 64 numbers for each of its words."""
+        words = re.findall(r"\w+", text) or [""]
+        return self.embed([text])[0], np.stack([self._vector(word, DIMENSIONS) for word in words])
+
+    def _vector(self, text: str, dimension: int) -> NDArray[np.float32]:
+        vector = np.full(dimension, 1e-3, dtype=np.float32)
         for word in re.findall(r"\w+", text.lower()):
-            vector[int(digest(word)[:8], 16) % self.dimension] += 1
+            vector[int(digest(word)[:8], 16) % dimension] += 1
         unit: NDArray[np.float32] = vector / np.linalg.norm(vector)
         return unit
 

@@ -152,6 +152,10 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0
     # About 30 MB of the index with its vectors.
     record_events: Annotated[int, _within(0, 10**7, "events", "the newest so many events are searched")] = 50_000
+    # Up to 8 KB each on disk, read only for the few best of a search.
+    token_vectors: Annotated[int, _within(0, 10**7, "passages", "so many are compared word by word; 0 is off")] = (
+        100_000
+    )
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000
 
 

@@ -69,6 +69,8 @@ PARTS = {
                    frozenset({"log", "starving"}), Channel.VECTOR),
     "vectors, cut": Off("UPDATE vectors SET vector = x'0000'", "vectors_damaged", frozenset({"vectors"}),
                         frozenset({"log", "starving"}), Channel.VECTOR),
+    "vectors, of tokens": Off("DROP TABLE token_vectors", "vectors_damaged", frozenset({"index", "vectors"}),
+                              frozenset({"log", "starving"}), Channel.VECTOR),
     "triggers": Off("DROP TABLE phrases", "triggers_damaged", frozenset({"index", "triggers"}),
                     frozenset({"log", "starving"}), Channel.TRIGGER),
     "graph": Off("DROP TABLE edges", "graph_damaged", frozenset({"index", "graph"}), frozenset({"log"}), Channel.GRAPH),

@@ -30,6 +30,7 @@ from scrimshaw.search.embedders import EmbedderUnavailable
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import SearchRequest, SearchResult, SessionContext
+from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage.ports import Index, Query, Review
 
@@ -51,11 +52,10 @@ class Search:
         index.put([measured(each) for each in documents])
         embedder = WordEmbedder()
         if vectors:
-            rows = [
-                (chunk.key, embedder.embed([chunk.text])[0])
-                for chunk in index.chunks_to_embed(embedder.model, after=0, limit=1000)
-            ]
-            index.put_vectors(embedder.model, rows)
+            pending = index.chunks_to_embed(embedder.model, after=0, limit=1000)
+            rows = {chunk.key: embedder.embed_tokens(chunk.text) for chunk in pending}
+            packed = {key: pack_tokens(tokens) for key, (_, tokens) in rows.items()}
+            index.put_vectors(embedder.model, [(key, row) for key, (row, _) in rows.items()], tokens=packed)
         self.searcher = Searcher(index, configured(**settings), embedder if vectors else OFF)
 
     def ask(self, query: str, **fields: Any) -> SearchResult:

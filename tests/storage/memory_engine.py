@@ -85,6 +85,7 @@ class MemoryIndex:
         self._sources: dict[str, str] = {}
         self._places: dict[tuple[str, int], int] = {}
         self._vectors: dict[tuple[str, str, int], Any] = {}
+        self._tokens: dict[tuple[str, str], bytes] = {}  # by model and key
         self._links: list[Edge] = []
         self._generation = self._place = 0
 
@@ -141,13 +142,15 @@ class MemoryIndex:
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         return {name: self._documents[name].body.text for name in ids if name in self._documents}
 
-    def pieces(self, wanted: Sequence[tuple[str, int]]) -> dict[str, Piece]:
+    def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
         found = {}
         for name, ordinal in wanted:
             for chunk in self._documents[name].chunks if name in self._documents else ():
                 if chunk.ordinal == ordinal:
                     text = self._documents[name].body.text[chunk.start : chunk.end]
-                    found[name] = Piece(anchor=chunk.anchor, heading=chunk.heading, text=text, context=chunk.context)
+                    tokens = self._tokens.get((tokens_of, self._key(name, ordinal)), b"")
+                    named = {"anchor": chunk.anchor, "heading": chunk.heading, "context": chunk.context}
+                    found[name, ordinal] = Piece(text=text, tokens=tokens, **named)
         return found
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
@@ -265,15 +268,19 @@ class MemoryIndex:
         self._generation += links != self._links
         self._links = links
 
-    def chunks_to_embed(self, model: str, *, after: int, limit: int, record: bool = False) -> list[PendingChunk]:
-        found = []
+    def chunks_to_embed(
+        self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
+    ) -> list[PendingChunk]:
+        found, complete = [], self._with_tokens() if tokens else self._vectors.keys()
         for (name, ordinal), place in self._places.items():
-            if self._is_of_record(name) == record and place > after and (model, name, ordinal) not in self._vectors:
+            if self._is_of_record(name) == record and place > after and (model, name, ordinal) not in complete:
                 key = self._key(name, ordinal)
                 found.append(PendingChunk(place=place, key=key, text=key))
         return sorted(found, key=lambda chunk: chunk.place)[:limit]
 
-    def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
+    def put_vectors(
+        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
+    ) -> None:
         with self._guard:
             size = next((len(row) for (own, _, _), row in self._vectors.items() if own == model), 0)
             fresh = {}
@@ -287,12 +294,17 @@ class MemoryIndex:
                 fresh.update({(model, *place): stored for place in self._places if self._key(*place) == key})
             kept = {place: row for place, row in self._vectors.items() if not only or place[0] == model}
             self._vectors = fresh | kept
+            self._tokens |= {(model, key): packed for key, packed in tokens.items()}
             self._generation += 1
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
         models = Counter(model for model, name, _ in self._vectors if self._is_of_record(name) == record)
         chunks = sum(self._is_of_record(name) == record for name, _ in self._places)
-        return VectorCounts(chunks, dict(sorted(models.items())))
+        return VectorCounts(chunks, dict(sorted(models.items())), len(self._with_tokens()))
+
+    def _with_tokens(self) -> set[tuple[str, str, int]]:
+        """The vectors of texts that have token vectors of the same model."""
+        return {place for place in self._vectors if (place[0], self._key(*place[1:])) in self._tokens}
 
     def _is_of_record(self, name: str) -> bool:
         return self._documents[name].file.source == RECORD
@@ -722,7 +734,7 @@ class MemoryMaintenance:
     def check(self, database: DatabaseName, *, quick: bool = False) -> list[str]:
         return []
 
-    def size_bytes(self, database: DatabaseName) -> int:
+    def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
         return 1
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:

@@ -49,7 +49,7 @@ def test_a_new_index_is_empty_and_sound(index: Index, index_storage: OpenStorage
     assert index.incomplete_files() == []
     assert index.phrases({"text"}, titles=True) == []
     assert index.near_duplicates((1,), shared=1, limit=5) == []
-    assert index.vector_counts() == (0, {})
+    assert index.vector_counts() == (0, {}, 0)
     maintenance = index_storage.maintenance
     assert maintenance.check("index") == maintenance.check("index", quick=True) == []
     assert maintenance.size_bytes("index") > 0
@@ -93,7 +93,7 @@ def test_any_text_comes_back_to_the_byte(index: Index, text: str) -> None:
     put = document("note", text, title=text, triggers=(text,), topics=(text,), chunks=(chunk,))
     index.put([put])
     assert index.bodies(["note"]) == {"note": text}
-    assert index.pieces([("note", 0)]) == {"note": Piece(anchor=text, heading=text, text=text, context=text)}
+    assert index.pieces([("note", 0)]) == {("note", 0): Piece(anchor=text, heading=text, text=text, context=text)}
     memory = index.get(["note"])["note"]
     assert (memory.title, memory.triggers, memory.topics) == (text, (text,), (text,))
 
@@ -323,8 +323,8 @@ def test_pieces_are_named_by_memory_and_ordinal(index: Index) -> None:
     )
     index.put([document("a", "ü1\n", "🚀2\n", chunks=chunks), document("b", "b0")])
     found = index.pieces([("a", 1), ("b", 0), ("b", 7), ("absent", 0)])
-    assert found["a"] == Piece(anchor="a1", heading="H1", text="🚀2\n", context="T")
-    assert (found["b"].text, set(found)) == ("b0", {"a", "b"})
+    assert found["a", 1] == Piece(anchor="a1", heading="H1", text="🚀2\n", context="T")
+    assert (found["b", 0].text, set(found)) == ("b0", {("a", 1), ("b", 0)})
     assert index.pieces([]) == {}
 
 

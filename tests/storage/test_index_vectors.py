@@ -250,3 +250,29 @@ def test_of_a_record_passages_are_found_and_only_where_it_is_named(index: Index)
     assert {each.provenance.trust for each in found.values()} == {Trust.TOOL}
     assert index.passages([]) == {}
     assert sorted(index.get(["a", "session:t"])) == ["a", "session:t"]
+
+
+def test_token_vectors_belong_to_the_text_and_are_read_with_it(index: Index) -> None:
+    put = document("a", "one\n", "two")
+    index.put([put, recorded("s", "one\n")])
+    embed(index, ("one", EAST), ("two", NORTH))
+    first = index.chunks_to_embed(M, after=0, limit=9, tokens=True)[0]
+    assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=9, tokens=True)] == ["one", "two"]
+    index.put_vectors(M, (), tokens={first.key: b"packed"})
+    assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=9, tokens=True)] == ["two"]
+    assert index.chunks_to_embed(M, after=0, limit=9) == []
+    wanted = [("a", 0), ("a", 1)]
+    assert [piece.tokens for piece in index.pieces(wanted, tokens_of=M).values()] == [b"packed", b""]
+    assert [piece.tokens for piece in index.pieces(wanted, tokens_of="other").values()] == [b"", b""]
+    assert [piece.tokens for piece in index.pieces(wanted).values()] == [b"", b""]
+    assert index.vector_counts().with_tokens == index.vector_counts(record=True).with_tokens == 2  # both have the text
+
+
+def test_a_text_that_stays_keeps_its_token_vectors_and_one_that_goes_takes_them(index: Index) -> None:
+    index.put([document("a", "one\n", "two")])
+    keys = [chunk.key for chunk in index.chunks_to_embed(M, after=0, limit=9)]
+    index.put_vectors(M, [(key, EAST) for key in keys], tokens=dict.fromkeys(keys, b"packed"))
+    index.put([document("a", "one\n", "three")])
+    assert [piece.tokens for piece in index.pieces([("a", 0), ("a", 1)], tokens_of=M).values()] == [b"packed", b""]
+    index.put_vectors("other", [(keys[0], NORTH)], only=True)
+    assert index.vector_counts().with_tokens == 0

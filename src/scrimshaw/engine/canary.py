@@ -218,7 +218,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
         done, total = vectors_ready(engine)
         if done < total:
             return f"only {done} of {total} pieces have a vector"
-        piece = engine.index.pieces([(name, 0)]).get(name)
+        piece = engine.index.pieces([(name, 0)]).get((name, 0))
         vector = embedder.embed([f"{piece.context}\n{piece.text.strip()}".strip() if piece else ""])[0]
         nearest = engine.index.match_vector(embedder.model, vector, _EVERY, WITHIN)
         alone = engine.index.match_vector(embedder.model, vector, replace(_EVERY, only=(name,)), 1)

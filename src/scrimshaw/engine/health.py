@@ -210,6 +210,8 @@ def _check_vectors(engine: Engine) -> Result | str:
     if done and not nearest:
         return off(f"{done} pieces have a vector, and none is found")
     detail, is_under_way = f"{embedder.model}, {len(vector)} numbers; {done} of {total} pieces have one", False
+    tokens, size = engine.index.vector_counts().with_tokens, engine.maintenance.size_bytes("index", tokens=True)
+    detail = f"{detail}, {tokens} token vectors too ({size / 1e6:.1f} MB)"
     if done == total:
         return detail
     with suppress(StorageFailure):  # the check of the journal says so

@@ -15,6 +15,7 @@ from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import DamagedDatabase, UnreadableFile
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Job, Skip, SourceFile
+from scrimshaw.search.token_vectors import pack_tokens
 from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.place import CHECKPOINTS
@@ -38,7 +39,7 @@ def scan(engine: Engine, *, force: bool = False, progress: Progress | None = Non
     skipped = _follow_links(engine)
     sync_record(engine)
     with suppress(DamagedDatabase):  # of which every search tells
-        if any(done < total for done, total in (vectors_ready(engine), vectors_ready(engine, record=True))):
+        if lacks_vectors(engine):
             engine.journal.enqueue(EMBED, "", {})
     engine.degradations.clear(INDEX)
     note_ledger_end(engine.folder)
@@ -70,21 +71,26 @@ def tidy(engine: Engine) -> None:
 def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record: bool = True) -> int:
     """Give every chunk a vector of the model, those of records last, or not now; how many texts.
 
+    Token vectors come with it while there is room for them, and last to chunks that have a vector already, or not now.
     `keep_going(done, total)` is asked after every batch.
     """
     if isinstance(engine.embedder, Degradation):
         return 0
     model, embedded, place = engine.embedder.model, 0, 0
     find, kinds = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH), (False, True)[: 1 + record]
-    # Once more from the start at the end, for what came in between.
-    while pending := next(
-        filter(None, (find(after=at, record=of) for at in dict.fromkeys((place, 0)) for of in kinds)), []
-    ):
+    while True:
+        has_room = engine.index.vector_counts().with_tokens < engine.settings.index.token_vectors
+        lacks = [(without, of) for without in (False, True)[: 1 + (record and has_room)] for of in kinds]
+        # Once more from the start at the end, for what came in between.
+        places = ((at, *lack) for at in dict.fromkeys((place, 0)) for lack in lacks)
+        found = (find(after=at, tokens=without, record=of) for at, without, of in places)
+        if not (pending := next(filter(None, found), [])):
+            break
         place = pending[-1].place
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
-        texts = {chunk.key: chunk.text for chunk in pending}
-        rows = [(key, engine.embedder.embed([text])[0]) for key, text in texts.items()]
-        engine.index.put_vectors(model, rows)
+        rows = {chunk.key: engine.embedder.embed_tokens(chunk.text) for chunk in {c.key: c for c in pending}.values()}
+        packed = {key: pack_tokens(tokens) for key, (_, tokens) in rows.items() if has_room}
+        engine.index.put_vectors(model, [(key, vector) for key, (vector, _) in rows.items()], tokens=packed)
         embedded += len(rows)
         counts = [engine.index.vector_counts(record=of).progress(model) for of in kinds]
         if keep_going and not keep_going(*map(sum, zip(*counts, strict=True))):
@@ -98,6 +104,15 @@ def run_embed_job(engine: Engine, job: Job, keep_going: KeepGoing) -> str:
     """The work of an embed job; raises EmbedderUnavailable to be tried again later."""
     embed_pending(engine, keep_going)
     return ""
+
+
+def lacks_vectors(engine: Engine) -> bool:
+    """Whether a chunk has no vector of the model, or no token vectors although there is room for them."""
+    if isinstance(engine.embedder, Degradation):
+        return False
+    counts = [engine.index.vector_counts(record=of) for of in (False, True)]
+    done, total = map(sum, zip(*(each.progress(engine.embedder.model) for each in counts), strict=True))
+    return done < total or counts[0].with_tokens < min(total, engine.settings.index.token_vectors)
 
 
 def vectors_ready(engine: Engine, *, record: bool = False) -> tuple[int, int]:

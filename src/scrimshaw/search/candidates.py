@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
@@ -33,7 +33,7 @@ from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
 from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_phrases
-from scrimshaw.storage.ports import Index, Query, Review
+from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
@@ -49,6 +49,7 @@ class Candidate(Struct, kw_only=True):
     confidence: float  #: share of the validations that found it useful; 0.5 without any
     fused: Fused = Fused(id="", score=0.0)
     score: float = 0.0
+    terms: Mapping[str, float] = {}  #: what a comparison with the other candidates adds to the fusion
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
 
@@ -68,10 +69,16 @@ class SearchState(Struct, kw_only=True):
     chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
+    query_tokens: Any = None  #: a row for each token of the query, where the model was asked
+    pieces: dict[tuple[str, int], Piece] = {}  #: passages by place, as far as they were read
     coverage: float = 0.0  #: share of the chunks that have a vector, of memories or of records, the higher one
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
+
+    def place_of(self, name: str) -> tuple[str, int]:
+        """Where the passage of a candidate stands: the document and the chunk there."""
+        return self.record[name][:2] if name in self.record else (name, self.chunks.get(name, 0))
 
     def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
         """Add a stage that just ended, which so many memories entered and left."""
@@ -88,7 +95,7 @@ class CandidateFinder:
         self._index, self._embedder, self._depth, self._hops = index, embedder, depth, hops
         self._vector_counts = {False: (-1, 0, 0), True: (-1, 0, 0)}  # generation and counts, of records too
         self._sessions = (-1, 0)  # generation and number of the sessions with a record
-        self._query_vector = lru_cache(maxsize=256)(self._embed)
+        self._embed_query = lru_cache(maxsize=256)(self._embed)
 
     def find(self, state: SearchState) -> None:
         """Add to the state what every channel asked for finds, and what a channel could not do."""
@@ -158,6 +165,11 @@ class CandidateFinder:
         new = scores.keys() - seeds.keys()
         return self._select_matches({name: scores[name] for name in new}, filters) if new else []
 
+    def read_pieces(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Piece]:
+        """The passages at these places, with their token vectors of the model."""
+        model = "" if isinstance(self._embedder, Degradation) else self._embedder.model
+        return self._index.pieces(places, tokens_of=model)
+
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
         return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
@@ -174,7 +186,7 @@ class CandidateFinder:
             state.degradations.note(self._embedder)
             return []
         try:
-            vector = self._query_vector(state.request.query)
+            vector, tokens = self._embed_query(state.request.query)
         except EmbedderUnavailable as error:
             state.degradations.note(error.degradation)
             return []
@@ -186,11 +198,13 @@ class CandidateFinder:
         state.coverage = max(state.coverage, done / total if total else 0.0)
         if done < total:
             state.degradations.note(vectors_pending(done, total))
-        return self._index.match_vector(self._embedder.model, vector, filters, self._depth)
+        found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)
+        state.query_tokens = tokens
+        return found
 
-    def _embed(self, query: str) -> Any:
+    def _embed(self, query: str) -> tuple[Any, Any]:
         assert not isinstance(self._embedder, Degradation)
-        return self._embedder.embed([query])[0]
+        return self._embedder.embed_tokens(query)
 
 
 def is_for_record(request: SearchRequest) -> bool:
@@ -212,6 +226,16 @@ def vectors_pending(done: int, total: int) -> Degradation:
         fallback_mode="keyword search for those",
         confidence_impact="memories that say the same in other words may be missed",
         retry_recommendation="wait while a server or `scrimshaw scan` fills them",
+    )
+
+
+def tokens_pending(missing: int, total: int) -> Degradation:
+    """What it means that only some of the best passages can be compared word by word."""
+    return Degradation(
+        failure_mode=f"tokens_pending: {missing} of the best {total} passages have no token vectors yet",
+        fallback_mode="those keep their place among the best",
+        confidence_impact="the first hits may stand in a worse order",
+        retry_recommendation="wait while a server or `scrimshaw scan` fills them, or raise index.token_vectors",
     )
 
 

@@ -21,7 +21,8 @@ from scrimshaw.config import EmbeddingSettings, release_freed_memory, silence_ru
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 from scrimshaw.search.degradation import WITHOUT, IndexPart
-from scrimshaw.search.tokens import clip, load_tokenizer, piece_ids
+from scrimshaw.search.token_vectors import DIMENSIONS, project_tokens
+from scrimshaw.search.tokens import clip, find_content, load_tokenizer, piece_ids
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,6 +66,9 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One row of length 1 per text, shape (n, dimension); raises EmbedderUnavailable and nothing else."""
+
+    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vector of a text, and a row for each token that names something, none where the model gives none."""
 
 
 class EmbedderUnavailable(ScrimshawError, code="embedder_unavailable", exit_code=3):
@@ -113,19 +117,32 @@ class MiniLMEmbedder:
         """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-        with self._loading:
-            if self._session is None:
-                self._session = _load_session(self._path)
-        rows = [piece_ids(text, self._max_tokens) for text in texts]
+        rows = [self.read_pieces(text) for text in texts]
         groups = batches([len(row) for row in rows], self._batch, BATCH_TOKENS)
         vectors = np.empty((len(rows), DIMENSION), np.float32)
         for group in groups:
-            vectors[group] = self._infer([rows[index] for index in group])
+            # the sum over the tokens that are no padding: the mean but for its length, which becomes 1
+            hidden, mask = self.run_model([rows[index] for index in group])
+            vectors[group] = unit_rows((hidden * mask).sum(axis=1), len(group), DIMENSION)
         if len(groups) > 1:
             release_freed_memory()
         return vectors
 
-    def _infer(self, rows: Sequence[Sequence[int]]) -> NDArray[np.float32]:
+    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vector of a text and a row for each token that names something; raises EmbedderUnavailable."""
+        pieces = self.read_pieces(text)
+        hidden, _ = self.run_model([pieces])
+        return unit_rows(hidden.sum(axis=1), 1, DIMENSION)[0], project_tokens(hidden[0][find_content(pieces)])
+
+    def read_pieces(self, text: str) -> list[int]:
+        """The text as the model reads it, once that is loaded; raises EmbedderUnavailable."""
+        with self._loading:
+            if self._session is None:
+                self._session = _load_session(self._path)
+        return piece_ids(text, self._max_tokens)
+
+    def run_model(self, rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """What the model says of each token of each row, filled up to the longest, and 1 for each that is one."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
         ids = np.zeros((len(rows), max(map(len, rows))), np.int64)  # id 0 is padding
@@ -141,8 +158,7 @@ class MiniLMEmbedder:
             raise EmbedderUnavailable(
                 "embedder_failed", f"The embedding model stopped: {error}.", "Run `scrimshaw doctor`."
             ) from error
-        # the sum over the tokens that are no padding: the mean but for its length, which becomes 1
-        return unit_rows((hidden * mask[:, :, None].astype(hidden.dtype)).sum(axis=1), len(rows), DIMENSION)
+        return hidden, mask[:, :, None].astype(hidden.dtype)
 
 
 class BatchEmbedder:
@@ -161,6 +177,11 @@ class BatchEmbedder:
             parts.append(unit_rows(self.embed_batch(batch), len(batch), self.dimension))
             self.dimension = parts[-1].shape[1]
         return np.concatenate(parts) if parts else np.empty((0, self.dimension), np.float32)
+
+    def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """The vector of a text, and no rows for its tokens; raises EmbedderUnavailable."""
+        vector = self.embed([text])[0]
+        return vector, vector[:0].reshape(0, DIMENSIONS)
 
     def embed_batch(self, texts: Sequence[str]) -> ArrayLike:
         """The vectors of a few texts, of any length; raises EmbedderUnavailable."""

@@ -13,13 +13,14 @@ from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
-from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence
+from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
+from scrimshaw.search.token_vectors import is_packed, match_tokens
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
@@ -44,6 +45,7 @@ class Searcher:
 
     def __init__(self, index: Index, settings: Settings, embedder: Embedder | Degradation) -> None:
         self._index, self._settings, self._forgetting = index, settings.search, settings.forgetting
+        self._has_tokens = settings.index.token_vectors > 0
         hops = settings.session.causal_hops
         self._finder = CandidateFinder(index, embedder, depth=settings.search.candidates, hops=hops)
         self._always_on: tuple[int, tuple[Hit, ...]] = (-1, ())
@@ -196,6 +198,8 @@ class Searcher:
     def _rank(self, state: SearchState, candidates: Sequence[Candidate]) -> list[Candidate]:
         """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
         request = state.request
+        if request.rerank:
+            self._compare_tokens(state, candidates[: rerank.COMPARED])
         found = {each.memory.id: each.memory for each in candidates}
         memories = lineage.resolve_trust(self._index, found, state.degradations)
         for each in candidates:
@@ -208,7 +212,8 @@ class Searcher:
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
                 )
-            each.score = rerank.lower_score(each.fused.score, each.memory, each.factors)
+            score = each.fused.score + sum(each.terms.values())
+            each.score = rerank.lower_score(score, each.memory, each.factors)
         ranked = sorted(candidates, key=_sort_key)
         if not request.state_limits:
             return ranked
@@ -219,6 +224,22 @@ class Searcher:
             spare = limit + spare - len(members)
             limited += members
         return sorted(limited, key=_sort_key)
+
+    def _compare_tokens(self, state: SearchState, best: Sequence[Candidate]) -> None:
+        """Give each of the best what the tokens of its passage say of the query, compared with the others."""
+        if not (self._has_tokens and best and state.query_tokens is not None and len(state.query_tokens)):
+            return
+        with state.degradations.tolerate(IndexPart.VECTORS):
+            places = {each.memory.id: state.place_of(each.memory.id) for each in best}
+            state.pieces = self._finder.read_pieces(places.values())
+            packed = {place: piece.tokens for place, piece in state.pieces.items() if is_packed(piece.tokens)}
+            if len(packed) < len(state.pieces):
+                state.degradations.note(tokens_pending(len(state.pieces) - len(packed), len(state.pieces)))
+            matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
+            for each, term in zip(
+                best, rerank.compare_values([matches.get(place) for place in places.values()]), strict=True
+            ):
+                each.terms = {"tokens": term}
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Where nothing was found, memories with words that begin like those of the query."""
@@ -267,13 +288,11 @@ class Searcher:
         """The passage of each, or the chunk that was found; an empty one where that is gone."""
         pieces = {each.memory.id: _NO_PIECE for each in page}
         with state.degradations.tolerate(IndexPart.EXCERPTS):
-            pieces |= self._index.pieces(
-                [(name, state.chunks.get(name, 0)) for name in pieces if name not in state.record]
-            )
-            for name in filter(state.record.__contains__, pieces):  # of which several are of one document
-                document, number, _ = state.record[name]
-                piece = self._index.pieces([(document, number)]).get(document, _NO_PIECE)
-                pieces[name] = replace(piece, text=piece.text.strip())
+            places = {name: state.place_of(name) for name in pieces}
+            state.pieces |= self._index.pieces([place for place in places.values() if place not in state.pieces])
+            pieces |= {name: state.pieces[place] for name, place in places.items() if place in state.pieces}
+            for name in state.record.keys() & pieces.keys():  # between which are marks
+                pieces[name] = replace(pieces[name], text=pieces[name].text.strip())
         return pieces
 
     def _answer(self, state: SearchState, ranked: Sequence[Candidate]) -> SearchResult:
@@ -318,6 +337,7 @@ class Searcher:
                 ranks=fused.ranks,
                 raw={channel: round(score, 4) for channel, score in fused.raw.items()},
                 fused=round(fused.score, 6),
+                terms={name: round(term, DIGITS) for name, term in each.terms.items()},
                 factors=each.factors,
                 boosts=each.boosts,
                 phrases=tuple(state.phrases.get(name, ())),

@@ -1,4 +1,4 @@
-"""Bounded factors that may only lower a score. Pure.
+"""What changes the fused score of a candidate: terms that compare the best ones, then factors that only lower. Pure.
 
 Each factor is at most 1, and for a normal memory their product stays within [FLOOR, 1]; a temporary or deprecated
 memory may fall below. None is ever a bonus.
@@ -7,11 +7,15 @@ memory may fall below. None is ever a bonus.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean, pstdev
 
 from scrimshaw.models import RECORD, ArtifactClass, Memory, Retention, Tier, Trust
 
 FLOOR = 0.80
+
+# So many of the best are compared by their tokens, and what one standard deviation adds (docs/evaluation).
+COMPARED, TOKENS_WEIGHT = 30, 0.12
 
 # Highest to lowest; deprecated memories are only seen when asked for.
 TIER_FACTORS: Mapping[Tier, float] = {Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50}
@@ -26,6 +30,13 @@ OUTCOME_FACTOR = 0.85
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
 # Most hits per state where limits are asked for; room that a state does not use passes to the next.
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
+
+
+def compare_values(values: Sequence[float | None], weight: float = TOKENS_WEIGHT) -> list[float]:
+    """What each value adds to a score: its distance from the mean of all in standard deviations; no value, nothing."""
+    known = [value for value in values if value is not None]
+    mean, spread = (fmean(known), pstdev(known)) if known else (0.0, 0.0)
+    return [0.0 if value is None or not spread else weight * (value - mean) / spread for value in values]
 
 
 def score_factors(

@@ -41,7 +41,8 @@ class Explanation(Struct, frozen=True, kw_only=True):
     ranks: Mapping[str, int]  #: rank (from 1) and engine score in each channel that found it
     raw: Mapping[str, float]
     fused: float  #: the fusion of the channels, 0..1
-    factors: Mapping[str, float] = {}  #: what lowered and what lifted it
+    terms: Mapping[str, float] = {}  #: what was added to it, and what lowered and lifted the sum
+    factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
     phrases: tuple[str, ...] = ()  #: its trigger phrases that occur in the query
     source: ItemSource | None = None  #: the tool call that an entry of a session's record came from

@@ -9,7 +9,8 @@ A word outside the vocabulary (emoji, rare scripts) costs one token per characte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+import string
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -97,6 +98,17 @@ def piece_ids(text: str, limit: int) -> list[int]:
     """Vocabulary ids of `text` as the model reads it: start, at most `limit` - 2 pieces, end."""
     pieces = [piece for _, encoding in _encode_parts(text) for piece in encoding.ids]
     return [START, *pieces[: limit - 2], END]
+
+
+def find_content(pieces: Sequence[int]) -> list[int]:
+    """The places of the pieces that are no stop word, mark or bound; all places where there are no others."""
+    return [place for place, piece in enumerate(pieces) if piece not in _empty_pieces()] or [*range(len(pieces))]
+
+
+@cache
+def _empty_pieces() -> frozenset[int | None]:
+    find = load_tokenizer().token_to_id
+    return frozenset((START, END, *map(find, STOP_WORDS), *map(find, string.punctuation)))
 
 
 @cache

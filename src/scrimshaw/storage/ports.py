@@ -75,10 +75,11 @@ class Piece(Struct, frozen=True, kw_only=True):
     heading: str
     text: str
     context: str = ""
+    tokens: bytes = b""  #: its token vectors, packed, where they were asked for and made
 
 
 class PendingChunk(NamedTuple):
-    """A chunk text that has no vector of the model yet."""
+    """A chunk text that has no vector, or no token vectors, of the model yet."""
 
     place: int  #: its row, which only grows
     key: str  #: names the text
@@ -106,6 +107,7 @@ class VectorCounts(NamedTuple):
 
     chunks: int
     by_model: Mapping[str, int]
+    with_tokens: int = 0  #: texts with token vectors, whatever the model, of records and all others together
 
     def progress(self, model: str) -> tuple[int, int]:
         """(chunk texts with a vector of this model, all chunk texts)."""
@@ -193,8 +195,8 @@ class Index(Protocol):
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         """The redacted bodies of these memories."""
 
-    def pieces(self, wanted: Sequence[tuple[str, int]]) -> dict[str, Piece]:
-        """The chunks named by memory id and ordinal, one per memory; what does not exist is absent."""
+    def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
+        """The chunks named by memory id and ordinal, with token vectors of a model; what does not exist is absent."""
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
@@ -239,11 +241,21 @@ class Index(Protocol):
     def put_links(self, links: Sequence[Edge]) -> None:
         """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
 
-    def chunks_to_embed(self, model: str, *, after: int, limit: int, record: bool = False) -> list[PendingChunk]:
-        """Chunk texts without a vector of this model by place, those behind `after`; of records or of all others."""
+    def chunks_to_embed(
+        self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
+    ) -> list[PendingChunk]:
+        """Chunk texts without a vector of this model by place, those behind `after`; of records or of all others.
 
-    def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
-        """Store one normalised vector per chunk key; `only` drops other models. Raises StorageFailure by dimension."""
+        With `tokens` those that lack token vectors, too.
+        """
+
+    def put_vectors(
+        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
+    ) -> None:
+        """Store one normalised vector per chunk key, and token vectors by key; `only` drops other models.
+
+        Raises StorageFailure by dimension.
+        """
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
         """How far the vectors of each model go, of records or of all others."""
@@ -379,8 +391,8 @@ class Maintenance(Protocol):
         A quick check names absent tables; in the journal it writes a row and undoes it. Raises StorageFailure.
         """
 
-    def size_bytes(self, database: DatabaseName) -> int:
-        """Bytes on disk."""
+    def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
+        """Bytes on disk, or only those of token vectors."""
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
         """How many rows hold what a purge is to erase, by table."""

@@ -239,8 +239,7 @@ def _fill(engine: Engine, advance: Advance, *, record: bool) -> tuple[int, Degra
             engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
         return 0, error.degradation
     if job:
-        ready, total = index.vectors_ready(engine, record=True)
-        engine.journal.finish(job, JobState.DONE if ready >= total else JobState.QUEUED)
+        engine.journal.finish(job, JobState.QUEUED if index.lacks_vectors(engine) else JobState.DONE)
     return made, None
 
 

@@ -70,7 +70,8 @@ def _explain(why: Explanation) -> str:
     lowered = [f"{name} x{factor:g}" for name, factor in why.factors.items()]
     lifted = [f"{name} +{boost:g}" for name, boost in why.boosts.items()]
     phrases = [f"trigger {phrase!r}" for phrase in why.phrases]
-    return "; ".join([*found, f"fused {why.fused:g}", *lowered, *lifted, *phrases])
+    compared = [f"{name} {term:+g}" for name, term in why.terms.items()]
+    return "; ".join([*found, f"fused {why.fused:g}", *compared, *lowered, *lifted, *phrases])
 
 
 def _describe(memory: Memory, text: str = "") -> str:

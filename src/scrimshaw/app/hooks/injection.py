@@ -101,8 +101,8 @@ def _recall_memories(
     chunks = {**dict.fromkeys(phrases, 0), **{match.id: max(match.chunk, 0) for match in matches}}
     found = index.select(replace(filters, only=tuple(chunks)), sort="id", limit=-1, offset=0) if chunks else []
     new = {memory.id: memory for memory in found if not known.get(memory.id, "").startswith(memory.content_hash)}
-    pieces = index.pieces([(name, chunks[name]) for name in new])
-    texts = {name: pieces[name].text if name in pieces else "" for name in new}
+    texts = dict.fromkeys(new, "")
+    texts |= {name: piece.text for (name, _), piece in index.pieces([(name, chunks[name]) for name in new]).items()}
     sure = {name: _judge_match(new[name], texts[name], words, phrases.get(name, ())) for name in new}
     best = sorted(filter(sure.get, new), key=lambda name: (-sure[name], name))[:MOST_RECALLED]
     lines, recalled = list[str](), dict[str, str]()

@@ -136,7 +136,8 @@ def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
     if not explain:
         return {**named, **_unusual(_labels(hit)), "text": text}
     reasons, trust = hit.explanation, hit.memory.provenance.trust
-    why: dict[str, Any] = {name: getattr(reasons, name) for name in ("ranks", "raw", "fused", "factors", "boosts")}
+    names = ("ranks", "raw", "fused", "terms", "factors", "boosts")
+    why: dict[str, Any] = {name: getattr(reasons, name) for name in names}
     why["phrases"] = visible_phrases(reasons.phrases, trust)
     why["source"] = public_words(reasons.source) if reasons.source else {}
     kind = {"type": hit.memory.type, "artifact": hit.memory.artifact, "updated": hit.memory.updated}

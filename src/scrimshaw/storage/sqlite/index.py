@@ -61,9 +61,11 @@ WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
 _CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
 _PIECE = (
-    "SELECT m.id, c.anchor, c.heading, substr(m.body, c.first + 1, c.last - c.first), c.context"
+    "SELECT m.id, c.ordinal, c.anchor, c.heading, substr(m.body, c.first + 1, c.last - c.first), c.context, {}"
     f" FROM wanted w JOIN {_CHUNKS}"
 )
+_TOKENS = """coalesce((SELECT packed FROM vectors v JOIN token_vectors t ON t.vector = v.seq
+WHERE v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?), x'')"""
 _PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
 _COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
@@ -73,6 +75,10 @@ _PUT_CHUNK = (
     " VALUES (?,?,?,?,?,?,?,?,?,?)"
 )
 _PUT_VECTOR = "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?)"
+_KNOWN_VECTORS = """
+SELECT key, model, v.vector, packed FROM vectors v LEFT JOIN token_vectors t ON t.vector = seq
+WHERE key IN ({}) GROUP BY key, model"""
+_PUT_TOKENS = "INSERT OR REPLACE INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model = ?"
 _PUT_PHRASE = "INSERT OR IGNORE INTO phrases (head, memory, phrase, is_title) VALUES (?,?,?,?)"
 _PUT_EDGE = "INSERT OR REPLACE INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)"
 # The columns of a memory that have their names from a document, and those from its file.
@@ -127,12 +133,11 @@ class SqliteIndex:
                 file, body = document.file, document.body.text
                 words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
                 words = ("", "", "") if file.source == RECORD else words  # else every passage had those of the first
-                keys, vectors = list[str](), dict[str, list[tuple[str, bytes]]]()
+                keys, vectors = list[str](), dict[str, list[list[Any]]]()
                 for chunk in document.chunks:
                     keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
-                known = f"SELECT key, model, vector FROM vectors WHERE key IN ({marks(keys)}) GROUP BY key, model"
-                for key, model, vector in write.execute(known, keys):
-                    vectors.setdefault(key, []).append((model, vector))
+                for key, *values in write.execute(_KNOWN_VECTORS.format(marks(keys)), keys):
+                    vectors.setdefault(key, []).append(values)
                 _remove_memories(write, "id = ? OR path = ?", (file.memory_id, file.path))
                 row = _insert_memory(write, document)
                 first = row << _PART_BITS
@@ -143,8 +148,10 @@ class SqliteIndex:
                     write.execute(_PUT_CHUNK, (row, *place, chunk.at, chunk.trust, key))
                     text = body[chunk.start : chunk.end]
                     write.execute(_PUT_WORDS, (first + 1 + chunk.ordinal, *words, text))
-                    for model, vector in vectors.get(key, ()):
+                    for model, vector, tokens in vectors.get(key, ()):
                         write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector))
+                        if tokens is not None:
+                            write.execute("INSERT INTO token_vectors VALUES (last_insert_rowid(), ?)", (tokens,))
                 state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, "")
                 write.execute(_PUT_FILE, (file.path, file.source, *state))
             write.execute(_COUNT_CHANGE)
@@ -152,7 +159,8 @@ class SqliteIndex:
     def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
         with self._database.write() as write:
             if paths is None:
-                write.execute("DELETE FROM vectors; DELETE FROM chunks; DELETE FROM memories; DELETE FROM files")
+                for table in ("token_vectors", "vectors", "chunks", "memories", "files"):
+                    write.execute(f"DELETE FROM {table}")
                 write.execute("INSERT INTO memory_text (memory_text) VALUES ('delete-all')")
             for path in paths or ():
                 write.execute("DELETE FROM files WHERE path = ?", (path,))
@@ -211,18 +219,20 @@ class SqliteIndex:
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
-    def pieces(self, wanted: Sequence[tuple[str, int]]) -> dict[str, Piece]:
-        return {row[0]: make_struct(Piece, row[1:]) for row in self._read_chunks(_PIECE, wanted)}
+    def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
+        select = _PIECE.format(_TOKENS if tokens_of else "x''")  # the table of tokens may be damaged
+        rows = self._read_chunks(select, wanted, *filter(None, [tokens_of]))
+        return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
         rows = self._read_chunks(_PASSAGE, places)
         return {(each.id, row[0]): passage(each, *row[1:5]) for row in rows for each in [memory(row[5:])]}
 
-    def _read_chunks(self, select: str, places: Collection[tuple[str, int]]) -> list[Any]:
+    def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
         """The columns of the chunks named by memory id and ordinal."""
         pairs = ",".join(["(?,?)"] * len(places))
         wanted = f"WITH wanted (id, ordinal) AS (VALUES {pairs}) {select}"
-        return self._database.rows(wanted, [*chain.from_iterable(places)]) if places else []
+        return self._database.rows(wanted, [*chain.from_iterable(places), *arguments]) if places else []
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         if sort not in SORTS:
@@ -358,17 +368,22 @@ class SqliteIndex:
 
     # Vectors
 
-    def chunks_to_embed(self, model: str, *, after: int, limit: int, record: bool = False) -> list[PendingChunk]:
+    def chunks_to_embed(
+        self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
+    ) -> list[PendingChunk]:
         rows = self._database.rows(
             "SELECT c.row, c.key, c.context, substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
             " JOIN memories m ON m.row = c.memory"
             " LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
-            f" WHERE c.row > ? AND (m.source = '{RECORD}') = ? AND v.seq IS NULL ORDER BY c.row LIMIT ?",
-            (model, after, record, limit),
+            f" WHERE c.row > ? AND (m.source = '{RECORD}') = ? AND (v.seq IS NULL"
+            " OR ? AND NOT EXISTS (SELECT 1 FROM token_vectors WHERE vector = v.seq)) ORDER BY c.row LIMIT ?",
+            (model, after, record, tokens, limit),
         )
         return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]
 
-    def put_vectors(self, model: str, rows: Iterable[tuple[str, Any]], *, only: bool = False) -> None:
+    def put_vectors(
+        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
+    ) -> None:
         size = self._database.value("SELECT length(vector) FROM vectors WHERE model = ? LIMIT 1", (model,))
         with self._database.write() as write:
             if only:
@@ -386,13 +401,15 @@ class SqliteIndex:
                     " SELECT ?, memory, ordinal, key, ? FROM chunks WHERE key = ? ORDER BY row",
                     (model, blob, key),
                 )
+            write.executemany(_PUT_TOKENS, [(packed, key, model) for key, packed in tokens.items()])
             write.execute(_COUNT_CHANGE)
 
     def vector_counts(self, *, record: bool = False) -> VectorCounts:
         of_record = self._database.value(f"SELECT count(*) FROM chunks WHERE {_OF_RECORD}")
         chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
         counted = f"SELECT model, count(*) FROM vectors WHERE ({_OF_RECORD}) = ? GROUP BY model ORDER BY model"
-        return VectorCounts(int(chunks), dict(self._database.rows(counted, (record,))))
+        with_tokens = self._database.value("SELECT count(*) FROM token_vectors")
+        return VectorCounts(int(chunks), dict(self._database.rows(counted, (record,))), with_tokens)
 
 
 def match_expression(query: Query) -> str:

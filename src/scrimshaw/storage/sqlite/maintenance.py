@@ -89,7 +89,9 @@ class SqliteMaintenance:
             raise DamagedDatabase(message, "Run `scrimshaw restore --newest`.", path=str(self._journal.path))
         return []
 
-    def size_bytes(self, database: DatabaseName) -> int:
+    def size_bytes(self, database: DatabaseName, *, tokens: bool = False) -> int:
+        if tokens:
+            return int(self._databases[database].value("SELECT total(length(packed)) FROM token_vectors"))
         return self._databases[database].size_bytes()
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:

@@ -1,0 +1,76 @@
+"""Token vectors: how well each word of a query is met by some word of a passage (late interaction).
+
+The model makes a vector for every token on its way to that of the text. Here they are reduced to the directions in
+which the tokens of notes and sessions differ most, made length 1, and packed with 4 bits a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]
+
+# 64 directions keep what 128 do, 4 bits what 5 do (docs/evaluation.md).
+DIMENSIONS, LEVELS = 64, 16
+_HALF, _MIDDLE = DIMENSIONS // 2, (LEVELS - 1) / 2
+# Little-endian float16, made by `scrimshaw_lab.projection`: the mean token, a row for each of its numbers with its
+# share in every direction, and the step between two levels in every direction.
+FILE = Path(__file__).with_name("model") / "token_projection.f16"
+
+
+@cache
+def load_projection() -> tuple[Rows, Rows, Rows]:
+    """The mean token, the directions as columns, and the steps."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+    numbers = np.fromfile(FILE, "<f2").astype(np.float32)
+    width = (len(numbers) - DIMENSIONS) // (DIMENSIONS + 1)
+    return numbers[:width], numbers[width:-DIMENSIONS].reshape(width, DIMENSIONS), numbers[-DIMENSIONS:]
+
+
+def project_tokens(hidden: Rows) -> Rows:
+    """The model's rows, a token each, in DIMENSIONS numbers, of length 1."""
+    mean, directions, _ = load_projection()
+    return _unit(_unit(hidden) @ directions - mean @ directions)
+
+
+def pack_tokens(rows: Rows) -> bytes:
+    """The rows with a level for each number, two in a byte."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+    levels = np.clip(np.rint(rows / load_projection()[2] + _MIDDLE), 0, LEVELS - 1).astype(np.uint8)
+    packed: bytes = (levels[:, :_HALF] << 4 | levels[:, _HALF:]).tobytes()
+    return packed
+
+
+def is_packed(tokens: bytes) -> bool:
+    """Whether there are tokens, and whole ones."""
+    return len(tokens) > 0 and len(tokens) % _HALF == 0
+
+
+def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
+    """Of each passage, none empty: the best cosine that a token of the query has with one of its, in the mean."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
+
+    packed = np.frombuffer(b"".join(passages), np.uint8).reshape(-1, _HALF)
+    scaled = query * load_projection()[2]
+    high, low = (packed >> 4).astype(np.float32), (packed & LEVELS - 1).astype(np.float32)
+    cosines = scaled[:, :_HALF] @ high.T + scaled[:, _HALF:] @ low.T - _MIDDLE * scaled.sum(axis=1, keepdims=True)
+    starts = [0, *accumulate(len(each) // _HALF for each in passages)][:-1]
+    best: list[float] = np.maximum.reduceat(cosines, starts, axis=1).mean(axis=0).tolist()
+    return best
+
+
+def _unit(rows: Rows) -> Rows:
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
+
+    unit: Rows = rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-9)
+    return unit

@@ -1,0 +1,67 @@
+"""Fits what reduces token vectors: the directions in which the tokens of a project differ most, and their steps."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, settings_of
+from scrimshaw.app.cli.output import progress, show
+from scrimshaw.engine import open_engine
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.search.embedders import MiniLMEmbedder
+from scrimshaw.search.token_vectors import DIMENSIONS, FILE, LEVELS
+from scrimshaw.storage.ports import PendingChunk
+
+REACH = 2.5  # standard deviations that the levels reach to: 2 and 3.5 cost more
+_NO_MODEL, _ALL = "none", 10**7
+
+app = typer.Typer()
+
+
+@app.command("projection", epilog=example("scrimshaw eval projection --half 0 --output projection.f16"))
+def evaluate_projection(
+    project: frame.Project = None,
+    output: Annotated[Path, typer.Option(help="The file to write.")] = FILE,
+    half: Annotated[int | None, typer.Option(min=0, max=1, help="Take only the texts of one half.")] = None,
+    sample: Annotated[int, typer.Option(min=1, help="Take so many texts.")] = 800,
+    as_json: frame.AsJson = False,
+) -> None:
+    """Fit the reduction of token vectors on texts of a project and its record."""
+    with open_engine(settings_of(project)) as engine, progress("Reading tokens", as_json) as advance:
+        embedder = engine.embedder
+        if not isinstance(embedder, MiniLMEmbedder):
+            raise InvalidRequest("Only the bundled model gives token vectors.", "Set provider to minilm.")
+        found = [engine.index.chunks_to_embed(_NO_MODEL, after=0, limit=_ALL, record=of) for of in (False, True)]
+        texts = [each.text for some in found for each in some if half in (None, _find_half(each))]
+        chosen = random.Random(0).sample(texts, min(sample, len(texts)))
+        rows = []
+        for text in chosen:
+            hidden = embedder.run_model([embedder.read_pieces(text)])[0][0]
+            rows.append(hidden / np.linalg.norm(hidden, axis=1, keepdims=True))
+            advance(len(rows), len(chosen))
+    numbers, share = fit_projection(np.concatenate(rows))
+    output.write_bytes(numbers.astype("<f2").tobytes())
+    told = {"texts": len(chosen), "variance kept": share, "bytes": output.stat().st_size}
+    show(told, as_json, lambda known: (f"{name}: {value:.4g}" for name, value in known.items()))
+
+
+def fit_projection(tokens: NDArray[np.float32]) -> tuple[NDArray[np.float64], float]:
+    """The numbers of the file, and the share of the variance that the directions keep."""
+    mean = tokens.mean(axis=0, dtype=np.float64)
+    values, vectors = np.linalg.eigh(np.cov((tokens - mean).T))
+    directions = vectors[:, : -DIMENSIONS - 1 : -1]
+    reduced = (tokens - mean) @ directions
+    reduced /= np.linalg.norm(reduced, axis=1, keepdims=True)
+    steps = 2 * REACH * reduced.std(axis=0) / LEVELS
+    return np.concatenate([mean, directions.ravel(), steps]), float(values[-DIMENSIONS:].sum() / values.sum())
+
+
+def _find_half(chunk: PendingChunk) -> int:
+    return int(chunk.key, 16) % 2

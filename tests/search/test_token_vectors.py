@@ -1,0 +1,39 @@
+"""Token vectors: what packing keeps of them, and how a query meets them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scrimshaw.search.embedders import MiniLMEmbedder
+from scrimshaw.search.token_vectors import DIMENSIONS, match_tokens, pack_tokens
+
+PASSAGES = (
+    "The parser rejects tabs in front matter, so they become spaces before it reads the file.",
+    "Bake the bread for forty minutes.",
+    "Writers wait: the database is locked while another one holds it.",
+)
+
+
+def test_the_vector_of_a_text_is_the_same_with_and_without_its_tokens(minilm: MiniLMEmbedder) -> None:
+    vector, tokens = minilm.embed_tokens(PASSAGES[0])
+    assert np.abs(vector - minilm.embed([PASSAGES[0]])[0]).max() < 1e-6
+    assert tokens.shape[1] == DIMENSIONS
+    assert np.linalg.norm(tokens, axis=1) == pytest.approx(1, abs=1e-5)
+
+
+def test_packed_tokens_match_nearly_as_they_were(minilm: MiniLMEmbedder) -> None:
+    query = minilm.embed_tokens("why do tabs break the parser")[1]
+    rows = [minilm.embed_tokens(text)[1] for text in PASSAGES]
+    exact = [float((query @ each.T).max(axis=1).mean()) for each in rows]
+    packed = [pack_tokens(each) for each in rows]
+    assert [len(each) for each in packed] == [len(each) * DIMENSIONS // 2 for each in rows]
+    assert match_tokens(query, packed) == pytest.approx(exact, abs=0.04)
+    assert exact[0] > max(exact[1:]) + 0.1
+
+
+def test_a_passage_is_matched_by_its_own_tokens_only(minilm: MiniLMEmbedder) -> None:
+    query = minilm.embed_tokens("database lock")[1]
+    packed = [pack_tokens(minilm.embed_tokens(text)[1]) for text in PASSAGES]
+    alone = [match_tokens(query, [each])[0] for each in packed]
+    assert match_tokens(query, packed) == pytest.approx(alone, abs=1e-6)
