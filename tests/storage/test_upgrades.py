@@ -146,6 +146,22 @@ def test_an_index_of_every_older_version_is_usable(open_memory: OpenMemory, proj
             assert read.search(engine, SearchRequest(query="apsw")).hits
 
 
+def test_the_words_of_an_older_index_are_numbered_as_those_of_a_new_one(
+    open_memory: OpenMemory, project: Path, vault: Path
+) -> None:
+    write_memory(vault, "one", "A short note about the log.")
+    write_memory(vault, "many", "\n\n".join(f"# Part {part}\n\n{'word ' * 300}" for part in range(3)))
+    with open_memory() as engine:
+        index.scan(engine)
+    connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
+    numbers = "SELECT id FROM memory_text_docsize ORDER BY id"
+    expected = list(connection.execute(numbers))
+    connection.execute("DELETE FROM migrations WHERE number > 3; DROP TABLE token_vectors")
+    open_memory().close()
+    assert list(connection.execute(numbers)) == expected
+    connection.close()
+
+
 def of_a_later_version(path: Path) -> bytes:
     """Record a migration of tomorrow; the bytes of the file."""
     connection = apsw.Connection(str(path))

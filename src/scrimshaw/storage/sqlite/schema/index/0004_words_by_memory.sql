@@ -9,5 +9,5 @@ SELECT (m.row << 20) + p.part,
     substr(m.body, p.first + 1, p.last - p.first)
 FROM memories m JOIN (
     SELECT memory, 1 + ordinal AS part, first, last FROM chunks
-    UNION ALL SELECT row, 0, 0, length FROM memories WHERE (SELECT count(*) FROM chunks WHERE memory = row) <> 1
+    UNION ALL SELECT row, 0, 0, length FROM memories WHERE (SELECT count(*) FROM chunks WHERE memory = memories.row) <> 1
 ) p ON p.memory = m.row;
