@@ -313,9 +313,6 @@ class TomlEditor(JsonEditor):
 
     container = "table"
 
-    def is_same(self, one: str, other: str) -> bool:
-        return self._parse(one) == self._parse(other)
-
     def is_bare(self, text: str) -> bool:
         return not text.strip()
 
@@ -435,7 +432,7 @@ def rewrite_json(text: str, value: Any) -> str:
 
 def is_same_json(one: Any, other: Any) -> bool:
     """Whether two values are written the same, so that 1, 1.0 and true differ."""
-    return json.dumps(one) == json.dumps(other)
+    return repr(one) == repr(other)
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> Json:

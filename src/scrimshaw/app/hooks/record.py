@@ -90,8 +90,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     make = partial(make_observation, process=client_process(), extraction=settings.features.extraction)
     make = partial(make, rules=rules, drop_ratio=settings.redaction.drop_ratio)
     observation = make(event)
-    _record_answers(storage, settings, event, now)
-    *_, is_new = map(_make_observer(storage, settings, now), [*map(make, map(redact_names, missed)), observation])
+    is_new = _observe(storage, settings, now, event, *map(make, map(redact_names, missed)), observation)
     if is_new and (classes := find_redactions(observation)):
         log(f"WARN Redaction applied: {', '.join(classes)}")
     if is_new and MEMORIES in observation.path:
@@ -106,16 +105,14 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     return ""
 
 
-def _make_observer(storage: Storage, settings: Settings, now: float) -> Callable[[Observation], bool]:
+def _observe(storage: Storage, settings: Settings, now: float, event: Event, *more: Observation) -> bool:
+    """Record what the agent said by an event, then `more`; whether the last one is new."""
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
-    return partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
-
-
-def _record_answers(storage: Storage, settings: Settings, event: Event, now: float) -> None:
+    observe = partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     if event.said and settings.features.extraction and not event.agent:
         known = {each.call_id for each in storage.sessions.events(event.session, kind=EventKind.ANSWER)}
-        for answer in make_answers(event, event.said, known):
-            _make_observer(storage, settings, now)(answer)
+        more = (*make_answers(event, event.said, known), *more)
+    return [*map(observe, more)][-1:] == [True]
 
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
@@ -127,7 +124,7 @@ def hear_late_words(storage: Storage, settings: Settings, session: Session, most
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
             said = tuple(last_answers(client, skip_pause(read_turn(client, path, most), settings.folder / RESUMED)))
             event = Event(client=client.name, kind=EventKind.STOP, session=session.id, said=said)
-            _record_answers(storage, settings, event, rested - 1)  # what belongs to the past reopens nothing
+            _observe(storage, settings, rested - 1, event)  # what belongs to the past reopens nothing
 
 
 def _record_vault_write(storage: Storage, settings: Settings, seen: Observation) -> None:
