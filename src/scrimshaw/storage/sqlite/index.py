@@ -123,8 +123,6 @@ class SqliteIndex:
         self._permitted: tuple[int, dict[tuple[Any, ...], set[int] | None]] = (-1, {})
         self._guard = allocate_lock()
 
-    # Writing
-
     def put(self, documents: Sequence[Document]) -> None:
         import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
 
@@ -199,8 +197,6 @@ class SqliteIndex:
             if before != set(write.execute(_EXTERNAL)):
                 write.execute(_COUNT_CHANGE)
 
-    # Files
-
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
         where, arguments = ("source = ?", [source]) if source else ("1", [])
         files = self._database.structs(FileState, f"files WHERE {where} ORDER BY path", arguments)
@@ -208,8 +204,6 @@ class SqliteIndex:
 
     def incomplete_files(self) -> list[str]:
         return self._database.read(INCOMPLETE, (), itemgetter(0))
-
-    # Exact reading
 
     def get(self, ids: Sequence[str]) -> dict[str, Memory]:
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id IN ({marks(ids)})"
@@ -259,8 +253,6 @@ class SqliteIndex:
         elif text_hash is not None:
             where, arguments = "text_hash = ?", [text_hash]
         return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
-
-    # Candidates
 
     def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
         expression = match_expression(query)
@@ -327,8 +319,6 @@ class SqliteIndex:
         # A file that took the place of another may have counted as many changes.
         return count and count + (self._database.openings << 32)
 
-    # Graph
-
     def neighbors(
         self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
     ) -> list[Neighbor]:
@@ -365,8 +355,6 @@ class SqliteIndex:
             [*sources, relation],
         )
         return [(make_struct(Edge, row[:-1]), row[-1]) for row in rows]
-
-    # Vectors
 
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False

@@ -22,10 +22,6 @@ from scrimshaw.models import Capability, Degradation, MemoryType, Neighbor, Rela
 
 # Dangling references beyond these are counted, not listed.
 DANGLING_SHOWN = 20
-_ENTRY = (
-    "seq", "at", "action", "memory_id", "reason", "prior_hash", "new_hash", "linked_memory_ids", "decision_meta",
-    "actor", "session",
-)  # fmt: skip
 
 Direction = Literal["outgoing", "incoming", "both"]
 
@@ -189,7 +185,8 @@ def memory_history(
 ) -> HistoryReply:
     """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
     rows = engine.journal.history(id, limit, session=session_id and session_id_of(engine, session_id))
-    return HistoryReply(entries=[public_words({name: row[name] for name in _ENTRY if row[name]}) for row in rows])
+    entries = ({name: value for name, value in row.items() if value and name != "chain"} for row in rows)
+    return HistoryReply(entries=[*map(public_words, entries)])
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
