@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from itertools import chain
 from pathlib import Path
 from typing import Annotated
 
@@ -16,19 +17,17 @@ from scrimshaw.app.cli.output import progress, show
 from scrimshaw.engine import open_engine
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.token_vectors import DIMENSIONS, FILE, LEVELS
-from scrimshaw.storage.ports import PendingChunk
+from scrimshaw.search.token_vectors import DIMENSIONS, LEVELS
 
-REACH = 2.5  # standard deviations that the levels reach to: 2 and 3.5 cost more
-_NO_MODEL, _ALL = "none", 10**7
+REACH = 2.5  # standard deviations that the levels reach to
 
 app = typer.Typer()
 
 
 @app.command("projection", epilog=example("scrimshaw eval projection --half 0 --output projection.f16"))
 def evaluate_projection(
+    output: Annotated[Path, typer.Option(help="The file to write.")],
     project: frame.Project = None,
-    output: Annotated[Path, typer.Option(help="The file to write.")] = FILE,
     half: Annotated[int | None, typer.Option(min=0, max=1, help="Take only the texts of one half.")] = None,
     sample: Annotated[int, typer.Option(min=1, help="Take so many texts.")] = 800,
     as_json: frame.AsJson = False,
@@ -38,8 +37,8 @@ def evaluate_projection(
         embedder = engine.embedder
         if not isinstance(embedder, MiniLMEmbedder):
             raise InvalidRequest("Only the bundled model gives token vectors.", "Set provider to minilm.")
-        found = [engine.index.chunks_to_embed(_NO_MODEL, after=0, limit=_ALL, record=of) for of in (False, True)]
-        texts = [each.text for some in found for each in some if half in (None, _find_half(each))]
+        found = (engine.index.chunks_to_embed("none", after=0, limit=10**7, record=of) for of in (False, True))
+        texts = [each.text for each in chain.from_iterable(found) if half in (None, int(each.key, 16) % 2)]
         chosen = random.Random(0).sample(texts, min(sample, len(texts)))
         rows = []
         for text in chosen:
@@ -61,7 +60,3 @@ def fit_projection(tokens: NDArray[np.float32]) -> tuple[NDArray[np.float64], fl
     reduced /= np.linalg.norm(reduced, axis=1, keepdims=True)
     steps = 2 * REACH * reduced.std(axis=0) / LEVELS
     return np.concatenate([mean, directions.ravel(), steps]), float(values[-DIMENSIONS:].sum() / values.sum())
-
-
-def _find_half(chunk: PendingChunk) -> int:
-    return int(chunk.key, 16) % 2

@@ -55,7 +55,7 @@ def test_a_score_can_be_computed_by_hand(open_memory: OpenMemory, vault: Path) -
     result = search(engine, SearchRequest(query="seal on ice"))
     for hit in result.hits:
         why = hit.explanation
-        total = (why.fused + sum(why.terms.values())) * math.prod(why.factors.values())
+        total = max(0.0, why.fused + sum(why.terms.values())) * math.prod(why.factors.values())
         assert hit.score == pytest.approx(total * (1 + sum(why.boosts.values())), abs=1e-5)
     assert any(map(tokens_of, result.hits))
     for plain in ({"rerank": False}, {"channels": (Channel.TEXT,)}):

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from scrimshaw.models import ArtifactClass, Memory, MemoryType, Provenance, Tier
-from scrimshaw.search.rerank import FLOOR, LONG, OTHER_ARTIFACT, SHORT, TIER_FACTORS, lower_score, score_factors
+from scrimshaw.search.rerank import (
+    FLOOR,
+    LONG,
+    OTHER_ARTIFACT,
+    SHORT,
+    TIER_FACTORS,
+    compare_values,
+    lower_score,
+    score_factors,
+)
 
 MEMORY = Memory(
     id="a", source="vault", path="/a.md", title="A", type=MemoryType.GENERAL, tier=Tier.NORMAL,
@@ -82,3 +91,18 @@ def test_the_worst_normal_memory_keeps_the_floor() -> None:
     assert lower_score(1.0, MEMORY, worst) == FLOOR
     assert lower_score(1.0, MEMORY, {}) == 1.0
     assert lower_score(1.0, MEMORY, {"validation": 0.95}) == pytest.approx(0.95)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([], []),
+        ([0.7], [0.0]),
+        ([0.1, 0.1, 0.1], [0.0, 0.0, 0.0]),
+        ([None, None], [0.0, 0.0]),
+        ([0.9, 0.1, None], [0.5, -0.5, 0.0]),
+        ([0.4, 0.2, 0.0], [0.6124, 0.0, -0.6124]),
+    ],
+)
+def test_a_value_counts_by_its_distance_from_the_mean(values: list[float | None], expected: list[float]) -> None:
+    assert compare_values(values, 0.5) == pytest.approx(expected, abs=1e-4)

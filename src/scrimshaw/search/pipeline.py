@@ -212,7 +212,7 @@ class Searcher:
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
                 )
-            score = each.fused.score + sum(each.terms.values())
+            score = max(0.0, each.fused.score + sum(each.terms.values()))
             each.score = rerank.lower_score(score, each.memory, each.factors)
         ranked = sorted(candidates, key=_sort_key)
         if not request.state_limits:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from statistics import fmean, pstdev
 
 from scrimshaw.models import RECORD, ArtifactClass, Memory, Retention, Tier, Trust
 
@@ -16,6 +15,8 @@ FLOOR = 0.80
 
 # So many of the best are compared by their tokens, and what one standard deviation adds (docs/evaluation).
 COMPARED, TOKENS_WEIGHT = 30, 0.12
+
+_EQUAL = 1e-9  # values that differ by less differ by rounding
 
 # Highest to lowest; deprecated memories are only seen when asked for.
 TIER_FACTORS: Mapping[Tier, float] = {Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50}
@@ -35,8 +36,9 @@ STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), st
 def compare_values(values: Sequence[float | None], weight: float = TOKENS_WEIGHT) -> list[float]:
     """What each value adds to a score: its distance from the mean of all in standard deviations; no value, nothing."""
     known = [value for value in values if value is not None]
-    mean, spread = (fmean(known), pstdev(known)) if known else (0.0, 0.0)
-    return [0.0 if value is None or not spread else weight * (value - mean) / spread for value in values]
+    mean = sum(known) / max(len(known), 1)
+    spread = math.dist(known, [mean] * len(known)) / math.sqrt(max(len(known), 1))
+    return [0.0 if value is None or spread < _EQUAL else weight * (value - mean) / spread for value in values]
 
 
 def score_factors(

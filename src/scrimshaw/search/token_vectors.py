@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.float32]
 
-# 64 directions keep what 128 do, 4 bits what 5 do (docs/evaluation.md).
+# Nearly as good as 128 directions in floating point (docs/evaluation.md).
 DIMENSIONS, LEVELS = 64, 16
 _HALF, _MIDDLE = DIMENSIONS // 2, (LEVELS - 1) / 2
-# Little-endian float16, made by `scrimshaw_lab.projection`: the mean token, a row for each of its numbers with its
+# Little-endian float16, made by `scrimshaw eval projection`: the mean token, a row for each of its numbers with its
 # share in every direction, and the step between two levels in every direction.
 FILE = Path(__file__).with_name("model") / "token_projection.f16"
 
