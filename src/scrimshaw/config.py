@@ -112,6 +112,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "room of always-on memories")] = 2000
     # Of four characters of the whole reply: with 350 a third of the questions about recorded sessions is answered.
     token_budget: Annotated[int, _within(50, 50_000, "tokens", "most tokens of an answer to an agent")] = 600
+    min_confidence: Annotated[float, _within(0, 1, "probability", "an answer less sure is none; 0 shows all")] = 0.5
     min_quality_score: Annotated[float, _within(0, 1, "score", "what no person wrote and scores below is hidden")] = 0.3
     near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicate from")] = 0.8
     related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related from")] = 0.3

@@ -31,8 +31,8 @@ def own_memory(text: str) -> Hit:
 
 def result_of(*hits: Hit) -> SearchResult:
     return SearchResult(
-        hits=hits, always_on=(), intent=Intent.UNDERSTAND, confidence=1.0, artifact=None, offset=0, next_offset=None,
-        trace=(), degradations=(),
+        hits=hits, always_on=(), intent=Intent.UNDERSTAND, intent_confidence=1.0, artifact=None, offset=0,
+        next_offset=None, trace=(), degradations=(),
     )  # fmt: skip
 
 

@@ -170,7 +170,7 @@ def test_intent_and_artifact_come_with_the_answer(index: Index) -> None:
     found = search.ask("why does the checklist crash with an error")
     assert (found.intent, found.artifact) == (Intent.FIX_BUG, ArtifactClass.CHECKLIST)
     given = search.ask("wal", intent=Intent.REFACTOR, artifact=ArtifactClass.PLAN)
-    assert (given.intent, given.confidence, given.artifact) == (Intent.REFACTOR, 1.0, ArtifactClass.PLAN)
+    assert (given.intent, given.intent_confidence, given.artifact) == (Intent.REFACTOR, 1.0, ArtifactClass.PLAN)
 
 
 # Filters, quality, tiers

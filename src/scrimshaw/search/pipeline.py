@@ -14,6 +14,7 @@ from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
+from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse
@@ -25,6 +26,7 @@ from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what answers nothing
+NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
 PREFIX = 0.5  # a word that only begins like one of the query's says half as much
 # Decimals of a score as a hit shows it; what is equal there is equal.
@@ -48,6 +50,7 @@ class Searcher:
         self._has_tokens = settings.index.token_vectors > 0
         hops = settings.session.causal_hops
         self._finder = CandidateFinder(index, embedder, depth=settings.search.candidates, hops=hops)
+        self._model = "" if isinstance(embedder, Degradation) else embedder.model
         self._always_on: tuple[int, tuple[Hit, ...]] = (-1, ())
 
     def search(self, request: SearchRequest, context: SessionContext = NO_CONTEXT) -> SearchResult:
@@ -308,14 +311,19 @@ class Searcher:
             hits.sort(key=lambda hit: (-hit.score, lineage.trust_rank(hit.memory.provenance.trust), hit.memory.id))
         entries = {hit.memory.id for hit in recalled}
         left = sum(hit.memory.id not in entries for hit in hits)
+        confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
+        if confidence < request.min_confidence and self._may_refuse(state):
+            hits, nearest, ranked, left = [], hits[:NEAREST], [], 0
         following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
         return SearchResult(
             hits=tuple(hits),
+            confidence=confidence,
+            nearest=tuple(nearest),
             always_on=always_on,
             intent=profile.intent,
-            confidence=round(profile.confidence, 3),
+            intent_confidence=round(profile.confidence, 3),
             artifact=profile.artifact,
             offset=request.offset,
             archived=len(state.archived),
@@ -351,9 +359,22 @@ class Searcher:
                     text=bodies.get(name, piece.text),
                     explanation=explanation,
                     state=each.state,
+                    confidence=self._judge(state, each, piece),
                 )
             )
         return hits
+
+    def _may_refuse(self, state: SearchState) -> bool:
+        """Whether a whole answer can be judged: all was searched by meaning, by a model whose cosines were measured."""
+        by_meaning = Channel.VECTOR in state.lists and state.coverage == 1.0 and self._model in CALIBRATIONS
+        return by_meaning and state.request.first and not (state.request.all_of or state.context.recalled)
+
+    def _judge(self, state: SearchState, each: Candidate, piece: Piece) -> float:
+        """How sure it is that a hit answers; what meaning did not find is no nearer than the last that it found."""
+        near = state.lists.get(Channel.VECTOR, ())
+        floor = near[-1].score if near and state.coverage == 1.0 else None
+        text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
+        return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), self._model), 3)
 
 
 def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:

@@ -32,6 +32,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     include_archived: bool = False
     min_state: Retention | None = None  #: holds without `decay` too
     state_limits: bool = False
+    min_confidence: float = 0.0  #: where no hit is so sure to answer, there are none but the nearest
     record: bool = False  #: passages of recorded sessions too, unless a filter asks for what only memories have
 
 
@@ -59,6 +60,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     heading: str = ""
     always_on: bool = False
     state: Retention = Retention.HOT
+    confidence: float = 0.0  #: the probability 0..1 that it answers
     digest: str = ""  #: names the passage in `text`; empty where only a part of it was cut out
     is_known: bool = False  #: the session has seen the passage, so `text` is a sentence of it
 
@@ -93,8 +95,10 @@ class SearchResult(Struct, frozen=True, kw_only=True):
 
     hits: tuple[Hit, ...]
     always_on: tuple[Hit, ...]  #: constitutional memories, which come before the hits
+    confidence: float = 0.0  #: of its surest hit, 0..1
+    nearest: tuple[Hit, ...] = ()  #: the best of what was found, where nothing is sure enough to be a hit
     intent: Intent
-    confidence: float
+    intent_confidence: float
     artifact: ArtifactClass | None
     offset: int
     next_offset: int | None  #: where the next page begins, with what was left out here

@@ -49,14 +49,15 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
         if hit.text.strip():
             yield textwrap.indent(hit.text.strip(), "   ")
         if explain:
-            yield line((f"   {_explain(hit.explanation)}", "dim"))
+            yield line((f"   {_explain(hit.explanation)}; confidence {hit.confidence:g}", "dim"))
         yield ""
     if not result.hits:
-        yield "No memory matches."
+        yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
+    yield from (line("   ", (hit.memory.id, "cyan"), f"  {hit.memory.title}") for hit in result.nearest)
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
     if trace:
-        yield line((f"intent {result.intent} ({result.confidence:g})", "dim"))
+        yield line((f"intent {result.intent} ({result.intent_confidence:g})", "dim"))
         for stage in result.trace:
             notes = msgspec.json.encode(stage.notes).decode()
             counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
@@ -186,6 +187,9 @@ def search(
     intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
     channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
     budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits, four characters each.")] = None,
+    min_confidence: Annotated[
+        float | None, typer.Option(min=0, max=1, help="A less sure answer is none; 0 shows all; else 0.5.")
+    ] = None,
     content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
@@ -199,6 +203,7 @@ def search(
         channels=frame.channels_of(channels),
         intent=intent,
         include_content=content,
+        min_confidence=engine.settings.search.min_confidence if min_confidence is None else min_confidence,
         record=True,
     )
     if not no_scan:

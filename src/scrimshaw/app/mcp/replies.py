@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, TypeVar
 
 from msgspec import Struct, to_builtins
@@ -27,6 +28,7 @@ from scrimshaw.search.results import Hit, SearchResult
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 _DATE = len("2026-01-31")
+NEAREST_ROOM = 220  # characters; naming what does not answer is worth no more
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 
 
@@ -35,11 +37,14 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
 
     `text` is what of a memory answers. Several passages of a session stand under `passages` in their order: `#e7` in
     `session:S` has the id `session:S#e7`. What is `already_shown` is in your context, and cut to a sentence here.
-    `count` and `omitted` are passages; `archived` memories match too, and have faded.
+    `confidence` is the probability 0..1 that one of them answers; where it is too low there are no hits, and `nearest`
+    names what comes nearest. `count` and `omitted` are passages; `archived` memories match too, and have faded.
     """
 
     hits: Sequence[Mapping[str, Any]]
     count: int
+    confidence: float = 0.0
+    nearest: Sequence[str] = ()
     omitted: int = 0
     archived: int = 0
     next_cursor: str = ""
@@ -62,6 +67,8 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     reply = SearchReply(
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
+        confidence=round(result.confidence, 2),
+        nearest=_name_nearest(result.nearest),
         omitted=result.omitted,
         archived=result.archived,
         next_cursor="" if result.next_offset is None else str(result.next_offset),
@@ -71,6 +78,13 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
               for each in result.trace]  # fmt: skip
     return replace(reply, intent=result.intent, trace=stages) if trace else reply
+
+
+def _name_nearest(hits: Sequence[Hit]) -> tuple[str, ...]:
+    """The ids and titles of hits that are not sure to answer, as far as their room goes."""
+    names = [f"{remove_marks(hit.memory.id)}: {_short_title(hit.memory)}" for hit in hits]
+    ends = accumulate(map(count_characters, names))
+    return tuple(name for name, end in zip(names, ends, strict=True) if end <= NEAREST_ROOM)
 
 
 def fit_reply(
@@ -142,7 +156,7 @@ def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
     why["source"] = public_words(reasons.source) if reasons.source else {}
     kind = {"type": hit.memory.type, "artifact": hit.memory.artifact, "updated": hit.memory.updated}
     labels = _unusual({**_labels(hit), **kind, "why": {name: value for name, value in why.items() if value}})
-    return {**named, "score": hit.score, "text": text, **labels}
+    return {**named, "score": hit.score, "confidence": hit.confidence, "text": text, **labels}
 
 
 def _labels(hit: Hit) -> dict[str, Any]:

@@ -54,6 +54,9 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     include_constitutional: bool = True
     include_deprecated: bool = False
     min_quality_score: Annotated[float, Meta(ge=0, le=1)] | None = None
+    min_confidence: (
+        Annotated[float, Meta(ge=0, le=1, description="A less sure answer is none; 0 shows all; else 0.5.")] | None
+    ) = None
     rerank: bool = True
     apply_length_penalty: bool = True
     use_decay: bool = True
@@ -150,6 +153,7 @@ def memory_context(
         include_content=include_content,
         token_usage=token_usage,
         record=True,
+        min_confidence=engine.settings.search.min_confidence,
     )
     session = find_session(engine, session_id)
     found = context(engine, request, session)
@@ -177,7 +181,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         raise InvalidRequest("A search takes a query or concepts.", "Give exactly one.", parameter="query")
     if call.concepts and not 2 <= len(call.concepts) <= 5:
         raise InvalidRequest("A search takes 2 to 5 concepts.", "Use query for one.", parameter="concepts")
-    session = find_session(engine, call.session_id)
+    session, settings = find_session(engine, call.session_id), engine.settings.search
     request = replies.copy_fields(
         SearchRequest,
         call,
@@ -188,6 +192,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         constitutional=call.include_constitutional,
         first=not call.cursor,
         record=True,
+        min_confidence=settings.min_confidence if call.min_confidence is None else call.min_confidence,
         length_penalty=call.apply_length_penalty,
         decay=call.use_decay,
         state_limits=call.apply_state_limits,
@@ -195,7 +200,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
     result = read.search(engine, request, session)
     known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
     result = _leave_out_old_news(engine, result, session, call.include_trace)
-    budget = call.token_budget or engine.settings.search.token_budget
+    budget = call.token_budget or settings.token_budget
     found = () if request.offset else tuple(replies.public_words(recall_fixes(engine, call.query, budget)))
     tell_fixes = partial(replace, fixes=found)
     terms = query_terms(request.query)

@@ -1,0 +1,95 @@
+"""What a search says it does not know, with the bundled model, real files and the tool as an agent calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import OpenMemory
+from tests.samples import write_memory
+
+from scrimshaw.app.mcp.protocol import Dispatcher
+from scrimshaw.app.mcp.tools import choose
+from scrimshaw.engine.index import embed_pending, scan
+from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
+from scrimshaw.search.embedders import MODEL, Embedder, MiniLMEmbedder
+
+NOTES = {
+    "storage/wal": "# Write-ahead log\n\nThe log is truncated after large imports, for it grew to 450 MB.",
+    "hooks/open": "# Hooks fail open\n\nA hook that crashes exits with 0, so that no prompt is ever blocked.",
+    "release/steps": "# Release\n\nTag the commit, build the wheel, and upload it to the package index.",
+    "search/order": "# Order of hits\n\nReciprocal rank fusion joins the channels; equal scores go by trust.",
+}
+UNKNOWN = ["How long do I boil an egg?", "who won the world cup in 1998", "xyzzy plugh foo", "🎉🎉🎉"]
+KNOWN = {
+    "what happens to a prompt when a hook crashes": "hooks/open",
+    "how do we publish a new version to the package index": "release/steps",
+    "size of the write-ahead log after an import": "storage/wal",
+}
+
+Ask = Callable[..., Mapping[str, Any]]
+
+
+@pytest.fixture
+def ask(open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder) -> Callable[[Embedder | None], Ask]:
+    for name, body in NOTES.items():
+        write_memory(vault, name, body)
+
+    def with_embedder(embedder: Embedder | None) -> Ask:
+        engine = open_memory(embedder=embedder)
+        scan(engine)
+        if embedder:
+            embed_pending(engine)
+        dispatcher = Dispatcher(choose("core"), engine)
+        return lambda query, **more: dispatcher.dispatch("memory_search", {"query": query, **more}).reply
+
+    return with_embedder
+
+
+@pytest.mark.parametrize("query", UNKNOWN)
+def test_a_question_about_something_else_gets_no_hits_but_what_is_nearest(
+    ask: Any, minilm: MiniLMEmbedder, query: str
+) -> None:
+    reply = ask(minilm)(query)
+    assert (reply["hits"], reply["count"]) == ([], 0)
+    assert reply["confidence"] < 0.5
+    assert {name.partition(":")[0] for name in reply["nearest"]} <= NOTES.keys()
+    assert 0 < len(" ".join(reply["nearest"])) <= 60 * 4
+
+
+@pytest.mark.parametrize(("query", "expected"), KNOWN.items())
+def test_a_question_that_a_note_answers_gets_it(ask: Any, minilm: MiniLMEmbedder, query: str, expected: str) -> None:
+    reply = ask(minilm)(query)
+    assert reply["hits"][0]["id"] == expected
+    assert reply["confidence"] >= 0.5
+    assert "nearest" not in reply
+
+
+def test_whoever_asks_for_all_gets_all(ask: Any, minilm: MiniLMEmbedder) -> None:
+    reply = ask(minilm)(UNKNOWN[0], min_confidence=0)
+    assert len(reply["hits"]) == len(NOTES)
+    assert "nearest" not in reply
+
+
+def test_words_alone_refuse_nothing(ask: Any) -> None:
+    assert [hit["id"] for hit in ask(None)("how is an index of stamps")["hits"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "cosine", "model", "least", "most"),
+    [
+        ("nothing of it", 0.2, MODEL, 0.0, 0.01),
+        ("the gate closes at dusk", 0.2, MODEL, 0.3, 0.7),
+        ("nothing of it", 0.5, MODEL, 0.9, 1.0),
+        ("the gate closes at dusk", None, MODEL, 0.99, 1.0),
+        ("the gate closes at dusk", 0.9, "another model", 0.99, 1.0),
+        ("nothing of it", 0.9, "another model", 0.0, 0.01),
+    ],
+)
+def test_meaning_and_words_make_an_answer_likely(
+    text: str, cosine: float | None, model: str, least: float, most: float
+) -> None:
+    assert least <= judge_answer(text, ("gate", "closed", "dusk"), cosine, model) <= most
+    assert MODEL in CALIBRATIONS
