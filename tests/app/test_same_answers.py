@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters
 from tests.samples import vouch_for, write_memory
 
 import scrimshaw
-from scrimshaw.config import load
+from scrimshaw.config import SearchSettings, load
 from scrimshaw.engine import Engine, index, open_engine, read
 from scrimshaw.models import Filters, Tier
 from scrimshaw.search.results import SearchRequest
@@ -33,6 +33,7 @@ QUERIES = {
     "foreign": "Wiederherstellung nach einem Absturz",
     "nothing known": "quaternion interpolation",
 }
+UNSURE = (QUERIES["foreign"], QUERIES["nothing known"])  # whose answers are not sure enough to be shown
 MEMORIES = {
     "rules/safety": ("tier: constitutional", "Never push to the main branch by force."),
     "operations/deploy-port": ("topics: [deployment]", "The deploy port is 8443, because 8080 belongs to the proxy."),
@@ -71,9 +72,9 @@ def over_mcp(home: Path) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("query", QUERIES.values(), ids=QUERIES)
 def test_the_same_query_gives_the_same_ranked_ids(home: Path, over_mcp: dict[str, list[str]], query: str) -> None:
-    in_process = _ask_engine(home, SearchRequest(query=query))
+    in_process = _ask_engine(home, SearchRequest(query=query, min_confidence=SearchSettings().min_confidence))
     assert in_process[0] == "rules/safety"
-    assert len(in_process) > 2
+    assert (len(in_process) > 2) == (query not in UNSURE)
     assert _ask_command_line(home, query) == in_process
     assert over_mcp[query] == in_process
 

@@ -830,6 +830,7 @@ ROWS = [pytest.param(name, row, id=f"{name}-{row.parameter}") for name, tool in 
 ANALYSIS, LEARNING = "tests/app/test_mcp_analysis.py::test_", "tests/app/test_mcp_learning.py::test_"
 REVIEW = "tests/engine/test_review.py::test_"
 TESTED_ELSEWHERE = {
+    ("memory_search", "min_confidence"): "tests/search/test_confidence.py::test_whoever_asks_for_all_gets_all",
     **dict.fromkeys(
         [("memory_causal_link", name) for name in ("strength", "evidence")],
         ANALYSIS + "a_link_is_written_and_taken_back_by_unlink",
