@@ -12,6 +12,7 @@ from typing import Annotated
 import msgspec
 import typer
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import example, settings_of
@@ -55,6 +56,15 @@ class Quality(Struct, frozen=True, kw_only=True, rename=lambda name: name.replac
     hit_10: float
 
 
+class Sureness(Struct, frozen=True, kw_only=True):
+    """How well answers know whether they answer: shares 0..1, and the mean gap of confidence and truth in ten bins."""
+
+    true_refused: float
+    others: int  #: questions that the vault has no answer to
+    others_answered: float
+    calibration_error: float
+
+
 class SearchEvaluation(Struct, frozen=True, kw_only=True):
     """What was measured. Times are milliseconds of whole fused searches, each query's first, the model loaded.
 
@@ -69,6 +79,7 @@ class SearchEvaluation(Struct, frozen=True, kw_only=True):
     channels: Mapping[Channel, Quality]
     p50_ms: float
     p95_ms: float
+    sureness: Sureness | None = None
     missed: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     degradations: tuple[Degradation, ...] = ()
@@ -108,13 +119,14 @@ def evaluate(
     channels: Sequence[Channel] | None = None,
     progress: Progress | None = None,
     settings: Settings | None = None,
+    others: Path | None = None,
 ) -> SearchEvaluation:
     """Search `vault` for every line of `queries` and measure the rankings.
 
     `exclude` are globs on ids or paths; one without a folder holds at any depth. `channels` are measured singly
     besides the fused search, text and vector unless given. `settings` are those of search and embedding, the
-    defaults unless given. Raises InvalidRequest naming file and line of a query that cannot be used,
-    EmbedderUnavailable when the model stops.
+    defaults unless given. `others` are questions that the vault has no answer to. Raises InvalidRequest naming file
+    and line of a query that cannot be used, EmbedderUnavailable when the model stops.
     """
     if not vault.is_dir():
         raise InvalidRequest(f"{vault} is not a folder.", "Name the folder of the memories.", parameter="vault")
@@ -124,7 +136,8 @@ def evaluate(
         with open_engine(settings, sources=[source], folder=Path(folder)) as engine:
             judged = read_queries(queries, engine.searcher.validate)
             _fill(engine, progress)
-            return _measure(engine, judged, channels or SINGLE, progress)
+            measured = _measure(engine, judged, channels or SINGLE, progress)
+            return replace(measured, sureness=_measure_sureness(engine, judged, others)) if others else measured
 
 
 def read_queries(path: Path, validate: Callable[[str], str] = str) -> list[JudgedQuery]:
@@ -220,6 +233,27 @@ def _measure(
     )
 
 
+def _measure_sureness(engine: Engine, judged: Sequence[JudgedQuery], others: Path) -> Sureness:
+    """How sure the answers are to judged queries, and to the `query` or `text` of each line of another file."""
+    lines = [msgspec.json.decode(line) for line in others.read_bytes().splitlines() if line.strip()]
+    foreign = [str(line.get("query") or line.get("text")) for line in lines]
+    least = engine.settings.search.min_confidence
+    pairs = [(_ask_sureness(engine, each.query), True) for each in judged]
+    pairs += [(_ask_sureness(engine, each), False) for each in foreign]
+    bins = [[pair for pair in pairs if int(pair[0] * 9.999) == number] for number in range(10)]
+    gaps = (abs(sum(sure for sure, _ in some) - sum(holds for _, holds in some)) for some in bins)
+    return Sureness(
+        true_refused=_mean(sure < least for sure, holds in pairs if holds),
+        others=len(foreign),
+        others_answered=_mean(sure >= least for sure, holds in pairs if not holds),
+        calibration_error=sum(gaps) / len(pairs),
+    )
+
+
+def _ask_sureness(engine: Engine, query: str) -> float:
+    return search(engine, SearchRequest(query=query[: engine.settings.search.query_max])).confidence
+
+
 def _timed(
     engine: Engine, judged: Sequence[JudgedQuery], progress: Progress | None
 ) -> tuple[list[Ranking], list[float]]:
@@ -302,6 +336,9 @@ def run_search(
     queries: Annotated[Path, typer.Option(exists=True, dir_okay=False, help="Judged queries, a JSON object a line.")],
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Leave these out (repeatable).")] = None,
     channels: Annotated[str, typer.Option(help="Channels to measure by themselves as well.")] = "text,vector",
+    others: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Questions without an answer there, as JSON lines.")
+    ] = None,
     project: frame.Project = None,
     as_json: frame.AsJson = False,
 ) -> None:
@@ -315,6 +352,7 @@ def run_search(
             channels=wanted,
             progress=lambda step, done, total: advance(done, total),
             settings=settings_of(project),
+            others=others,
         )
     if as_json:
         show_json(_as_json(result))
@@ -325,7 +363,7 @@ def run_search(
 
 def _as_json(result: SearchEvaluation) -> dict[str, object]:
     """The figures, and what to know about them."""
-    more = ("memories", "missed", "unknown", "degradations")
+    more = ("memories", "sureness", "missed", "unknown", "degradations")
     return result.as_json() | {name: getattr(result, name) for name in more}
 
 
@@ -336,6 +374,9 @@ def _render(result: SearchEvaluation) -> Lines:
     for channel, quality in result.channels.items():
         yield from _figures(channel, quality)
     yield f"fused search: median {result.p50_ms:.1f} ms, 95 % within {result.p95_ms:.1f} ms"
+    if sure := result.sureness:
+        yield f"true questions refused {sure.true_refused:.1%}, calibration error {sure.calibration_error:.3f}"
+        yield f"of {sure.others} questions without an answer there {sure.others_answered:.1%} get one"
     if result.missed:
         yield line(("missed: ", "yellow"), ", ".join(result.missed))
     if result.unknown:

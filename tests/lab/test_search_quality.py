@@ -73,6 +73,16 @@ def test_every_channel_and_their_fusion_are_measured_and_the_vault_is_left_alone
     assert 0 < found.p50_ms <= found.p95_ms
 
 
+def test_how_sure_answers_are_is_measured_on_questions_about_something_else(vault: Path, tmp_path: Path) -> None:
+    others = tmp_path / "others.jsonl"
+    others.write_text('{"query": "how long do I boil an egg"}\n{"text": "xyzzy plugh"}\n')
+    sure = evaluate(vault, write_queries(tmp_path, QUERIES), others=others).sureness
+    assert sure
+    assert (sure.others, sure.others_answered) == (2, 0.0)
+    assert sure.true_refused < 1
+    assert 0 <= sure.calibration_error <= 1
+
+
 def test_the_figures_as_json(vault: Path, tmp_path: Path) -> None:
     figures: dict[str, Any] = evaluate(vault, write_queries(tmp_path, QUERIES)).as_json()
     measures = {"ndcg@10", "mrr@10", "hit@1", "hit@5", "hit@10"}
