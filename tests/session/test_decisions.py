@@ -54,6 +54,9 @@ def test_an_agent_decides(said: str) -> None:
         "I'll run the parser tests again.",
         "I used the search because the file was long.",
         "I'll use a temporary script instead of the shell.",
+        "I should add an upload limit because operators change it.",
+        "Also replace the old parser with the new one.",
+        "I'll define an app config or just use the migrations instead.",
     ],
 )
 def test_what_only_looks_like_a_choice(said: str) -> None:
@@ -108,3 +111,13 @@ def test_there_are_few_of_them_in_a_short_session() -> None:
     for name in names:
         recording.answer(f"For the {name} I'll use plan {name}-a instead of {name}-b, {name * 2} wins.")
     assert 0 < len(found(recording)) <= 4
+
+
+def test_what_was_decided_last_is_not_crowded_out() -> None:
+    recording = Recording().prompt("Implement the storage layer.")
+    for number in range(6):
+        recording.answer(
+            f"I decided to reject table {number} instead of the {'abcdef'[number] * 9} index because it is slow."
+        )
+    recording.answer("I'll keep the journal file rather than the spool.")
+    assert "I'll keep the journal file rather than the spool." in found(recording)

@@ -24,7 +24,7 @@ _FILES_PER_LINE, _FILE_LINES = 6, 8
 _IN_TITLE, _IN_TASK, _IN_REQUEST, _IN_DECISION, _IN_COMMIT, _IN_RESULT = 2.5, 0.8, 1.0, 1.5, 2.0, 1.0
 _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and still be news
 
-LONGEST_TITLE, LONGEST_TASK = 90, 420  # characters
+LONGEST_TITLE, LONGEST_TASK = 90, 700  # characters
 MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
 _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 6, 6
@@ -60,7 +60,7 @@ class Draft(Struct, frozen=True, kw_only=True):
 
 def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequence[Item]) -> Draft:
     """The draft of a session from its events, in order, and the items extracted from them."""
-    record = sections.read_record(events, items)
+    record = Record(events, items)
     prove = _Evidence(events).prove
     # What the task says may count as a choice as well, so it has an evidence of its own.
     task = next(iter(_Evidence(events).prove([find_task(record)])), None)
@@ -152,7 +152,9 @@ def _make_title(
     """What was asked and, where that alone names too little, what came of it."""
     texts = [text for text in _task_texts(task, sentences) if _strip_opening(text + " ").strip()]
     request = _headline([text for text in texts if not text.endswith(":")] or ([task.text] if task else []))
-    commits = [_commit_subject(each.text) for each in changes if each.note == COMMIT]
+    committed = [each.text for each in changes if each.note == COMMIT]
+    reverted = "".join(each for each in committed if each.casefold().startswith("revert"))
+    commits = [_commit_subject(each) for each in committed if each not in reverted]
     outcome = commits[-1] if commits else _headline([each.text for each in requests[:1]])
     # specific: four words that name a subject, or two in a sentence, issue numbers aside
     subjects = count_subjects(request) - sum(map(count_subjects, keywords.find_issue_numbers(request)))
@@ -204,8 +206,9 @@ def _is_request(sentence: Sentence) -> bool:
     if len(text) > LONGEST_SENTENCE or _REQUEST["question_only"].search(bare):
         return False
     if _IMPERATIVE.match(bare):
-        return count_subjects(text) > 0
-    return bare != text and bool(_REQUEST["goal"].search(text)) and count_subjects(text) >= _SUBJECTS
+        return count_subjects(text) > bool(_REQUEST["dangling"].match(bare))
+    wants = bare != text and not text.endswith("?") and bool(_REQUEST["goal"].search(text))
+    return wants and count_subjects(text) >= _SUBJECTS
 
 
 def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Statement:

@@ -15,7 +15,7 @@ from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 
 MOST_ACTS = 3  # of each kind, the last ones
-LONGEST_ACT = 100  # characters of a command, and of a change
+LONGEST_ACT = 160  # characters of a command, and of a change
 # Events after a failure in which something is done about it where the command is not run again; and the most until it
 # is: what was changed in a longer time had other reasons.
 NEAR, _FAR = 12, 30
@@ -24,6 +24,7 @@ _FAILURE = PATTERNS["failures"]
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
 FIRM_ERRORS = _ERROR_LINES[:-1]
 _REMOVAL = re.compile(r"(?:^|[;&|] *)(?:git )?rm ")
+_REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
 _STEPS = re.compile(r"&&|;|\|\|")
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
@@ -72,7 +73,8 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
     found: dict[str, list[int]] = {}
     for event in events:
         writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
-        if event.kind == EventKind.TOOL and event.path and writes and event.failed is not True:
+        is_refused = event.failed is True or _REFUSAL.search(event.text)
+        if event.kind == EventKind.TOOL and event.path and writes and not is_refused:
             found.setdefault(event.path, []).append(event.number)
     for event in events:
         command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
@@ -157,9 +159,14 @@ def find_acts(events: Sequence[RecordedEvent], edits: Edits, span: range) -> Ite
     yield from (f"`{each}`" for each in [*acts][-MOST_ACTS:])
     changes = {event.path: event.text for event in near if event.number in edits.get(event.path, ())}
     for path, text in [*changes.items()][-MOST_ACTS:]:
-        change = " ".join(text.partition("\n")[0].removeprefix(path).split())
+        change = read_change(text, path)
         if "DEBUG" not in change:
             yield f"edited {path.rpartition('/')[2]}{change and ': '}{cut_line(change, LONGEST_ACT)}"
+
+
+def read_change(text: str, path: str) -> str:
+    """What an edit of a file did to it, as its event begins."""
+    return " ".join(text.partition("\n")[0].removeprefix(path).split())
 
 
 def find_error_line(event: RecordedEvent, kinds: Sequence[re.Pattern[str]] = _ERROR_LINES) -> str:

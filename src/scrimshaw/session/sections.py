@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from functools import cached_property
+from itertools import islice
+from operator import attrgetter, itemgetter
 from os.path import commonprefix
-from typing import NamedTuple
 
 from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
@@ -26,23 +27,26 @@ from scrimshaw.session.failures import (
     find_error_line,
     find_failures,
     find_runs,
+    read_change,
 )
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
 
 # Decisions
 MOST_DECISIONS, LEAST_DECISIONS, _CALLS_PER_DECISION = 12, 4, 20
+_LATEST = 0.8  # of the events of a session
 _ALIKE = 0.6  # share of common words above which two sentences state one choice
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue only fills up where few choices were stated
 _FEWEST_WORDS, _SHORT = 4, 20  # words of a sentence
 _DECISION = PATTERNS["decisions"]
+_NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _QUOTED, _TELLING_CODE = re.compile(r"`[^`\n]+`"), 6  # characters, with its marks
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 # Changes
-MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
+MOST_FINDINGS, _ENOUGH_STATEMENTS, _CLOSING = 5, 2, 2
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_SUBJECT = 110  # characters of a commit's first line; half as much again as is customary
@@ -54,8 +58,8 @@ _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends on
 # Failures
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
 MOST_UNSOLVED = 2
-_LATE = 0.5  # a failure in the first half that was not tried again was given up, not left open
-_STEP_SUBJECTS, _NEAR = 2, 4  # words; sentences, and events, in which an agent says what to do about a cause
+_LATE, _GIVEN_UP = 0.5, 0.7  # a failure before that share of the events, not tried again, was given up, not left open
+_NEAR = 4  # sentences after a cause in which an agent says what it does about it
 _FAILURE = PATTERNS["failures"]
 
 # Open points
@@ -68,18 +72,40 @@ TASK_LIST = "task list\n"  # how a call that sets the agent's task list is recor
 _TASK = re.compile(r"(?m)^\[(?:pending|in_progress|in-progress|todo)\] (.+)")
 
 
-class Record(NamedTuple):
-    """What is known of a session: its events and items, in order, and what is read out of them."""
+class Record:
+    """A session's events and items, in order, and what is read out of them once it is asked for."""
 
-    events: Sequence[RecordedEvent]
-    items: Sequence[Item]
-    sentences: Sequence[Sentence]
-    edits: Edits
-    runs: Sequence[CommandRun]  #: the commands, in order
-    failures: Sequence[Failure]
-    commits: Sequence[Statement]  #: by subject
-    calls: int
-    last_event: int
+    def __init__(self, events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> None:
+        """The agent's words are read of the last `most` events."""
+        self.events, self.items, self._most = events, items, most or len(events)
+        self.calls = sum(event.kind == EventKind.TOOL for event in events)
+        self.last_event = events[-1].number if events else 0
+
+    @cached_property
+    def sentences(self) -> Sequence[Sentence]:
+        """What was said."""
+        asked = [event for event in self.events[: -self._most] if event.kind == EventKind.PROMPT]
+        return statements.split_sentences([*asked, *self.events[-self._most :]])
+
+    @cached_property
+    def edits(self) -> Edits:
+        """The numbers of the events that changed each file."""
+        return find_edits(self.events, self.items)
+
+    @cached_property
+    def runs(self) -> Sequence[CommandRun]:
+        """The commands, in order."""
+        return find_runs(self.events, self.items)
+
+    @cached_property
+    def failures(self) -> Sequence[Failure]:
+        """What failed, with what was done about it."""
+        return [*find_failures(self.events, self.runs, self.edits)]
+
+    @cached_property
+    def commits(self) -> Sequence[Statement]:
+        """The commits by subject."""
+        return find_commits(self.events)
 
     def changes_by_turn(self) -> Mapping[int, str]:
         """The text of the edits in each turn that changed a file or ran a command that changes something."""
@@ -98,24 +124,6 @@ class Record(NamedTuple):
         return [each for each in self.sentences if each.by == AGENT]
 
 
-def read_record(events: Sequence[RecordedEvent], items: Sequence[Item], most: int | None = None) -> Record:
-    """What a session's events, in order, and its items say; the agent's words of its last `most` events."""
-    heard = events[-(most or len(events)) :]
-    asked = [event for event in events[: -len(heard)] if event.kind == EventKind.PROMPT]
-    edits, runs = find_edits(events, items), find_runs(events, items)
-    return Record(
-        events=events,
-        items=items,
-        sentences=statements.split_sentences([*asked, *heard]),
-        edits=edits,
-        runs=runs,
-        failures=[*find_failures(events, runs, edits)],
-        commits=find_commits(events),
-        calls=sum(event.kind == EventKind.TOOL for event in events),
-        last_event=events[-1].number if events else 0,
-    )
-
-
 def find_decisions(record: Record) -> list[Statement]:
     """The choices that were stated, in the order of events: at most 4 and one more per 20 calls, 12 in all.
 
@@ -126,11 +134,12 @@ def find_decisions(record: Record) -> list[Statement]:
     sentences, commits, edited = record.sentences, record.commits, record.changes_by_turn()
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    for falling, place in sorted(
-        (-_weigh_decision(sentences, place, edited), place) for place in range(len(sentences))
-    ):
-        if not falling or len(chosen) == most or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO):
-            break
+    ranked = sorted((-_weigh_decision(sentences, place, edited), place) for place in range(len(sentences)))
+    for falling, place in ranked:
+        is_late = sentences[place].event > _LATEST * record.last_event  # what was chosen last is not crowded out
+        is_enough = len(chosen) >= most * (1 + is_late) or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO)
+        if not falling or is_enough:
+            continue
         words = set(re.findall(r"\w{3,}", sentences[place].text.lower()))
         alike = (len(words & other) >= _ALIKE * max(1, min(len(words), len(other))) for other in chosen.values())
         if not any(alike):
@@ -143,14 +152,14 @@ def find_decisions(record: Record) -> list[Statement]:
             text = both if len(both := f"{cause.text} {text}") < LONGEST_SENTENCE else text
         found.append(Statement(text, sentences[place].event))
     found += [each for each in commits if _DECISION["alternative"].search(each.text)]
-    return sorted(found[:most], key=attrgetter("event"))
+    return sorted(found, key=attrgetter("event"))[-2 * most :]
 
 
 def _weigh_decision(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str]) -> float:
     """How much a sentence looks like a choice; 0 if it does not. `edited` is what was changed, by turn."""
     sentence, text = sentences[place], sentences[place].text
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS
-    if not is_fit or any(_DECISION[name].search(text) for name in ("not_a_decision", "exploring", "scaffold")):
+    if not is_fit or any(_DECISION[name].search(text) for name in _NO_CHOICES):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
@@ -175,13 +184,14 @@ def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int
     is_past = (
         edited and not changes and not explicit
     )  # where others of its turns changed something, this one told of it
-    if is_past or not _DECISION["agency"].search(text):
+    is_done = any(len(code) >= _TELLING_CODE and code.strip("`()") in changes for code in _QUOTED.findall(text))
+    is_plan = _DECISION["planned"].search(text) and not is_done and not explicit
+    if is_past or is_plan or not _DECISION["agency"].search(text):
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    is_done = any(len(code) >= _TELLING_CODE and code.strip("`()") in changes for code in _QUOTED.findall(text))
     if not explicit and not intends and not (acts and (alternative or reason or is_done)):
         return 0.0
     return 2 * explicit + 1.5 * alternative + reason + is_done
@@ -189,9 +199,10 @@ def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int
 
 def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """The sentence just before, if it tells what was wrong."""
-    before = sentences[place - 1] if place else None
-    is_near = before and before.event == sentences[place].event and not before.is_item
-    return before if before and is_near and _DECISION["trouble"].search(before.text) else None
+    before = sentences[max(0, place - 1)]
+    is_near = place > 0 and before.event == sentences[place].event and not before.is_item
+    is_trouble = is_near and _DECISION["trouble"].search(before.text)
+    return before if is_trouble and not any(_DECISION[name].search(before.text) for name in _NO_CHOICES) else None
 
 
 def find_changes(record: Record) -> list[Statement]:
@@ -201,14 +212,18 @@ def find_changes(record: Record) -> list[Statement]:
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
-    tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)][-MOST_TRACKED:]
-    commits = record.commits[-MOST_COMMITS:] or _find_added_lines(record)
+    tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)]
+    tracked = [each for each in tracked if not each.text.endswith(": Closed")][-MOST_TRACKED:]
+    results = _find_results(record)
+    commits = (
+        record.commits[-MOST_COMMITS:] or _find_added_lines(record) or ([] if results else _find_last_edits(record))
+    )
     undone = [
-        Statement(statements.cut_line(undo[0], LONGEST_ACT), run.event.number, "taken back")
+        Statement(statements.cut_line(undo[0], LONGEST_ACT), run.event.number, "takes changes back")
         for run in record.runs
         if not run.failed and (undo := _CHANGE["undo"].search(run.event.text.partition("\n")[0]))
     ]
-    return [*_find_results(record), *tracked, *commits, *undone[-MOST_TRACKED:], *list_changed_files(record.edits)]
+    return [*results, *tracked, *commits, *undone[-MOST_TRACKED:], *list_changed_files(record.edits)]
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
@@ -217,8 +232,11 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     changed_little = sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS
     late = [each for each in answers if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)]
-    found += [each for each in answers if changed_little and each.event == answers[-1].event and each not in found]
-    worth = [each for each in found if count_subjects(each.text) > 1 and not _CHANGE["not_a_finding"].search(each.text)]
+    firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
+    worth = [each for each in firm if count_subjects(each.text) > 1]
+    most = 1 if any(" " in each.text for each in changes) else _CLOSING
+    closing = {*[*dict.fromkeys(each.event for each in answers)][-most:]} & {each.event for each in worth}
+    worth = [each for each in worth if each in found or (changed_little and each.event == max(closing, default=0))]
     return [Statement(each.text, each.event) for each in worth[-MOST_FINDINGS:]]
 
 
@@ -240,7 +258,7 @@ def _find_results(record: Record) -> list[Statement]:
     busy = record.changes_by_turn()
     answers = [each for each in record.answers() if each.turn in busy]
     closing = {each.turn: each.event for each in answers}
-    vague = (_CHANGE["not_a_result"], _DECISION["scaffold"])
+    vague = (_CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
     done = [each for each in firm if each.event == closing[each.turn] and _CHANGE["result"].search(each.text)]
     long = [each for each in done if len(each.text.split()) > 3]
@@ -269,6 +287,18 @@ def _find_added_lines(record: Record) -> list[Statement]:
     return found[:MOST_LINES]
 
 
+def _find_last_edits(record: Record) -> list[Statement]:
+    """The beginning of the last change of each file, where no difference shows them."""
+    last = {numbers[-1]: path for path, numbers in record.edits.items() if not _CHANGE["scratch"].search(path)}
+    changes = [(event, read_change(event.text, event.path)) for event in record.events if event.number in last]
+    found = [
+        Statement(statements.cut_line(change), event.number, f"last change of {last[event.number].rpartition('/')[2]}")
+        for event, change in changes
+        if count_subjects(change)
+    ]
+    return found[-MOST_LINES:]
+
+
 def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     """Changed files by path, those changed most where there are many; scratch files only where there are no others."""
     lasting = {path: numbers for path, numbers in edits.items() if not _CHANGE["scratch"].search(path)} or edits
@@ -294,32 +324,56 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 def find_problems(record: Record) -> list[Statement]:
     """Failures that were overcome and causes the agent named, with what was done: the last where there are many."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    found = dict(_find_causes(record))
+    found = {done: told for _, done, told in sorted(_find_causes(record), key=itemgetter(0))}
     for each in record.failures:
         if each.passed and each.cure and each.run.error:
-            cause = found.get(each.cure[-1])
-            is_named = cause and cause.event > each.run.event.number
-            why = [f"(e{cause.event}) {cause.text}"] if cause and is_named else []
-            note = f"`{each.run.family}` passed in e{each.passed.number} after: {'; '.join([*why, *each.cure])}"
-            found[each.cure[-1] if is_named else note] = Statement(each.run.error, each.run.event.number, note)
+            cause, number = found.get(each.cure[-1]), each.run.event.number
+            is_named = cause and cause.event > number
+            why = f"(e{cause.event}) {cause.text}" if cause and is_named else _quote_step(record, number)
+            cure = "; ".join(filter(None, [why, *each.cure]))
+            told = Statement(
+                each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}"
+            )
+            found[each.cure[-1] if is_named else told.note] = told
     return sorted(found.values(), key=attrgetter("event"))[-most:]
 
 
-def _find_causes(record: Record) -> Iterator[tuple[str, Statement]]:
-    """What the agent said was wrong, with what it said at once that it would do, and did; each by what it did last."""
-    said = [each for each in record.sentences if each.by != USER]
-    for place, each in enumerate(said):
+def _quote_step(record: Record, number: int) -> str:
+    """What the agent said right after a run that it would do."""
+    for event in record.events:
+        if event.number > number:
+            texts = statements.split_paragraph(statements.flatten(event.text)) if event.kind == EventKind.ANSWER else ()
+            steps = (statements.cut_line(text.strip(" .:")) for text in texts if _is_step(text))
+            return next((f"(e{event.number}) {step}" for step in steps), "")
+    return ""
+
+
+def _find_causes(record: Record) -> Iterator[tuple[bool, str, Statement]]:
+    """What the agent said was wrong, with what it said at once that it would do, and did.
+
+    Whether it is a diagnosis, and not only trouble that it mended, and what was done last come first.
+    """
+    spoken = {event.number: statements.flatten(event.text) for event in record.events if event.kind != EventKind.TOOL}
+    for each in (sentence for sentence in record.sentences if sentence.by != USER):
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
-        near = [other for other in said[place + 1 : place + 1 + _NEAR] if other.event == each.event]
-        is_met = near and not _FAILURE["not_met"].search(each.text) and not _is_step(each)
-        is_trouble = is_met and _DECISION["trouble"].search(each.text) and _is_step(near[0], 0)
-        if not is_cause and not is_trouble and not (is_met and _FAILURE["mending"].search(near[0].text)):
+        # in the event itself, since announcements are no sentences
+        rest = spoken[each.event].partition(each.text)[2].strip(" :")
+        near = [*islice(statements.split_paragraph(rest), _NEAR)]
+        if not is_cause and not _is_met(each.text, near[0]):
             continue
+        steps = [statements.cut_line(step.strip(" .:")) for step in near if each.by == AGENT and _is_step(step)]
         acts = [*find_acts(record.events, record.edits, _find_reaction(record, each.event))] if each.by == AGENT else []
-        steps = [statements.cut_line(other.text.rstrip(" .:")) for other in near if _is_step(other, 0)]
         if acts or (is_cause and (steps or each.by == SUMMARY or _FAILURE["certain"].search(each.text))):
-            cure = [*steps[:1], *acts]
-            yield [each.text, *cure][-1], Statement(each.text, each.event, f"then: {'; '.join(cure)}" if cure else "")
+            cure = [*steps[:2], *acts]
+            told = Statement(each.text, each.event, f"then: {'; '.join(cure)}" if cure else "")
+            yield bool(is_cause), [each.text, *cure][-1], told
+
+
+def _is_met(text: str, following: str) -> bool:
+    """Whether a sentence names trouble that the next one mends."""
+    is_fact = not _FAILURE["not_met"].search(text) and not _is_step(text)
+    mends = _FAILURE["mending"].search(following) or (_DECISION["trouble"].search(text) and _is_step(following))
+    return is_fact and bool(mends)
 
 
 def _find_reaction(record: Record, number: int) -> range:
@@ -334,17 +388,16 @@ def _find_reaction(record: Record, number: int) -> range:
     return range(number + 1, number + NEAR)
 
 
-def _is_step(sentence: Sentence, subjects: int = _STEP_SUBJECTS) -> bool:
-    """Whether a sentence says what the agent does next to change something, and names so many subjects."""
-    acts = _DECISION["agency"].search(sentence.text) and _DECISION["act"].search(sentence.text)
-    is_looking = _DECISION["exploring"].search(sentence.text) or _DECISION["not_a_decision"].search(sentence.text)
-    return bool(acts) and not is_looking and count_subjects(sentence.text) >= subjects
+def _is_step(text: str) -> bool:
+    """Whether a sentence says what the agent does next to change something."""
+    acts = _DECISION["agency"].search(text) and _DECISION["act"].search(text)
+    return bool(acts) and not _DECISION["exploring"].search(text) and not _DECISION["not_a_decision"].search(text)
 
 
 def find_unsolved(record: Record) -> list[Statement]:
     """What failed late in the session, with nothing passing after it, but for what is said to have failed before."""
     known = (each.event for each in record.sentences if _FAILURE["known_before"].search(each.text))
-    late = max(_LATE * record.last_event, *known, 0)
+    late = max(_GIVEN_UP * record.last_event, *known, 0)
     last = [each.run for each in record.failures if each.is_open and not each.following]
     found = [
         Statement(find_error_line(run.event, FIRM_ERRORS), run.event.number, f"`{run.family}` failed when last run")
@@ -355,7 +408,9 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
-    """What failed at its last run, what the agent's task list says is not done, and what was said to be left."""
+    """What failed at last, unless files changed since, what a task list has undone, and what was said to be left."""
+    edited = max((numbers[-1] for numbers in record.edits.values()), default=0)
+    failed = [each for each in unsolved if each.event > edited]
     lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
     for each in record.sentences:
@@ -366,7 +421,7 @@ def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Stat
         is_left = is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
-    return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
+    return [*failed, *left[-(MOST_OPEN - len(failed)) :]]
 
 
 def find_next_step(record: Record) -> Statement | None:

@@ -32,7 +32,7 @@ LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
 MOST_NAMED, MOST_ANSWERS = 8, 10  # files in a line; answers among which are the last that say something
 MOST_HEARD = 120  # events, the last ones, of which the agent's words are read: a start has milliseconds
 MOST_EMPTY, MOST_PARALLEL = 20, 2  # sessions
-_LATE, _RECENT = 0.6, 0.85  # of the events of a session; an agent's plans of before are mostly carried out
+_RECENT = 0.85  # of the events of a session; an agent's plans of before are mostly carried out
 _TELLING = 2  # words that name a subject, in an answer that says something
 _FEW = 4  # words of a prompt that only goes on: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
@@ -66,7 +66,7 @@ def session_state(events: Sequence[RecordedEvent], items: Sequence[Item], occasi
     """What to say about a session on this occasion, most useful first, of a part the newest. Pure."""
     if not items and all(event.kind is EventKind.START for event in events):
         return []
-    record, told, known = sections.read_record(events, items, MOST_HEARD), list[StateLine](), list[str]()
+    record, told, known = Record(events, items, MOST_HEARD), list[StateLine](), list[str]()
     lines = _find_lines(record, _PARTS[occasion])
     for part, most in _PARTS[occasion].items():
         told += _choose_lines(lines[part], most, known)
@@ -184,14 +184,6 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
             yield Statement(" ".join(texts), sentences[0].event)
 
 
-def _find_decisions(record: Record) -> Iterator[Statement]:
-    """The choices of the session, and those of its end, so that what was chosen last is not crowded out."""
-    edge = _LATE * record.last_event
-    for is_late in (False, True):
-        part = [each for each in record.sentences if (each.event > edge) == is_late]
-        yield from sections.find_decisions(record._replace(sentences=part))
-
-
 def _find_results(record: Record) -> Iterator[Statement]:
     """What the agent says it did, and lines that it added."""
     files = {each.text for each in sections.list_changed_files(record.edits)}
@@ -254,7 +246,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "failures": partial(_find_failures, untouched=True),
     "unproven": partial(_find_failures, untouched=False),
     "open": lambda record: sections.find_open_points(record, ()),
-    "decisions": _find_decisions,
+    "decisions": sections.find_decisions,
     "done": _find_results,
     "tests": _find_test_runs,
     "not committed": _find_uncommitted,
