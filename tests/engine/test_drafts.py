@@ -13,9 +13,11 @@ from tests.scenarios.client import Client
 
 from scrimshaw.app.background import Worker
 from scrimshaw.engine import Engine, drafts, index, read, write
+from scrimshaw.engine.context import resume_state
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.models import DRAFT_JOB, Filters, JobState, Tier, Trust
+from scrimshaw.session.resume import Occasion
 
 CHOICE = "I decided to use apsw instead of sqlite3, because it bundles a current SQLite."
 
@@ -68,6 +70,22 @@ def test_a_second_draft_without_news_changes_nothing(engine: Engine, client: Cli
     before = file_of(engine, made.memory_id)
     assert drafts.make_draft(engine, client.session).status == "unchanged"
     assert file_of(engine, made.memory_id) == before
+
+
+def test_a_persons_change_of_a_sessions_memory_is_told_at_the_next_start(engine: Engine, client: Client) -> None:
+    works(client)
+    made = drafts.make_draft(engine, client.session)
+    path = Path(engine.memory(made.memory_id).path)
+    path.write_text(path.read_text(encoding="utf-8").replace("bundles a current SQLite", "is faster"), encoding="utf-8")
+    index.scan(engine)
+    session = engine.sessions.get(client.session)
+    assert session is not None
+    lines, _, _ = resume_state(engine, session, Occasion.START, 900)
+    (decision,) = [
+        line for line in lines if line.part == "decisions" and "apsw" in line.text and "instead" in line.text
+    ]
+    assert "is faster" in decision.text
+    assert decision.origin == made.memory_id
 
 
 def test_the_same_sessions_file_is_renewed_not_doubled(engine: Engine, client: Client, vault: Path) -> None:

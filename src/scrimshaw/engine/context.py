@@ -92,7 +92,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
 
 def resume_state(engine: Engine, session: Session, occasion: Occasion, budget: int) -> tuple[list[StateLine], int, int]:
     """What to say about a session on this occasion within a budget: lines, their tokens, how many were left out."""
-    return fit_lines(tell_state(engine.sessions, session, occasion, with_own=True), budget, count_sent)
+    return fit_lines(tell_state(engine.sessions, engine.index, session, occasion, with_own=True), budget, count_sent)
 
 
 @cache

@@ -25,7 +25,7 @@ from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
 from scrimshaw.session.sections import COMMIT, Record
 from scrimshaw.session.statements import USER, Statement
-from scrimshaw.storage.ports import Sessions
+from scrimshaw.storage.ports import Index, Sessions
 
 # Characters of a line, of the agent's last words, and of what is worth a line when the budget ends.
 LONGEST_TEXT, LONGEST_WORDS, SHORTEST_CUT = 400, 600, 80
@@ -36,6 +36,12 @@ _RECENT = 0.85  # of the events of a session; an agent's plans of before are mos
 _TELLING = 2  # words that name a subject, in an answer that says something
 _FEW = 4  # words of a prompt that only goes on: "yes, do that"
 _SAME = 20  # characters; a shorter text that occurs in another one may still be news
+
+# The sections of a session's memory that are parts of its state.
+_NOTED = {"Decisions": "decisions", "Problems": "solved", "Open": "open", "Next": "next", "Changed": "done"}
+_NOTED_LINE = re.compile(r"(?m)^- (.+?)(?: \(e(\d+)\))?$")
+_NOTED_PARTS = (*_NOTED.values(), "commits")
+Notes = Mapping[str, Sequence[StateLine]]
 
 # The parts of a state in the order of their use, each with its most lines. A new session wants the outcome of the last
 # one, a resumed one first what it was working with, a compacted one all that the summary may lose; whoever cleared the
@@ -62,15 +68,37 @@ _CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
 _TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b")
 
 
-def session_state(events: Sequence[RecordedEvent], items: Sequence[Item], occasion: Occasion) -> list[StateLine]:
-    """What to say about a session on this occasion, most useful first, of a part the newest. Pure."""
+def session_state(
+    events: Sequence[RecordedEvent], items: Sequence[Item], occasion: Occasion, notes: Notes | None = None
+) -> list[StateLine]:
+    """What to say about a session on this occasion, most useful first, of a part the newest. Pure.
+
+    What the session's memory says, as `read_notes` gives it, is not sought in the events.
+    """
     if not items and all(event.kind is EventKind.START for event in events):
         return []
     record, told, known = Record(events, items, MOST_HEARD), list[StateLine](), list[str]()
-    lines = _find_lines(record, _PARTS[occasion])
+    lines = {**_find_lines(record, _PARTS[occasion].keys() - (notes or {}).keys()), **(notes or {})}
     for part, most in _PARTS[occasion].items():
-        told += _choose_lines(lines[part], most, known)
+        told += _choose_lines(lines.get(part, ()), most, known)
     return told
+
+
+def read_notes(body: str, events: Sequence[RecordedEvent], trust: str, origin: str) -> Notes:
+    """What a session's memory says now, by part; a line that quotes no event, as a person's, comes from the memory."""
+    numbered, notes = {event.number: event for event in events}, {part: list[StateLine]() for part in _NOTED_PARTS}
+    for section in f"\n{body}".split("\n## ")[1:]:
+        heading, _, rest = section.partition("\n")
+        for text, number in _NOTED_LINE.findall(rest) if heading.strip() in _NOTED else ():
+            event, part = numbered.get(int(number or 0)), _NOTED[heading.strip()]
+            part = "commits" if text.startswith("commit: ") else part
+            quoted, _, note = text.removeprefix("commit: ").partition(" — ")
+            is_proven = event is not None and statements.contains_text(event, quoted)
+            if event and is_proven:
+                notes[part].append(_quote_statement(part, Statement(quoted, event.number, note), event))
+            elif part != "done":  # of changes the files stand there too, and they are told as git has them
+                notes[part].append(StateLine(part=part, text=text, origin=origin, trust=trust))
+    return notes
 
 
 def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> list[StateLine]:
@@ -256,15 +284,18 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
 }
 
 
-def tell_state(sessions: Sessions, own: Session, occasion: Occasion, *, with_own: bool) -> list[StateLine]:
+def tell_state(
+    sessions: Sessions, index: Index | None, own: Session, occasion: Occasion, *, with_own: bool
+) -> list[StateLine]:
     """The state of a session, `with_own` of its own if it holds work, else of the newest other that does.
 
+    What its memory says, where it was made of all that happened, stands as it is there, a person's changes too.
     Tasks of what ran beside that one are told too. After a compaction the state is the session's own, come what may.
     """
     earlier = sessions.latest(before=own.id, limit=MOST_EMPTY) if occasion != Occasion.COMPACT else []
     for about in [*([own] if with_own else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
-        lines = session_state(events, items, occasion)
+        lines = session_state(events, items, occasion, _find_notes(sessions, index, events))
         if occasion == Occasion.COMPACT or _holds_work(lines, events, items):
             break
     else:
@@ -285,6 +316,16 @@ def _name_work_tree(lines: list[StateLine], about: Session) -> list[StateLine]:
     if not lines or not about.work_tree or is_suspicious(about.work_tree.replace("-", " ")):
         return lines
     return [replace(lines[0], text=f"in work tree {about.work_tree}: {lines[0].text}"), *lines[1:]]
+
+
+def _find_notes(sessions: Sessions, index: Index | None, events: Sequence[RecordedEvent]) -> Notes | None:
+    """What the memory of a session says, unless something happened since it was made."""
+    record = next(iter(sessions.records(events[0].session)), None) if events else None
+    if index is None or record is None or record.draft is None or record.draft.events < record.last:
+        return None
+    name = record.draft.memory_id
+    memory, body = index.get([name]).get(name), index.bodies([name]).get(name, "")
+    return read_notes(body, events, memory.provenance.trust, name) if memory else None
 
 
 def _holds_work(lines: Sequence[StateLine], events: Sequence[RecordedEvent], items: Sequence[Item]) -> bool:

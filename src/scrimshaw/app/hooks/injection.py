@@ -20,7 +20,7 @@ from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import INDEX, Storage
-from scrimshaw.storage.ports import Index, Query, Sessions
+from scrimshaw.storage.ports import Index, Query
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
@@ -43,7 +43,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
         return ""
     text, recalled, sessions = "", dict[str, str](), storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:
-        text = _tell_state(sessions, event, settings)
+        text = _tell_state(storage, event, settings)
     elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
         known = sessions.hashes_shown(event.session, since=now - settings.session.shown_minutes * 60)
         text, recalled = _recall_memories(storage.index, known, event, settings)
@@ -58,13 +58,14 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     return client.format_reply(event.kind, text)
 
 
-def _tell_state(sessions: Sessions, event: Event, settings: Settings) -> str:
+def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     """What a starting session should know of the one before, or of itself when it comes back."""
     from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - only a start needs its many patterns
 
-    occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), sessions.get(event.session)
+    occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
+    index = storage.index if (settings.folder / INDEX).exists() else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
-    lines = tell_state(sessions, own, occasion, with_own=goes_on) if own else []
+    lines = tell_state(storage.sessions, index, own, occasion, with_own=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own holds no work yet
