@@ -104,3 +104,14 @@ def test_a_file_that_was_removed_is_neither_a_change_nor_a_cure() -> None:
     recording = Recording().prompt("Fix the parser.").edit("src/try_parser.py").edit("src/parser.py").edit("out/a/b.py")
     recording.bash("rm -rf src/try_*.py out", "")
     assert [each.text for each in recording.draft().changed if each.text.endswith(".py")] == ["src/parser.py"]
+
+
+def test_trouble_that_was_only_met_gives_way_to_failures_that_were_overcome() -> None:
+    recording = Recording().prompt("Fix the parser.")
+    for number in range(4):
+        recording.bash(f"make part{number}", f"error: part {number} is gone", failed=True)
+        recording.edit(f"part{number}.py").bash(f"make part{number}", "ok")
+    for number in range(4):
+        recording.answer(f"The fixture {number} is missing its limit. I will correct it.").edit(f"fixture{number}.py")
+    told = [text for text, _ in problems(recording)]
+    assert told == [f"error: part {number} is gone" for number in range(4)]

@@ -324,18 +324,20 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 def find_problems(record: Record) -> list[Statement]:
     """Failures that were overcome and causes the agent named, with what was done: the last where there are many."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    found = {done: told for _, done, told in sorted(_find_causes(record), key=itemgetter(0))}
+    # by what was done last; trouble that was only met gives way
+    found = {done: (is_named, told) for is_named, done, told in sorted(_find_causes(record), key=itemgetter(0))}
     for each in record.failures:
         if each.passed and each.cure and each.run.error:
-            cause, number = found.get(each.cure[-1]), each.run.event.number
-            is_named = cause and cause.event > number
-            why = f"(e{cause.event}) {cause.text}" if cause and is_named else _quote_step(record, number)
+            number, (_, cause) = each.run.event.number, found.get(each.cure[-1], (False, None))
+            follows = cause is not None and cause.event > number
+            why = f"(e{cause.event}) {cause.text}" if cause and follows else _quote_step(record, number)
             cure = "; ".join(filter(None, [why, *each.cure]))
             told = Statement(
                 each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}"
             )
-            found[each.cure[-1] if is_named else told.note] = told
-    return sorted(found.values(), key=attrgetter("event"))[-most:]
+            found[each.cure[-1] if follows else told.note] = (True, told)
+    chosen = sorted(found.values(), key=lambda each: (each[0], each[1].event))[-most:]
+    return sorted((told for _, told in chosen), key=attrgetter("event"))
 
 
 def _quote_step(record: Record, number: int) -> str:
