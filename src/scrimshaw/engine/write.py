@@ -45,7 +45,7 @@ _SLUG_BYTES = 80
 # A memory that comes from elsewhere, or from other memories, is recorded as such.
 _ACTIONS = {"import": Action.IMPORT, "consolidation": Action.MERGE}
 AGENT = "agent"  # the origin of what agents save
-_SAVE_JOBS = ((EMBED, ""),)
+_SAVE_JOBS, _TEXT_OF = ((EMBED, ""),), attrgetter("text")
 _CANDIDATES = 10  # sketches name the likeliest; the texts themselves decide
 _SAMPLE_LUCK = 0.5  # a minhash is a sample: texts that just are related share rarely less than half of what is expected
 # What people write when something took the place of something else; compared without case.
@@ -189,8 +189,8 @@ def compose_memory(
         "title": title,
         "type": kind.value,
         "tier": new.tier.value,
-        "trigger_phrases": [redact(phrase).text for phrase in new.triggers],
-        "topics": [redact(topic).text for topic in new.topics],
+        "trigger_phrases": [*map(_TEXT_OF, map(redact, new.triggers))],
+        "topics": [*map(_TEXT_OF, map(redact, new.topics))],
         "relations": group_relations(new.relations),
         "provenance": {"source": new.origin, **session, "trust": new.trust.value},
         "created": moment,

@@ -443,7 +443,7 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
 
 
 def _remove_memories(write: apsw.Connection, where: str, arguments: Sequence[str]) -> None:
-    for row in [int(row) for (row,) in write.execute(f"SELECT row FROM memories WHERE {where}", arguments)]:
-        first = row << _PART_BITS
+    for (row,) in [*write.execute(f"SELECT row FROM memories WHERE {where}", arguments)]:
+        first = int(row) << _PART_BITS
         write.execute("DELETE FROM memory_text WHERE rowid BETWEEN ? AND ?", (first, first + (1 << _PART_BITS) - 1))
         write.execute("DELETE FROM memories WHERE row = ?", (row,))
