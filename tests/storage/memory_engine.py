@@ -150,7 +150,7 @@ class MemoryIndex:
                     text = self._documents[name].body.text[chunk.start : chunk.end]
                     tokens = self._tokens.get((tokens_of, self._key(name, ordinal)), b"")
                     named = {"anchor": chunk.anchor, "heading": chunk.heading, "context": chunk.context}
-                    found[name, ordinal] = Piece(text=text, tokens=tokens, **named)
+                    found[name, ordinal] = Piece(text="" if tokens_of else text, tokens=tokens, **named)
         return found
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:

@@ -264,6 +264,7 @@ def test_token_vectors_belong_to_the_text_and_are_read_with_it(index: Index) -> 
     wanted = [("a", 0), ("a", 1)]
     assert [piece.tokens for piece in index.pieces(wanted, tokens_of=M).values()] == [b"packed", b""]
     assert [piece.tokens for piece in index.pieces(wanted, tokens_of="other").values()] == [b"", b""]
+    assert [piece.text for piece in index.pieces(wanted, tokens_of=M).values()] == ["", ""]
     assert [piece.tokens for piece in index.pieces(wanted).values()] == [b"", b""]
     assert index.vector_counts().with_tokens == index.vector_counts(record=True).with_tokens == 2  # both have the text
 

@@ -33,7 +33,7 @@ from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
 from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_phrases
-from scrimshaw.storage.ports import Index, Piece, Query, Review
+from scrimshaw.storage.ports import Index, Query, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
@@ -70,7 +70,6 @@ class SearchState(Struct, kw_only=True):
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
-    pieces: dict[tuple[str, int], Piece] = {}  #: passages by place, as far as they were read
     coverage: float = 0.0  #: share of the chunks that have a vector, of memories or of records, the higher one
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
@@ -165,10 +164,10 @@ class CandidateFinder:
         new = scores.keys() - seeds.keys()
         return self._select_matches({name: scores[name] for name in new}, filters) if new else []
 
-    def read_pieces(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Piece]:
-        """The passages at these places, with their token vectors of the model."""
-        model = "" if isinstance(self._embedder, Degradation) else self._embedder.model
-        return self._index.pieces(places, tokens_of=model)
+    def read_tokens(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], bytes]:
+        """The token vectors of the passages at these places, empty where there are none."""
+        assert not isinstance(self._embedder, Degradation)
+        return {at: each.tokens for at, each in self._index.pieces(places, tokens_of=self._embedder.model).items()}
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""

@@ -234,10 +234,10 @@ class Searcher:
             return
         with state.degradations.tolerate(IndexPart.VECTORS):
             places = {each.memory.id: state.place_of(each.memory.id) for each in best}
-            state.pieces = self._finder.read_pieces(places.values())
-            packed = {place: piece.tokens for place, piece in state.pieces.items() if is_packed(piece.tokens)}
-            if len(packed) < len(state.pieces):
-                state.degradations.note(tokens_pending(len(state.pieces) - len(packed), len(state.pieces)))
+            found = self._finder.read_tokens(places.values())
+            packed = {place: tokens for place, tokens in found.items() if is_packed(tokens)}
+            if len(packed) < len(found):
+                state.degradations.note(tokens_pending(len(found) - len(packed), len(found)))
             matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
             for each, term in zip(
                 best, rerank.compare_values([matches.get(place) for place in places.values()]), strict=True
@@ -292,8 +292,8 @@ class Searcher:
         pieces = {each.memory.id: _NO_PIECE for each in page}
         with state.degradations.tolerate(IndexPart.EXCERPTS):
             places = {name: state.place_of(name) for name in pieces}
-            state.pieces |= self._index.pieces([place for place in places.values() if place not in state.pieces])
-            pieces |= {name: state.pieces[place] for name, place in places.items() if place in state.pieces}
+            found = self._index.pieces(places.values())
+            pieces |= {name: found[place] for name, place in places.items() if place in found}
             for name in state.record.keys() & pieces.keys():  # between which are marks
                 pieces[name] = replace(pieces[name], text=pieces[name].text.strip())
         return pieces

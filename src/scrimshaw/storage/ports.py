@@ -196,7 +196,10 @@ class Index(Protocol):
         """The redacted bodies of these memories."""
 
     def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
-        """The chunks named by memory id and ordinal, with token vectors of a model; what does not exist is absent."""
+        """The chunks named by memory id and ordinal; what does not exist is absent.
+
+        With `tokens_of` a model its token vectors instead of the texts, of which some stand in very long bodies.
+        """
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""

@@ -60,10 +60,7 @@ SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN m
 WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
 _CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
-_PIECE = (
-    "SELECT m.id, c.ordinal, c.anchor, c.heading, substr(m.body, c.first + 1, c.last - c.first), c.context, {}"
-    f" FROM wanted w JOIN {_CHUNKS}"
-)
+_PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}} FROM wanted w JOIN {_CHUNKS}"
 _TOKENS = """coalesce((SELECT packed FROM vectors v JOIN token_vectors t ON t.vector = v.seq
 WHERE v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?), x'')"""
 _PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
@@ -214,8 +211,8 @@ class SqliteIndex:
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
     def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
-        select = _PIECE.format(_TOKENS if tokens_of else "x''")  # the table of tokens may be damaged
-        rows = self._read_chunks(select, wanted, *filter(None, [tokens_of]))
+        columns = ("''", _TOKENS) if tokens_of else ("substr(m.body, c.first + 1, c.last - c.first)", "x''")
+        rows = self._read_chunks(_PIECE.format(*columns), wanted, *filter(None, [tokens_of]))
         return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
