@@ -199,7 +199,8 @@ def ask_memory(engine: Engine, query: str, budget: int) -> Answer:
     if call.error:
         raise InvalidRequest(f"The search failed: {call.text}", "Correct the question.")
     passages = []
-    for hit in call.reply["hits"]:
+    nearest = (name.split(": ", 1) for name in call.reply.get("nearest", ()))  # of an answer that was not sure enough
+    for hit in (*call.reply["hits"], *({"id": name, "title": title} for name, title in nearest)):
         part, memory = _ORIGIN.match(hit["id"]), engine.index.get([hit["id"]]).get(hit["id"])
         session = part[1] if part else memory.provenance.session if memory else ""
         texts = hit.get("passages", {"": hit.get("text", "")}).values()

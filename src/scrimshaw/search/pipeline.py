@@ -313,7 +313,9 @@ class Searcher:
         left = sum(hit.memory.id not in entries for hit in hits)
         confidence, nearest = max((hit.confidence for hit in hits), default=0.0), list[Hit]()
         if confidence < request.min_confidence and self._may_refuse(state):
-            hits, nearest, ranked, left = [], hits[:NEAREST], [], 0
+            titles = [hit.memory.title for hit in hits]
+            nearest = [hit for place, hit in enumerate(hits) if titles.index(hit.memory.title) == place][:NEAREST]
+            hits, ranked, left = [], [], 0
         following = request.offset + left
         boosted = sum(bool(each.boosts) for each in ranked)
         state.note(Stage.FINAL_RANK, len(ranked), left, boosted=boosted, recalled=len(hits) - left)
