@@ -516,14 +516,16 @@ from scrimshaw.config import load
 from scrimshaw.engine import open_engine
 from scrimshaw.engine import purge as purging
 from scrimshaw.storage import erasing
+from scrimshaw.storage.sqlite.maintenance import SqliteMaintenance
 
 def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 project, home, where, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-if where == "files":
-    where = "_remove" if name == "memory" else "replace_file"
-setattr(erasing if where.endswith("archive") else purging, where, killed)
+place = erasing if where.endswith("archive") else purging
+if where == "files":  # while a memory's file is away and its rows are not
+    place, where = (SqliteMaintenance, "erase") if name == "memory" else (purging, "replace_file")
+setattr(place, where, killed)
 with open_engine(load(project, home=home, environment={})) as engine:
     memory = name == "memory"
     target = purging.memory_target(engine, ["deep/walrus"]) if memory else purging.secret_target(name)

@@ -7,8 +7,9 @@ documents, files behind links) is searched and reported, never changed.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from msgspec.structs import replace
 from scrimshaw.config import Settings
 from scrimshaw.engine.checkpoints import newest_first
 from scrimshaw.engine.core import GLOBAL, MEMORIES, Engine
+from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import scan
 from scrimshaw.engine.ledger import hash_of
 from scrimshaw.errors import NotFound, ReadOnly, StorageFailure, UnusableArchive
@@ -36,6 +38,7 @@ from scrimshaw.storage.place import JOURNAL, find_left_places, find_place
 from scrimshaw.storage.ports import DatabaseName
 from scrimshaw.storage.scan import scan as list_files
 from scrimshaw.storage.toml_files import LINKS_FILE
+from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 PASSAGE_CHARACTERS = 24  # a shorter line may be in many memories: headings and stock phrases are
 # The longest lines of a memory stand for a longer text.
@@ -115,9 +118,6 @@ class PurgeOptions(NamedTuple):
 
 
 OWN_MEMORY = PurgeOptions()
-# What becomes of files, in the order in which it is done; `memory` goes whatever it is.
-_FATES = ("remake", "stay", "remove", "cut", "memory", "")
-
 
 # Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
 Scope = Sequence[tuple[Engine, PurgeTarget]]
@@ -207,33 +207,31 @@ def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> 
 
 def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure."""
-    # Rows go first and the memories' files last: while these exist, the next purge knows what to look for.
+    # Rows and the memories' files go last, as one: while these exist, the next purge knows what to look for.
     engine.vault_of("")  # raises ReadOnly
     home = engine.settings.home.resolve()
     roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]
-    removed, stay = list[str](), list[Trace]()
     redact_once = cache(redact)  # checkpoints hold much the same files
     with engine.write_lock():
         found = [file for root in roots for file in _search_root(engine, target, root)]
         fates = [(file, _decide(file, target, options)) for file in found]
         *files, whole = _ledger_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
-        engine.maintenance.erase(target.wipe, whole, files)
-        for file, fate in sorted(fates, key=lambda each: _FATES.index(each[1])):
+        for file, fate in fates:
             if fate == "remake":
                 erasing.remake_archive(file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
-            elif fate == "cut" and file.path.is_file():
-                with storage_errors("write", file.path):
-                    replace_file(file.path, target.traces.erase(read_bytes(file.path)))
-            elif fate in ("remove", "memory"):
-                _remove(file)
-                removed += [target.traces.mask(str(file.path))] if fate == "remove" else []
-            elif fate == "stay":
-                stay.append(target.trace(file.path, file.traces, file.doubt))
-        for file in found:
-            if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
-                erasing.rename_clean(file.path, file.root, target.traces)
-    held = _compact(engine, target)
-    return Purged(dry_run=False, removed=tuple(removed), unreadable=tuple(stay), held=held)
+            if fate != "memory":
+                _clean(file, fate, target)
+        going = [file for file, fate in fates if fate == "memory"]
+        changes = [FileChange(file.path, _floor(file), read_bytes(file.path), None) for file in going]
+        meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
+        with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
+            engine.maintenance.erase(target.wipe, replace(whole, decision_meta=meta), files)
+    held: tuple[str, ...] = (f"{engine.folder}/index.db",)
+    with engine.degradations.note_failure(INDEX):
+        held = _compact(engine, target)
+    stay = tuple(target.trace(file.path, file.traces, file.doubt) for file, fate in fates if fate == "stay")
+    removed = tuple(target.traces.mask(str(file.path)) for file, fate in fates if fate == "remove")
+    return Purged(dry_run=False, removed=removed, unreadable=stay, held=held)
 
 
 def erase_memories(engine: Engine, ids: Sequence[str], entry: Entry) -> None:
@@ -375,7 +373,7 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
 
 
 def _decide(file: SearchedFile, target: PurgeTarget, options: PurgeOptions) -> str:
-    """What becomes of a file, one of _FATES."""
+    """What becomes of a file: `remake`, `stay`, `remove`, `cut`, `memory`, which goes whatever it is, or nothing."""
     if file.traces and file.path in target.files and file.kind is not Kind.LINK:
         return "memory"
     match file.kind:
@@ -393,15 +391,23 @@ def _decide(file: SearchedFile, target: PurgeTarget, options: PurgeOptions) -> s
     return "remove" if is_gone else ""
 
 
-def _remove(file: SearchedFile) -> None:
-    """The file goes, and the folders this empties, but not the folder of all of its kind."""
+def _clean(file: SearchedFile, fate: str, target: PurgeTarget) -> None:
+    """Remove a file and the folders this empties, or cut it out of the file, and out of its name."""
+    with storage_errors("remove" if fate == "remove" else "write", file.path):
+        if fate == "cut" and file.path.is_file():
+            replace_file(file.path, target.traces.erase(read_bytes(file.path)))
+        elif fate == "remove" and file.path.is_dir() and not file.path.is_symlink():
+            prune(file.path, _floor(file))
+        elif fate == "remove" and (file.path.is_file() or file.path.is_symlink()):
+            remove_file(file.path, _floor(file))
+    if file.named and file.kind not in (Kind.DATABASE, Kind.GIT) and os.path.lexists(file.path):
+        erasing.rename_clean(file.path, file.root, target.traces)
+
+
+def _floor(file: SearchedFile) -> Path:
+    """The folder of all of its kind, which stays."""
     inside = file.path.relative_to(file.root).parts
-    floor = file.root / inside[0] if len(inside) > 1 else file.root
-    with storage_errors("remove", file.path):
-        if file.path.is_dir() and not file.path.is_symlink():
-            prune(file.path, floor)
-        elif file.path.is_file() or file.path.is_symlink():
-            remove_file(file.path, floor)
+    return file.root / inside[0] if len(inside) > 1 else file.root
 
 
 def _compact(engine: Engine, target: PurgeTarget) -> tuple[str, ...]:
