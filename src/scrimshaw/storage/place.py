@@ -21,7 +21,7 @@ from scrimshaw.toml_text import read_regular_file
 JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
 OWNER = "project"  # the file that names the project's folder
 MOST_SIBLINGS = 12  # each costs the start of a session a millisecond, and removed work trees leave theirs
-_LABEL_CHARACTERS = 40
+_LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
 
 def find_place(folder: Path) -> Path:
@@ -74,7 +74,7 @@ def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
 
 def find_left_places(folder: Path) -> list[Path]:
     """Those of work trees that were removed."""
-    return [place for place in find_siblings(folder, every=True) if not Path(_read(place / OWNER)).exists()]
+    return [place for place in find_siblings(folder, every=True) if describe_work_tree(place).endswith(_REMOVED)]
 
 
 def describe_work_tree(place: Path) -> str:
@@ -83,7 +83,7 @@ def describe_work_tree(place: Path) -> str:
         top, git, _ = _find_git(Path(_read(place / OWNER)))
         return f"{top.name}, {_read(git / 'HEAD').replace('ref: refs/heads/', 'branch ')}"
     except (OSError, ValueError):
-        return f"{place.name.rpartition('-')[0]}, which is removed"
+        return f"{place.name.rpartition('-')[0]}{_REMOVED}"
 
 
 def _is_owner(place: Path, project: Path) -> bool:
