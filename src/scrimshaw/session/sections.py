@@ -58,7 +58,9 @@ _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends on
 # Failures
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
 MOST_UNSOLVED = 2
-_LATE, _GIVEN_UP = 0.5, 0.7  # a failure before that share of the events, not tried again, was given up, not left open
+_LATE = 0.5
+# A failure that was not tried again was given up, not left open, before that share of the events but the last few.
+_GIVEN_UP, _STILL_NEW = 0.7, 4
 _NEAR = 4  # sentences after a cause in which an agent says what it does about it
 _FAILURE = PATTERNS["failures"]
 
@@ -399,7 +401,7 @@ def _is_step(text: str) -> bool:
 def find_unsolved(record: Record) -> list[Statement]:
     """What failed late in the session, with nothing passing after it, but for what is said to have failed before."""
     known = (each.event for each in record.sentences if _FAILURE["known_before"].search(each.text))
-    late = max(_GIVEN_UP * record.last_event, *known, 0)
+    late = max(min(_GIVEN_UP * record.last_event, record.last_event - _STILL_NEW), *known, 0)
     last = [each.run for each in record.failures if each.is_open and not each.following]
     found = [
         Statement(find_error_line(run.event, FIRM_ERRORS), run.event.number, f"`{run.family}` failed when last run")
