@@ -6,6 +6,7 @@ A journal that is lost differs from that of a new project by what stands beside 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
@@ -36,6 +37,7 @@ _NEWEST = "SELECT coalesce(max(seq), 0) FROM journal.ledger"
 _NOTED = "SELECT value FROM meta WHERE key = 'journal'"
 _NOTE = "INSERT INTO meta VALUES ('journal', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 _FOREIGN_PATIENCE_MS = 3000
+_RECENT_S = 5.0  # a look for other work trees costs a few stats, and every call of a tool needs one
 _HINT = "Run `scrimshaw restore --newest`."
 
 
@@ -50,6 +52,7 @@ class Storage:
         self._ram_scan_max = ram_scan_max
         self._replace_lost_journal = replace_lost_journal
         self._siblings = dict[Path, Database]()
+        self._recent: tuple[float, list[Database]] = (0.0, [])  #: what was found, and until when it holds
 
     # Each port loads its own modules, for a hook has 60 ms in all.
 
@@ -94,6 +97,8 @@ class Storage:
 
     def open_siblings(self, *, every: bool = False) -> list[Database]:
         """The journals of other work trees, as they are; without those that cannot be used or have another schema."""
+        if not every and time.monotonic() < self._recent[0]:
+            return self._recent[1]
         found, timeout = list[Database](), self._busy_timeout_ms
         for place in find_siblings(self._folder, every=every):
             with suppress(ScrimshawError, OSError):
@@ -101,6 +106,8 @@ class Storage:
                 database = known or Database(path, _SCHEMA, durable=True, busy_timeout_ms=timeout, through=0)
                 if known or database.value(_MIGRATION) == newest_migration(_SCHEMA):
                     found.append(self._siblings.setdefault(place, database))
+        if not every:
+            self._recent = (time.monotonic() + _RECENT_S, found)
         return found
 
     @property

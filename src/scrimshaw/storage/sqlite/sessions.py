@@ -117,8 +117,10 @@ class SqliteSessions:
         rows = self._read_all(partial(self._select_sessions, f"{where} {_NEWEST} LIMIT ?", arguments))
         if processes is not None:  # which a call of a tool asks for: others only where this project has none
             rows = islice(rows, limit)
-        found = {each.id: each for each in reversed([*rows])}  # of several the one of this project
-        return sorted(found.values(), key=attrgetter("last_event"))[::-1][:limit]
+        found = dict[str, Session]()
+        for each in rows:
+            found.setdefault(each.id, each)  # of several the one of this project
+        return sorted(found.values(), key=attrgetter("last_event"), reverse=True)[:limit]
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         with self._home(session).write() as write:
