@@ -29,6 +29,11 @@ DRAWN = "aB3dE6fG9hJ2kL5mN8pQ" + "r4T7"
 RUN = "from scrimshaw.app.hooks import main; main.PATIENCE_S = main.DEADLINE_S = 120; main.run()"
 
 
+# An event has no time left once its settings are read.
+HURRIED = "import time; from scrimshaw.app.hooks import main, record; main.DEADLINE_S = time.process_time() + 0.06; "
+HURRIED += "main._WATCH_S = 0.001; main.run()"
+
+
 def hook(project: Path, payload: bytes, client: str = "claude", run: str = RUN) -> subprocess.CompletedProcess[bytes]:
     environment = {**os.environ, "SCRIMSHAW_HOME": str(project / "home")}
     command = [sys.executable, "-c", run, client]
@@ -74,6 +79,15 @@ def test_a_session_is_recorded_and_the_next_one_is_told(engine: Engine, project:
     assert "fix: use port 8443" in told
     assert "session:S1#e3" in told
     assert "not instruction" in told
+
+
+def test_a_start_is_told_what_takes_longer_than_an_event_may(engine: Engine, project: Path) -> None:
+    report(project, "UserPromptSubmit", prompt="Please write the harbour chapter of the pilot book")
+    for number in range(3):
+        bash(project, f"make chapter-{number}", f"chapter {number} made", f"t{number}")
+    start = {"session_id": "S2", "cwd": str(project), "hook_event_name": "SessionStart", "source": "startup"}
+    done = hook(project, json.dumps(start).encode(), run=HURRIED)
+    assert "harbour chapter" in context_of(done.stdout.decode())
 
 
 @pytest.mark.parametrize(("tool", "trust"), [("Write", Trust.AGENT), ("Bash", Trust.AGENT), ("Read", Trust.FILE)])

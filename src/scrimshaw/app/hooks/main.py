@@ -1,8 +1,9 @@
 """`scrimshaw-hook CLIENT [EVENT]`: one event of a client, recorded; what the client should tell its model, printed.
 
 It fails open: whatever goes wrong, the client goes on. It writes nothing unredacted and gives up after DEADLINE_S of
-work, or PATIENCE_S in all where the machine or another writer keeps it waiting. Only the end of a session starts a
-process: one that makes its memory, which nobody waits for.
+work, where a session starts and is told how things stand after START_DEADLINE_S; or after PATIENCE_S in all, where the
+machine or another writer keeps it waiting. Only the end of a session starts a process: one that makes its memory, which
+nobody waits for.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import os
 import sys
 import time
 import typing
+from functools import partial
 
-DEADLINE_S, PATIENCE_S = 0.25, 5.0
+DEADLINE_S, START_DEADLINE_S, PATIENCE_S = 0.25, 2.0, 5.0
 _WATCH_S = 0.02
 
 
@@ -28,10 +30,12 @@ def run() -> None:
         sys.stderr.write(f"scrimshaw-hook records nothing: {error}. Install scrimshaw again.\n")
         sys.stderr.flush()
         os._exit(0)
-    _thread.start_new_thread(_give_up_in_time, ())
+    limits = {"work": DEADLINE_S}
+    _thread.start_new_thread(_give_up_in_time, (limits,))
+    allow_start = partial(limits.update, work=max(DEADLINE_S, START_DEADLINE_S))
     try:
         payload = sys.stdin.buffer.read(record.LARGEST_INPUT + 1)
-        text = record.handle_payload(sys.argv[1:], payload, at_end=processes.start_drafting)
+        text = record.handle_payload(sys.argv[1:], payload, at_start=allow_start, at_end=processes.start_drafting)
         sys.stdout.buffer.write(text.encode())
         sys.stdout.buffer.flush()
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop its client
@@ -48,9 +52,9 @@ def import_lightly() -> None:
     sys.modules.setdefault("typing_extensions", typing)
 
 
-def _give_up_in_time() -> None:
+def _give_up_in_time(limits: dict[str, float]) -> None:
     """End the process when its time is over. Waiting for a processor is not its work, so that no burst loses events."""
     until = time.monotonic() + PATIENCE_S
-    while time.process_time() < DEADLINE_S and time.monotonic() < until:
+    while time.process_time() < limits["work"] and time.monotonic() < until:
         time.sleep(_WATCH_S)
     os._exit(0)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from msgspec import structs
@@ -35,22 +36,20 @@ LONGEST_ANSWER = 8_000  # characters, about 2,000 tokens
 
 
 def handle_payload(
-    arguments: list[str], payload: bytes, *, at_end: Callable[[Storage, Settings], None] | None = None
+    arguments: list[str],
+    payload: bytes,
+    *,
+    at_start: Callable[[], None] = bool,
+    at_end: Callable[[Storage, Settings], None] | None = None,
 ) -> str:
     """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload.
 
-    `at_end` is called when a session is over.
+    `at_start` is called before a session is told where things stand, `at_end` when it is over.
     """
     client = load_client(arguments[0]) if arguments else None
     if client is None or len(payload) > LARGEST_INPUT:
         return ""
-    try:
-        fields = msgspec.json.decode(payload)
-    except RecursionError:
-        raise ValueError("A payload is nested too deeply.") from None
-    if not isinstance(fields, dict):
-        raise ValueError("A payload is a JSON object.")
-    event = client.parse_payload(fields, arguments[1] if len(arguments) > 1 else "")
+    event = client.parse_payload(_decode_payload(payload), arguments[1] if len(arguments) > 1 else "")
     # A compaction that a client asks about before every model call is none.
     project = _find_memory(event) if event and event.occasion != "maybe" else None
     if event is None or project is None:
@@ -59,6 +58,8 @@ def handle_payload(
     if not settings.is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
+    if event.kind is EventKind.START:
+        at_start()
     with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
@@ -67,6 +68,16 @@ def handle_payload(
             if at_end and event.kind is EventKind.END:
                 at_end(storage, settings)
     return text
+
+
+def _decode_payload(payload: bytes) -> dict[str, Any]:
+    try:
+        fields = msgspec.json.decode(payload)
+    except RecursionError:
+        raise ValueError("A payload is nested too deeply.") from None
+    if not isinstance(fields, dict):
+        raise ValueError("A payload is a JSON object.")
+    return fields
 
 
 def _find_memory(event: Event) -> Path | None:
