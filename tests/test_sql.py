@@ -23,7 +23,7 @@ WRITTEN_HERE = {
     "sqlite/database.py": {"rest", "kind", "insert_into", "values", "name"},
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs", "select"},
     "sqlite/journal.py": {"where", "name", "find", "claim"},
-    "sqlite/sessions.py": {"any_word", "where", "which", "values", "table"},
+    "sqlite/sessions.py": {"any_word", "which", "values", "table"},
     "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")

@@ -39,7 +39,7 @@ def handle_payload(
     arguments: list[str],
     payload: bytes,
     *,
-    at_start: Callable[[], None] = bool,
+    at_start: Callable[[], object] = bool,
     at_end: Callable[[Storage, Settings], None] | None = None,
 ) -> str:
     """Record the event in a payload; what to print. Raises ScrimshawError, ValueError for what is no payload.

@@ -63,6 +63,8 @@ _CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ord
 _PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}} FROM wanted w JOIN {_CHUNKS}"
 _TOKENS = """coalesce((SELECT packed FROM vectors v JOIN token_vectors t ON t.vector = v.seq
 WHERE v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?), x'')"""
+_TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "x''")
+_TOKEN_PIECE = _PIECE.format("''", _TOKENS)
 _PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
 _COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
@@ -211,8 +213,8 @@ class SqliteIndex:
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
     def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
-        columns = ("''", _TOKENS) if tokens_of else ("substr(m.body, c.first + 1, c.last - c.first)", "x''")
-        rows = self._read_chunks(_PIECE.format(*columns), wanted, *filter(None, [tokens_of]))
+        select, arguments = (_TOKEN_PIECE, [tokens_of]) if tokens_of else (_TEXT_PIECE, [])
+        rows = self._read_chunks(select, wanted, *arguments)
         return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
