@@ -98,13 +98,19 @@ class _Door:
         self._count = 0
 
     def check(self, data: bytes) -> None:
-        session = self._session = self._session or RawSession(self._command, self._era, self._environment)
+        session = self._session = self._session or self._open()
         try:
             self._exchange(session, data)
         except BaseException:
             self._session = None
             session.__exit__(None, None, None)
             raise
+
+    def _open(self) -> RawSession:
+        """A server that has opened its memory: until then an answer to a torn line may come after the next line."""
+        session = RawSession(self._command, self._era, self._environment)
+        session.ask(request("first", "tools/call", name="memory_health", arguments={}, **session.meta), 1)
+        return session
 
     def close(self) -> None:
         """Hang up; nothing may be left to say, and nothing may have failed unseen."""
