@@ -19,6 +19,7 @@ from scrimshaw.engine.record import sync_record
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
+from scrimshaw.search.embedders import MiniLMEmbedder
 from scrimshaw.search.results import Hit, SearchRequest
 
 WHY = "We chose gettext catalogues for the walrus printer, since people edit them by hand."
@@ -258,3 +259,17 @@ def test_its_vectors_come_last_and_lower_no_other(open_memory: OpenMemory, vault
     assert vectors_ready(engine, record=True) == (2, 2)
     (hit,) = [hit for hit in find(engine, "gettext") if "vector" in hit.explanation.ranks][:1]
     assert hit.memory.id == "session:old#e2"
+
+
+def test_nothing_is_refused_before_the_record_has_vectors(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
+) -> None:
+    engine = open_memory(embedder=minilm)
+    tell_session(engine)
+    write_memory(vault, "note", "The walrus printer has catalogues of gettext.")
+    scan(engine)
+    unknown = SearchRequest(query="who won the world cup in 1998", record=True, min_confidence=0.5)
+    assert embed_pending(engine, record=False) == 1
+    assert read.search(engine, unknown).hits
+    assert embed_pending(engine) == 2
+    assert not read.search(engine, unknown).hits

@@ -73,6 +73,17 @@ def test_whoever_asks_for_all_gets_all(ask: Any, minilm: MiniLMEmbedder) -> None
     assert "nearest" not in reply
 
 
+def test_while_vectors_are_missing_nothing_is_refused(
+    ask: Any, open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
+) -> None:
+    assert ask(minilm)(UNKNOWN[0])["hits"] == []
+    write_memory(vault, "notes/late", "# Late\n\nAn index of stamps, read and not yet embedded.")
+    engine = open_memory(embedder=minilm)
+    scan(engine)
+    reply = Dispatcher(choose("core"), engine).dispatch("memory_search", {"query": UNKNOWN[0]}).reply
+    assert len(reply["hits"]) > 0
+
+
 def test_words_alone_refuse_nothing(ask: Any) -> None:
     assert [hit["id"] for hit in ask(None)("how is an index of stamps")["hits"]]
 

@@ -71,6 +71,7 @@ class SearchState(Struct, kw_only=True):
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
     coverage: float = 0.0  #: share of the chunks that have a vector, of memories or of records, the higher one
+    has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
@@ -196,6 +197,7 @@ class CandidateFinder:
         _, done, total = self._vector_counts[record]
         state.coverage = max(state.coverage, done / total if total else 0.0)
         if done < total:
+            state.has_all_vectors = False
             state.degradations.note(vectors_pending(done, total))
         found = self._index.match_vector(self._embedder.model, vector, filters, self._depth)
         state.query_tokens = tokens

@@ -20,7 +20,8 @@ class Calibration(NamedTuple):
     words: float
 
 
-# Fitted on 264 judged questions about notes and sessions and 400 about other fields (docs/evaluation.md).
+# Fitted on 264 judged questions about notes and sessions, and on 220 about other fields asked of both
+# (docs/evaluation.md).
 CALIBRATIONS: Mapping[str, Calibration] = {MODEL: Calibration(-12.1, 31.0, 6.2)}
 # Not enough to refuse by: where it refuses 1 true question of 20, a third of those about other fields passes.
 WORDS_ONLY = Calibration(-5.5, 0.0, 13.1)

@@ -368,13 +368,13 @@ class Searcher:
 
     def _may_refuse(self, state: SearchState) -> bool:
         """Whether a whole answer can be judged: all was searched by meaning, by a model whose cosines were measured."""
-        by_meaning = Channel.VECTOR in state.lists and state.coverage == 1.0 and self._model in CALIBRATIONS
+        by_meaning = Channel.VECTOR in state.lists and state.has_all_vectors and self._model in CALIBRATIONS
         return by_meaning and state.request.first and not (state.request.all_of or state.context.recalled)
 
     def _judge(self, state: SearchState, each: Candidate, piece: Piece) -> float:
         """How sure it is that a hit answers; what meaning did not find is no nearer than the last that it found."""
         near = state.lists.get(Channel.VECTOR, ())
-        floor = near[-1].score if near and state.coverage == 1.0 else None
+        floor = near[-1].score if near and state.has_all_vectors else None
         text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
         return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), self._model), 3)
 
