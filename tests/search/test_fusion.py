@@ -118,6 +118,13 @@ def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
     assert fused([listed(TEXT, {"a": 2.0})], {TEXT: 0.0})[0].score == 0.0
 
 
+@pytest.mark.parametrize(("share", "score"), [(0.0, 0.4), (0.5, 0.7), (1.0, 1.0)])
+def test_what_may_lack_a_vector_is_taken_to_be_as_near_as_its_words(share: float, score: float) -> None:
+    lists = dict([listed(TEXT, {"new": 4.0, "old": 2.0}), listed(VECTOR, {"old": 0.9})])
+    found = by_id(fuse(lists, WEIGHTS, DEEP, lacks_vector=lambda name: share))
+    assert [found["new"].score, found["old"].score] == pytest.approx([score, 0.4 * 0.5 + 0.6])
+
+
 def test_bad_input_is_refused() -> None:
     with pytest.raises(KeyError):
         fused([listed("unknown", {"a": 1.0})])

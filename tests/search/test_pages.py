@@ -20,6 +20,7 @@ from scrimshaw.engine.sessions import item_as_memory
 from scrimshaw.models import Channel, Item, ItemKind, ItemSource, Memory, Retention, Stage, Tier
 from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext, StageTrace
+from scrimshaw.search.routing import route
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Index
 
@@ -74,12 +75,14 @@ def test_the_filter_counts_what_it_left_out(index: Index) -> None:
 
 
 def test_the_weights_told_are_those_that_were_used(index: Index) -> None:
-    search = Search(index, note("a", "walrus"), vectors=True)
-    whole = stage(search.ask("walrus"), Stage.FUSION).notes["weights"]
-    index.put([measured(note("b", "walrus ivory")), measured(note("c", "other"))])  # two of three have no vector
-    part = stage(search.ask("walrus"), Stage.FUSION).notes["weights"]
-    assert isinstance(whole, dict)
-    assert part == {Channel.TEXT: whole[Channel.TEXT], Channel.VECTOR: pytest.approx(whole[Channel.VECTOR] / 3)}
+    found = stage(Search(index, note("a", "walrus"), vectors=True).ask("walrus"), Stage.FUSION).notes["weights"]
+    assert found == {Channel.TEXT: 1.0, Channel.VECTOR: route("walrus").weights[Channel.VECTOR]}
+
+
+def test_what_has_no_vector_yet_stands_where_its_words_put_it(index: Index) -> None:
+    search = Search(index, note("near", "walrus " + "ivory " * 30), vectors=True)
+    index.put([measured(note(name, f"walrus {name}")) for name in ("b", "c", "d", "e")])
+    assert ids(search.ask("walrus"))[-1] == "near"
 
 
 # Pages

@@ -70,7 +70,7 @@ class SearchState(Struct, kw_only=True):
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
-    coverage: float = 0.0  #: share of the chunks that have a vector, of memories or of records, the higher one
+    coverage: dict[bool, float] = {}  #: share of the chunks of memories, and of records (True), that have a vector
     has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
@@ -79,6 +79,10 @@ class SearchState(Struct, kw_only=True):
     def place_of(self, name: str) -> tuple[str, int]:
         """Where the passage of a candidate stands: the document and the chunk there."""
         return self.record[name][:2] if name in self.record else (name, self.chunks.get(name, 0))
+
+    def lacks_vector(self, name: str) -> float:
+        """How likely a candidate has no vector yet."""
+        return 1.0 - self.coverage.get(name in self.record, 1.0)
 
     def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
         """Add a stage that just ended, which so many memories entered and left."""
@@ -195,7 +199,7 @@ class CandidateFinder:
             counts = self._index.vector_counts(record=record).progress(self._embedder.model)
             self._vector_counts[record] = (generation, *counts)
         _, done, total = self._vector_counts[record]
-        state.coverage = max(state.coverage, done / total if total else 0.0)
+        state.coverage[record] = done / total if total else 1.0
         if done < total:
             state.has_all_vectors = False
             state.degradations.note(vectors_pending(done, total))
@@ -225,8 +229,8 @@ def vectors_pending(done: int, total: int) -> Degradation:
     return Degradation(
         failure_mode=f"vectors_pending: {total - done} of {total} pieces have no vector yet",
         fallback_mode="keyword search for those",
-        confidence_impact="memories that say the same in other words may be missed",
-        retry_recommendation="wait while a server or `scrimshaw scan` fills them",
+        confidence_impact="what says the same in other words may be missed",
+        retry_recommendation="wait for a server or `scrimshaw scan`",
     )
 
 

@@ -176,10 +176,9 @@ class Searcher:
 
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
-        entered, weights = len(known), dict(state.profile.weights)
-        # what has no vector yet cannot be found by meaning, so meaning counts less
-        weights[Channel.VECTOR] *= state.coverage or 1.0
-        fused = [item for item in fuse(state.lists, weights, self._settings.candidates) if item.id in known]
+        entered, weights = len(known), state.profile.weights
+        found = fuse(state.lists, weights, self._settings.candidates, lacks_vector=state.lacks_vector)
+        fused = [item for item in found if item.id in known]
         if Channel.GRAPH in state.request.channels:
             near: list[Match] = []
             with state.degradations.tolerate(IndexPart.GRAPH):
@@ -236,7 +235,7 @@ class Searcher:
             places = {each.memory.id: state.place_of(each.memory.id) for each in best}
             found = self._finder.read_tokens(places.values())
             packed = {place: tokens for place, tokens in found.items() if is_packed(tokens)}
-            if len(packed) < len(found):
+            if len(packed) < len(found) and state.has_all_vectors:  # else that is said already
                 state.degradations.note(tokens_pending(len(found) - len(packed), len(found)))
             matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
             for each, term in zip(
