@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.app.hooks.test_fencing import hit_of
@@ -38,6 +38,7 @@ def test_a_passage_has_the_sentences_that_the_words_stand_in(terms: tuple[str, .
     assert cut_passage(TEXT, terms, room) == passage
 
 
+@example(f"One two.{' ' * 40}Three four.\nFive six seven eight nine ten.", [], 30)
 @given(st.text(max_size=300), st.lists(st.text(min_size=1, max_size=8), max_size=4), st.integers(0, 400))
 def test_the_room_holds_and_every_part_is_of_the_text(text: str, terms: list[str], room: int) -> None:
     found = cut_passage(text, terms, room)

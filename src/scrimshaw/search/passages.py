@@ -53,13 +53,15 @@ def cut_passage(text: str, terms: Iterable[str], room: int) -> str:
     counts = [len({word.casefold() for word in find(text[start:end])}) for start, end in places]
     near = [max(counts[max(0, place - 1) : place + 2]) for place in range(len(counts))]
     chosen, size = set[int](), -len(_GAP)
+    following = [*(start for start, _ in places[1:]), len(text)]  # the space between two sentences comes with both
     for place in sorted(range(len(places)), key=lambda place: -2 * counts[place] - near[place]):
-        cost = count_characters(text[slice(*places[place])]) + len(_GAP)
+        start, end = places[place]
+        cost = max(count_characters(text[start:end]) + len(_GAP), count_characters(text[start : following[place]]))
         if size + cost <= room:
             chosen.add(place)
             size += cost
         elif not chosen:
-            return _clip_words(text[slice(*places[place])], room)
+            return _clip_words(text[start:end], room)
     begins = sorted(place for place in chosen if place - 1 not in chosen)
     ends = sorted(place for place in chosen if place + 1 not in chosen)
     return _GAP.join(text[places[begin][0] : places[end][1]] for begin, end in zip(begins, ends, strict=True))
