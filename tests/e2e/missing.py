@@ -23,7 +23,8 @@ def stranded(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
     moved = sum(_move_programs(file, folder / "gone") for file in files)
     ran = Bench(npm, program, folder).run(agent, workspace, f"{PROMPT}. Press the cider.", _STEPS)
     set_up(agent, workspace, "--remove")
-    rest = [file.name for file in files if file.exists() and "scrimshaw" in file.read_text(encoding="utf-8")]
+    texts = {file.name: file.read_text(encoding="utf-8") for file in files if file.exists()}
+    rest = [name for name, text in texts.items() if "scrimshaw" in text.replace(str(workspace.root), "")]
     problems = [
         *ran.problems,
         *(["setup named no program by its path"] if not moved else []),

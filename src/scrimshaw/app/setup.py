@@ -9,17 +9,19 @@ import shlex
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path, PureWindowsPath
 from typing import Any
 
 import tomlkit
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw import __version__
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
+from scrimshaw.app.json_text import edit_json, is_same_json, parse_json
 from scrimshaw.errors import ConfigError, Conflict, InvalidRequest, NotFound, StorageFailure
 from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml, read_regular_file
@@ -28,9 +30,6 @@ BACKUP = ".before-scrimshaw"
 _DESCRIPTION = "Memory for coding agents: Markdown in your git repository, searched and kept up to date."
 CORRECT_IT = "Correct it, then run setup again."
 Json = dict[str, Any]
-_DECODER = json.JSONDecoder()
-_BETWEEN = re.compile(r"[\s,:]*")
-_INDENT = re.compile(r"^([ \t]+)\S", re.MULTILINE)
 
 
 class SetupChange(Struct, frozen=True):
@@ -67,16 +66,21 @@ class Connection(Struct, frozen=True, kw_only=True):
 
 
 def plan_additions(files: Iterable[SharedFile | OwnFile], root: Path) -> Iterator[SetupChange]:
-    """The changes that put our part into files; none for a file that has it. Raises ConfigError, Conflict."""
+    """The changes that put our part into files; none for a file that has it.
+
+    Raises ConfigError, with what to paste, for a file that cannot be edited; Conflict for another's entry of our name.
+    """
     for file in files:
         editor, before = editor_of(file), read_file(file.path)
-        after = editor.add(before or "")
+        try:
+            after = editor.add(before or "")
+        except ConfigError as error:
+            raise ConfigError(error.message, f"{error.hint} Or put this into it:\n{editor.add('')}") from error
         if after == before:
             continue
-        # A copy is made where our part is not in the file yet, or was put there by other means than setup.
-        has_copy = backup_of(file.path).exists()
-        is_foreign = before is not None and (editor.remove(before) == before or not has_copy)
-        needs_backup = is_foreign and isinstance(file, SharedFile)
+        # A copy is made where to take our part out again would not lead back to the byte.
+        is_foreign = isinstance(file, SharedFile) and before is not None and editor.remove(before) == before
+        needs_backup = is_foreign and (editor.is_bare(before or "") or editor.remove(after) != before)
         is_executable = isinstance(file, OwnFile) and file.is_executable
         yield SetupChange(root, file.path, before, after, is_executable=is_executable, needs_backup=needs_backup)
 
@@ -102,7 +106,7 @@ def apply_change(change: SetupChange) -> None:
         raise Conflict(f"{change.path} was changed meanwhile.", "Run the same command again.")
     with storage_errors("write", change.path):
         if change.after is None:
-            remove_file(change.path, change.root)
+            remove_file(change.path, change.root if change.path.is_relative_to(change.root) else Path.home())
             return
         if change.needs_backup:
             shutil.copy2(change.path, backup_of(change.path))
@@ -148,8 +152,8 @@ def choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client
     clients = all_clients()
     if client := clients.get(name):
         if scope and scope not in client.scopes:
-            message = f"{client.title} has no {scope} scope."
-            raise InvalidRequest(message, f"Leave out --scope {scope}.", parameter="scope")
+            others = " or ".join(f"--{each}" for each in client.scopes)
+            raise InvalidRequest(f"{client.title} has no {scope} scope.", f"Use {others}.", parameter=scope)
         return (client,)
     found = [client for client in clients.values() if remove or _is_installed(client, Path.home())]
     if not found:
@@ -168,15 +172,29 @@ def check_connections(project: Path, programs: Programs) -> Iterator[Connection]
     """One for each scope in which a client is connected, one for each client that is only installed."""
     for client in all_clients().values():
         found = [*filter(None, (_check_scope(client, scope, project, programs) for scope in client.scopes))]
-        yield from found
+        works = next((each.scope for each in found if not each.is_broken), None)
+        for each in found:
+            if works and each.is_broken and each.scope is Scope.SHARED:  # others may have its programs on their PATH
+                yield replace(each, is_broken=False)
+            elif works and each.scope is not works and not each.fault:
+                fix = f"Run `scrimshaw setup {client.name} --{each.scope} --remove`."
+                yield replace(each, fault=f"set too, beside the {works} scope: a start is told twice", fix=fix)
+            else:
+                yield each
         if not found and _is_installed(client, Path.home()):
             yield Connection(client=client.name, fault="not connected", fix=f"Run `scrimshaw setup {client.name}`.")
 
 
+def find_scopes(client: Client, project: Path, programs: Programs) -> Sequence[Scope]:
+    """The scopes in which a client is connected, else its usual one."""
+    found = (_check_scope(client, scope, project, programs) for scope in client.scopes)
+    return [each.scope for each in found if each and each.scope and not each.is_broken] or client.scopes[:1]
+
+
 def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs) -> Connection | None:
     root = scope.root(project)
-    files = client.setup_files(root, scope, programs)
-    fault, fix, is_broken = "", f"Run `scrimshaw setup {client.name} --scope {scope}`.", True
+    files = client.setup_files(root, scope, Programs() if scope is Scope.SHARED else programs)
+    fault, fix, is_broken = "", f"Run `scrimshaw setup {client.name} --{scope}`.", True
     try:
         texts = [(editor_of(file), read_file(file.path)) for file in files]
         if not any(text is not None and editor.remove(text) != text for editor, text in texts):
@@ -185,6 +203,8 @@ def _check_scope(client: Client, scope: Scope, project: Path, programs: Programs
         lost = [program for program in starts if program and shutil.which(program) is None]
         if lost:
             fault = f"{lost[0]} is gone"
+            if lost[0] == SERVER:
+                fault, fix = f"{SERVER} is not on the PATH", "Put it there, as `uv tool install` does."
         elif changed := [str(change.path) for change in plan_additions(files, root)]:
             fault, is_broken = f"not up to date: {', '.join(changed)}", False
         else:
@@ -238,7 +258,7 @@ class Editor:
 
 
 class JsonEditor(Editor):
-    """Edits a JSON file that others write too: an MCP entry, hooks, or both."""
+    """Edits a JSON file that others write too: an entry, hooks, or both. Comments stay."""
 
     container = "object"
 
@@ -249,16 +269,16 @@ class JsonEditor(Editor):
     def add(self, text: str) -> str:
         value = self._parse(text)
         value |= {key: each for key, each in self.shared.base.items() if key not in value}
-        if self.shared.servers:
-            servers = self._section(value, self.shared.servers)
-            found = servers.get(SERVER)
+        if self.shared.place:
+            *outer, name = self.shared.place
+            table = self._enter(value, outer)
+            found = table.get(name)
             if found is not None and not _program_of(found):
-                message = f"{self.path} has a server `{SERVER}` that runs something else."
+                message = f"{self.path} has an entry `{name}` that runs something else."
                 raise Conflict(message, "Rename or remove it first.")
-            # The other keys of our entry are the user's.
-            value[self.shared.servers] = {**servers, SERVER: {**(found or {}), **self.shared.entry}}
+            table[name] = {**(found or {}), **self.shared.entry}  # the other keys of our entry are the user's
         if self.shared.hooks:
-            hooks = self._section(value, "hooks")
+            hooks = self._enter(value, ["hooks"])
             if broken := [event for event in self.shared.hooks if not isinstance(hooks.get(event, []), list)]:
                 raise ConfigError(f"{self.path}: `hooks.{broken[0]}` is no list.", CORRECT_IT)
             value["hooks"] = _replace_hooks(hooks, self.shared.hooks)
@@ -266,13 +286,13 @@ class JsonEditor(Editor):
 
     def remove(self, text: str) -> str:
         value = self._parse(text)
-        rest, servers, hooks = dict(value), value.get(self.shared.servers), value.get("hooks")
-        if self.shared.servers and isinstance(servers, dict) and _program_of(servers.get(SERVER)):
-            rest[self.shared.servers] = {name: entry for name, entry in servers.items() if name != SERVER}
-        if self.shared.hooks and isinstance(hooks, dict):
-            rest["hooks"] = _replace_hooks(hooks, {})
-        rest = {key: each for key, each in rest.items() if each or each == value[key]}  # what this empties goes
-        return self._rewrite(text, rest) if text.strip() else text
+        _remove_entry(value, self.shared.place)
+        hooks = value.get("hooks")
+        if self.shared.hooks and isinstance(hooks, dict) and hooks:
+            value["hooks"] = _replace_hooks(hooks, {})
+            if not value["hooks"]:
+                del value["hooks"]
+        return self._rewrite(text, value) if text.strip() else text
 
     def is_same(self, one: str, other: str) -> bool:
         return is_same_json(self._parse(one), self._parse(other))
@@ -281,31 +301,31 @@ class JsonEditor(Editor):
         return self._parse(text) == self.shared.base
 
     def read_program(self, text: str) -> str:
-        servers = self._parse(text).get(self.shared.servers) if self.shared.servers else None
-        return _program_of(servers.get(SERVER)) if isinstance(servers, dict) else ""
+        found: Any = self._parse(text)
+        for name in self.shared.place:
+            found = found.get(name) if isinstance(found, dict) else None
+        return _program_of(found) if self.shared.place else ""
 
-    def _section(self, value: Json, key: str) -> Json:
-        found = value.get(key, {})
-        if not isinstance(found, dict):
-            raise ConfigError(f"{self.path}: `{key}` is no {self.container}.", CORRECT_IT)
-        return found
+    def _enter(self, value: Json, keys: Iterable[str]) -> Json:
+        """The table that keys lead to, made where it is missing."""
+        for key in keys:
+            value = value.setdefault(key, {})
+            if not isinstance(value, dict):
+                raise ConfigError(f"{self.path}: `{key}` is no {self.container}.", CORRECT_IT)
+        return value
 
     def _parse(self, text: str) -> Json:
         try:
             value = parse_json(text)
         except ValueError as error:
-            line, at = getattr(error, "lineno", 1), getattr(error, "pos", 0)
-            if text[at : at + 2] in ("//", "/*"):
-                hint = "Setup does not change JSON with comments: take them out, or add the entries by hand."
-                raise ConfigError(f"{self.path}:{line}: a comment.", hint) from error
-            fault = getattr(error, "msg", str(error))
+            line, fault = getattr(error, "lineno", 1), getattr(error, "msg", str(error))
             raise ConfigError(f"{self.path}:{line}: not JSON: {fault}.", CORRECT_IT) from error
         if not isinstance(value, dict):
             raise ConfigError(f"{self.path}:1: the file holds no object.", CORRECT_IT)
         return value
 
     def _rewrite(self, text: str, value: Json) -> str:
-        return rewrite_json(text, value)
+        return edit_json(text, value)
 
 
 class TomlEditor(JsonEditor):
@@ -326,7 +346,7 @@ class TomlEditor(JsonEditor):
         """The text with our table as `value` has it, if that makes it say so: the library is trusted only so far."""
         if self._parse(text) == value:
             return text
-        document, name = tomlkit.parse(text), self.shared.servers
+        document, (name, _) = tomlkit.parse(text), self.shared.place
         if SERVER in value.get(name, {}):
             tables: Any = document.setdefault(name, tomlkit.table(is_super_table=True))
             inline = isinstance(tables, tomlkit.items.InlineTable)
@@ -337,6 +357,8 @@ class TomlEditor(JsonEditor):
             if name not in value:
                 del document[name]
         result = tomlkit.dumps(document)
+        if text.count("\r\n") == text.count("\n") > 0:
+            result = re.sub("(?<!\r)\n", "\r\n", result)
         with suppress(ValueError):
             if parse_toml(result) == value:
                 return result
@@ -348,6 +370,18 @@ def editor_of(file: SharedFile | OwnFile) -> Editor:
     if isinstance(file, OwnFile):
         return Editor(file)
     return TomlEditor(file) if file.path.suffix == ".toml" else JsonEditor(file)
+
+
+def _remove_entry(table: Json, place: Sequence[str]) -> None:
+    """Take our entry out of a table, and the tables on the way that this empties."""
+    name, *rest = place or ("",)
+    found = table.get(name)
+    if not rest and _program_of(found):
+        del table[name]
+    elif rest and found and isinstance(found, dict):
+        _remove_entry(found, rest)
+        if not found:
+            del table[name]
 
 
 def _replace_hooks(found: Json, wanted: Mapping[str, Json]) -> Json:
@@ -402,73 +436,3 @@ def _program_of(entry: object) -> str:
 def _runs_program(program: str, word: str) -> bool:
     """Whether a path in either system's spelling ends in the program."""
     return PureWindowsPath(word).name.removesuffix(".exe") == program
-
-
-# JSON text, changed without rewriting it: what stays the same keeps its own wording
-
-
-def parse_json(text: str) -> Any:
-    """The value of a JSON text, an empty object for an empty one.
-
-    Raises ValueError, also for a repeated key and for one nested too deeply.
-    """
-    try:
-        return json.loads(text, object_pairs_hook=_unique_keys) if text.strip() else {}
-    except RecursionError as error:
-        raise ValueError("it is nested too deeply") from error
-
-
-def rewrite_json(text: str, value: Any) -> str:
-    """`text` with the least change that makes it say `value`; its indent, line ends and unchanged parts stay."""
-    if text.strip() and is_same_json(json.loads(text), value):
-        return text
-    source = text.replace("\r\n", "\n")
-    body = source.strip()
-    found = _INDENT.search(source)
-    changed = _render(body, value, found[1] if found else "  ", "")
-    result = source.replace(body, changed, 1) if body else f"{changed}\n"
-    return result.replace("\n", "\r\n") if "\r\n" in text else result
-
-
-def is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are written the same, so that 1, 1.0 and true differ."""
-    return repr(one) == repr(other)
-
-
-def _unique_keys(pairs: list[tuple[str, Any]]) -> Json:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a key stands twice in one object")
-    return found
-
-
-def _render(source: str, value: Any, unit: str, margin: str) -> str:
-    """The value as text, from its old text where that has it; `source` is empty for a new value."""
-    if source and is_same_json(json.loads(source), value):
-        return source
-    inner = margin + unit
-    if isinstance(value, dict) and value:
-        parts = list(_parts(source)) if source.startswith("{") else []
-        old = {json.loads(key): (key, part) for key, part in zip(parts[::2], parts[1::2], strict=True)}
-        names = {key: old.get(key, (json.dumps(key, ensure_ascii=False), "")) for key in value}
-        lines = [f"{names[key][0]}: {_render(names[key][1], each, unit, inner)}" for key, each in value.items()]
-    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
-        elements = {json.dumps(json.loads(part)): part for part in (_parts(source) if source.startswith("[") else ())}
-        lines = [elements.get(json.dumps(each)) or _render("", each, unit, inner) for each in value]
-    else:
-        return json.dumps(value, ensure_ascii=False)
-    first, last = "{}" if isinstance(value, dict) else "[]"
-    return "\n".join([first, ",\n".join(inner + line for line in lines), margin + last])
-
-
-def _parts(source: str) -> Iterator[str]:
-    """The texts of the values in a sound array, or of the keys and values of an object in turn."""
-    at = 1
-    while True:
-        between = _BETWEEN.match(source, at)
-        at = between.end() if between else at
-        if source[at] in "}]":
-            return
-        _, end = _DECODER.raw_decode(source, at)
-        yield source[at:end]
-        at = end

@@ -77,6 +77,16 @@ def find_left_places(folder: Path) -> list[Path]:
     return [place for place in find_siblings(folder, every=True) if describe_work_tree(place).endswith(_REMOVED)]
 
 
+def find_main_tree(project: Path) -> Path:
+    """The first work tree of the repository around a project; the project itself without one."""
+    real = Path(os.path.realpath(project))
+    try:
+        top, _, common = _find_git(real)
+    except (OSError, ValueError):
+        return real
+    return common.parent if common.name == ".git" else top
+
+
 def describe_work_tree(place: Path) -> str:
     """The work tree that has a place, and the branch it is on; of a removed one the name alone."""
     try:

@@ -62,7 +62,7 @@ class Record:
     next_turn: Json  #: the fields of `prompt` that differ where the same words are a prompt of another turn
     replies: Mapping[EventKind, Json]  #: what the hook prints for CONTENT, by the events that take an answer
     files: Sequence[Sequence[str]]  #: for each scope the files of set-up, below a project `p` or a home `h`
-    #: The file that holds the MCP server in the usual scope, its key there, and our entry.
+    #: The file that holds the MCP server in the user's scope, its key there, and our entry.
     server: tuple[str, str, Json] | None = None
     #: The handler that set-up writes for an event, and the least payload of that event; None without hooks in JSON.
     handler: Callable[[str], Json] | None = None

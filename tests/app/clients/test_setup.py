@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -40,6 +41,7 @@ FOREIGN = {
     b'\r\n "hooks":{"Stop":[{"hooks":[{"type":"command","command":"say done"}]}], "Mine":[]},"n":1.50}',
     ".toml": b'# mine\nmodel = "x"   # why\n\n[mcp_servers.other]\ncommand = "y"\n\n\n[tools]\nweb = true\n',
 }
+GIT = shutil.which("git") or "git"
 BROKEN = {".json": b'{\n  "a": 1,,\n}', ".toml": b"a = 1\nb = = 2\n"}
 
 
@@ -77,7 +79,7 @@ def put(root: Path, file: str, content: bytes) -> None:
 @pytest.mark.parametrize(("client", "scope"), PLACES)
 def test_fresh_files_come_once_and_go(cli: Cli, root: Path, client: str, scope: Scope) -> None:
     files = FILES[client][all_clients()[client].scopes.index(scope)]
-    arguments = ("setup", client, "--scope", scope, "--yes", "--json")
+    arguments = ("setup", client, f"--{scope}", "--yes", "--json")
     first, made, again = cli(*arguments), tree(root), cli(*arguments)
     assert (first.code, sorted(made)) == (0, sorted(files))
     assert {file["action"] for file in first.json["files"]} == {"create"}
@@ -98,15 +100,14 @@ def test_what_others_wrote_stays_and_comes_back_to_the_byte(
 ) -> None:
     content = FOREIGN[Path(file).suffix]
     put(root, file, content)
-    assert cli("setup", client, "--scope", scope, "--yes").code == 0
+    assert cli("setup", client, f"--{scope}", "--yes").code == 0
     changed = (root / file).read_bytes()
     assert changed != content
-    assert (root / f"{file}.before-scrimshaw").read_bytes() == content
     if file.endswith(".json"):
-        assert set(json.loads(changed)) - {"version", "$schema"} == set(json.loads(content))
+        assert set(json.loads(changed)) - {"version", "$schema", "projects"} == set(json.loads(content))
         assert list(json.loads(changed))[:5] == list(json.loads(content))
     assert b"say done" in changed or b"# why" in changed
-    assert cli("setup", client, "--scope", scope, "--yes", "--json").json["files"] == []
+    assert cli("setup", client, f"--{scope}", "--yes", "--json").json["files"] == []
     assert cli("setup", client, "--remove", "--yes").code == 0
     assert tree(root) == {file: content}
 
@@ -114,7 +115,7 @@ def test_what_others_wrote_stays_and_comes_back_to_the_byte(
 @pytest.mark.parametrize(("client", "scope", "file"), SHARED)
 def test_what_changed_since_stays_when_ours_goes(cli: Cli, root: Path, client: str, scope: Scope, file: str) -> None:
     put(root, file, FOREIGN[Path(file).suffix])
-    cli("setup", client, "--scope", scope, "--yes")
+    cli("setup", client, f"--{scope}", "--yes")
     text = (root / file).read_text()
     newer = text.replace('"dark"', '"light"').replace("web = true", "web = false")
     (root / file).write_text(newer, newline="")
@@ -141,7 +142,7 @@ def test_a_broken_file_is_named_and_nothing_is_written(
     cli: Cli, root: Path, client: str, scope: Scope, file: str, removal: tuple[str, ...]
 ) -> None:
     put(root, file, BROKEN[Path(file).suffix])
-    done = cli("setup", client, "--scope", scope, "--yes", *removal)
+    done = cli("setup", client, f"--{scope}", "--yes", *removal)
     assert done.code == 2
     assert str(root / file) in done.err.replace("\n", "")
     assert ":2:" in done.err or "line 2" in done.err
@@ -188,17 +189,16 @@ def test_every_cline_hook_is_understood_and_can_be_run(cli: Cli, root: Path) -> 
 
 @pytest.mark.parametrize("client", [client for client, record in RECORDS.items() if record.server])
 def test_setup_writes_the_server_entry(cli: Cli, root: Path, client: str) -> None:
-    cli("setup", client, "--yes")
+    cli("setup", client, "--user", "--yes")
     file, key, entry = RECORDS[client].server or ("", "", {})
     read = json.loads if file.endswith(".json") else tomllib.loads
     assert read((root / file).read_text())[key] == {"scrimshaw": entry}
 
 
-@pytest.mark.parametrize("scope", Scope)
-def test_codex_never_requires_the_server(cli: Cli, root: Path, scope: Scope) -> None:
-    file = FILES["codex"][[*Scope].index(scope)][0]
+def test_codex_never_requires_the_server(cli: Cli, root: Path) -> None:
+    file = FILES["codex"][0][0]
     put(root, file, b'[mcp_servers.scrimshaw]\ncommand = "/old/scrimshaw"\nargs = ["serve"]\nrequired = true\n')
-    cli("setup", "codex", "--yes", "--scope", scope)
+    cli("setup", "codex", "--yes")
     assert tomllib.loads((root / file).read_text())["mcp_servers"] == {"scrimshaw": {**SERVER, "required": False}}
 
 
@@ -223,7 +223,7 @@ def test_another_installation_takes_out_what_one_put_in(
         if content := FOREIGN.get(Path(file).suffix):
             put(root, file, content)
     before = tree(root)
-    cli("setup", client, "--yes", "--scope", scope)
+    cli("setup", client, "--yes", f"--{scope}")
     for name, content in tree(root).items():  # as versions before this one wrote it
         put(root, name, content.replace(b" ; exit 0", b"").replace(b"required = false", b"required = true"))
     monkeypatch.setattr(setup, "find_programs", None)  # whoever removes need not have programs itself
@@ -233,14 +233,14 @@ def test_another_installation_takes_out_what_one_put_in(
 
 def test_opencode_gets_the_plugin_with_the_full_path(cli: Cli, root: Path) -> None:
     cli("setup", "opencode", "--yes")
-    plugin = (root / "p/.opencode/plugin/scrimshaw.js").read_text()
+    plugin = (root / "h/.config/opencode/plugin/scrimshaw.js").read_text()
     assert 'const COMMAND = ["/opt/my tools/scrimshaw-hook", "opencode"]' in plugin
 
 
 def test_a_foreign_server_of_our_name_is_not_touched(cli: Cli, root: Path) -> None:
     content = b'{"mcpServers": {"scrimshaw": {"command": "node", "args": ["x.js"]}}}'
     put(root, "p/.mcp.json", content)
-    assert cli("setup", "claude", "--yes").code == 1
+    assert cli("setup", "claude", "--shared", "--yes").code == 1
     assert cli("setup", "claude", "--yes", "--remove").code == 0
     assert tree(root) == {"p/.mcp.json": content}
 
@@ -267,10 +267,10 @@ def test_an_entry_that_was_there_before_setup_goes_too(cli: Cli, root: Path) -> 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights there")
 def test_a_link_stays_a_link_and_a_private_file_private(cli: Cli, root: Path) -> None:
-    put(root, "dotfiles/claude.json", b'{"key": "private"}')
+    put(root, "dotfiles/claude.json", b'{"key": "private", "mcpServers": {}}')
     (root / "dotfiles/claude.json").chmod(0o600)
     (root / "h/.claude.json").symlink_to(root / "dotfiles/claude.json")
-    cli("setup", "claude", "--scope", "user", "--yes")
+    cli("setup", "claude", "--user", "--yes")
     assert (root / "h/.claude.json").is_symlink()
     assert b"scrimshaw" in (root / "dotfiles/claude.json").read_bytes()
     for file in ("dotfiles/claude.json", "h/.claude.json.before-scrimshaw"):
@@ -278,7 +278,7 @@ def test_a_link_stays_a_link_and_a_private_file_private(cli: Cli, root: Path) ->
 
 
 def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path) -> None:
-    edits = all_clients()["claude"].setup_files(root / "p", Scope.PROJECT, OURS)
+    edits = all_clients()["claude"].setup_files(root / "p", Scope.SHARED, OURS)
     change = next(setup.plan_additions(edits, root / "p"))
     put(root, "p/.mcp.json", b"{}")
     with pytest.raises(Conflict, match="meanwhile"):
@@ -286,16 +286,102 @@ def test_a_file_that_changes_while_the_user_thinks_is_not_overwritten(root: Path
     assert (root / "p/.mcp.json").read_bytes() == b"{}"
 
 
-def test_the_copy_is_of_the_file_before_ours_came(cli: Cli, root: Path) -> None:
-    copy = root / "p/.mcp.json.before-scrimshaw"
-    put(root, "p/.mcp.json", b'{"a": 1}')
-    cli("setup", "claude", "--yes")
-    (root / "p/.mcp.json").write_bytes((root / "p/.mcp.json").read_bytes().replace(b"/opt/my tools", b"/older"))
-    cli("setup", "claude", "--yes")
-    assert copy.read_bytes() == b'{"a": 1}'
-    put(root, "p/.mcp.json", b'{"a": 2}')
-    cli("setup", "claude", "--yes")
-    assert copy.read_bytes() == b'{"a": 2}'
+def test_a_copy_is_made_of_what_could_not_come_back_without(cli: Cli, root: Path) -> None:
+    """What setup empties it takes away, so an empty table of before would be lost."""
+    copy, before = root / "h/.cursor/mcp.json.before-scrimshaw", b'{"mcpServers": {}, "a": 1}'
+    put(root, "h/.cursor/mcp.json", before)
+    cli("setup", "cursor", "--yes")
+    assert copy.read_bytes() == before
+    (root / "h/.cursor/mcp.json").write_bytes(
+        (root / "h/.cursor/mcp.json").read_bytes().replace(b"/opt/my tools", b"/older")
+    )
+    cli("setup", "cursor", "--yes")
+    assert copy.read_bytes() == before
+    cli("setup", "cursor", "--yes", "--remove")
+    assert tree(root) == {"h/.cursor/mcp.json": before}
+
+
+_COMMENTED = (
+    b'// mine\r\n{\r\n  /* of old */ "theme": "dark", // dim, at night\r\n  "mcpServers": {\r\n'
+    b'    "other": {"command": "x"} // theirs, with http://host\r\n    // none below\r\n  } /* end */\r\n}\r\n'
+)
+
+
+@pytest.mark.parametrize("client", ["gemini", "cursor", "claude"])
+def test_comments_stay_where_they_are(cli: Cli, root: Path, client: str) -> None:
+    file = FILES[client][all_clients()[client].scopes.index(Scope.SHARED)][0]
+    put(root, file, _COMMENTED)
+    assert cli("setup", client, "--shared", "--yes").code == 0
+    changed = (root / file).read_bytes()
+    assert b"scrimshaw" in changed
+    assert changed.count(b"\n") == changed.count(b"\r\n")
+    for line in (b'"theme": "dark", // dim, at night', b'"other": {"command": "x"}, // theirs, with http://host'):
+        assert line + b"\r\n" in changed
+    assert b"    // none below\r\n  }" in changed
+    assert cli("setup", client, "--remove", "--yes").code == 0
+    assert tree(root) == {file: _COMMENTED}
+
+
+@pytest.mark.parametrize(("file", "client"), [("h/.cursor/mcp.json", "cursor"), ("h/.codex/config.toml", "codex")])
+def test_what_cannot_be_edited_is_printed_to_be_pasted(cli: Cli, root: Path, file: str, client: str) -> None:
+    put(root, file, BROKEN[Path(file).suffix])
+    refused = cli("setup", client, "--yes")
+    assert refused.code == 2
+    pasted = refused.err.partition("put this into it:\n")[2]
+    read = json.loads if file.endswith(".json") else tomllib.loads
+    _, key, entry = RECORDS[client].server or ("", "", {})
+    assert read(pasted) == {key: {"scrimshaw": entry}}
+
+
+class TestSharedScope:
+    @pytest.mark.parametrize("client", [client for client, scope in PLACES if scope is Scope.SHARED])
+    def test_its_files_are_the_same_on_every_machine(self, cli: Cli, root: Path, client: str) -> None:
+        done = cli("setup", client, "--shared", "--yes", "--json")
+        files = tree(root)
+        assert files
+        assert all(name.startswith("p/") for name in files)
+        assert b"scrimshaw-hook" in b"".join(files.values())
+        assert not [name for name, text in files.items() if b"/opt" in text or str(root).encode() in text]
+        assert any("Commit" in advice for advice in done.json["advice"])
+
+    def test_needs_no_programs_here(self, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(setup, "find_programs", None)
+        assert cli("setup", "codex", "--shared", "--yes").code == 0
+
+    def test_a_clone_is_connected_where_the_programs_are_on_the_path(
+        self, cli: Cli, root: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert cli("init").code == 0
+        cli("setup", "gemini", "--shared", "--yes")
+        lost = TestDoctor.finding(cli, "gemini")
+        assert lost
+        assert (lost["verdict"], "not on the PATH" in lost["detail"]) == ("problem", True)
+        for name in ("scrimshaw", "scrimshaw-hook"):
+            put(root, f"bin/{name}", b"#!/bin/sh\n")
+            (root / "bin" / name).chmod(0o755)
+        found = TestDoctor.finding(cli, "gemini")
+        assert found
+        assert found["verdict"] == "ok"
+        assert cli("setup", "gemini", "--yes", "--json").json["files"] == []  # it is connected, so nothing is added
+        monkeypatch.setattr(setup, "find_programs", lambda: Programs(server=str(root / "bin/scrimshaw")))
+        cli("setup", "gemini", "--user", "--yes")
+        twice = [each for each in cli("doctor", "--json").json["findings"] if each["name"] == "gemini"]
+        assert any("beside" in each["detail"] and each["verdict"] == "note" for each in twice)
+
+
+def test_what_is_local_stays_out_of_shared_files(cli: Cli, root: Path) -> None:
+    """Claude Code knows a project by its first work tree, and keeps its local servers in the user's file."""
+    subprocess.run([GIT, "init", "--quiet", str(root / "p")], check=True)
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.invalid")
+    subprocess.run([GIT, "-C", str(root / "p"), *identity, "commit", "--quiet", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([GIT, "-C", str(root / "p"), "worktree", "add", "--quiet", str(root / "w")], check=True)
+    (root / "w/.scrimshaw").mkdir()
+    put(root, "h/.claude.json", b'{"projects": {"/else": {"mcpServers": {}}}, "n": 1}')
+    done = cli("setup", "claude", "--local", "--yes", "--json", "--project", str(root / "w"))
+    assert [Path(each["path"]).name for each in done.json["files"]] == [".claude.json", "settings.local.json"]
+    projects = json.loads((root / "h/.claude.json").read_bytes())["projects"]
+    assert projects == {"/else": {"mcpServers": {}}, str(root / "p"): {"mcpServers": {"scrimshaw": SERVER}}}
+    assert (root / "w/.claude/settings.local.json").exists()
 
 
 def test_all_means_what_is_installed(cli: Cli, root: Path) -> None:
@@ -319,8 +405,10 @@ def test_all_means_what_is_installed(cli: Cli, root: Path) -> None:
         (("emacs",), 2),
         (("claude", "--export-plugin", "x"), 2),
         (("--export-plugin", "x", "--remove"), 2),
-        (("claude", "--scope", "world"), 2),
-        (("copilot", "--scope", "project"), 1),
+        (("claude", "--world"), 2),
+        (("claude", "--user", "--local"), 2),
+        (("codex", "--local"), 1),
+        (("copilot", "--shared"), 1),
     ],
 )
 def test_what_makes_no_sense_is_refused(cli: Cli, root: Path, arguments: tuple[str, ...], code: int) -> None:
@@ -400,16 +488,16 @@ class TestDoctor:
         server.unlink()
         lost = self.finding(cli, "claude")
         assert lost
-        assert (lost["verdict"], lost["fix"]) == ("problem", "Run `scrimshaw setup claude --scope project`.")
+        assert (lost["verdict"], lost["fix"]) == ("problem", "Run `scrimshaw setup claude --local`.")
         assert cli("doctor").code == 1
 
     def test_tells_of_missing_parts_and_of_broken_files(self, cli: Cli, root: Path, server: Path) -> None:
         cli("setup", "cursor", "--yes")
-        (root / "p/.cursor/mcp.json").write_bytes(b"{")
+        (root / "h/.cursor/mcp.json").write_bytes(b"{")
         broken = self.finding(cli, "cursor")
         assert broken
         assert (broken["verdict"], "mcp.json:1" in broken["detail"]) == ("problem", True)
-        (root / "p/.cursor/mcp.json").unlink()
+        (root / "h/.cursor/mcp.json").unlink()
         partial = self.finding(cli, "cursor")
         assert partial
         assert (partial["verdict"], "mcp.json" in partial["detail"]) == ("note", True)
@@ -419,8 +507,9 @@ class TestDoctor:
         untrusted = self.finding(cli, "codex")
         assert untrusted
         assert (untrusted["verdict"], "/hooks" in untrusted["detail"]) == ("note", True)
-        key = f"{(root / 'p/.codex/hooks.json').resolve()}:stop:0:0"
-        put(root, "h/.codex/config.toml", f"[hooks.state.{json.dumps(key)}]\ntrusted_hash = 'x'\n".encode())
+        key = f"{(root / 'h/.codex/hooks.json').resolve()}:stop:0:0"
+        config = (root / "h/.codex/config.toml").read_bytes()
+        put(root, "h/.codex/config.toml", config + f"[hooks.state.{json.dumps(key)}]\ntrusted_hash = 'x'\n".encode())
         trusted = self.finding(cli, "codex")
         assert trusted
         assert trusted["verdict"] == "ok"
@@ -462,4 +551,4 @@ class TestExport:
         cli("setup", "--export-plugin", str(root / "out"), "--yes")
         cli("setup", "claude", "--yes")
         exported = json.loads((root / "out/hooks/hooks.json").read_bytes())["hooks"]
-        assert set(exported) == set(json.loads((root / "p/.claude/settings.json").read_bytes())["hooks"])
+        assert set(exported) == set(json.loads((root / "p/.claude/settings.local.json").read_bytes())["hooks"])

@@ -12,7 +12,7 @@ import tomlkit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scrimshaw.app import setup
+from scrimshaw.app import json_text
 from scrimshaw.app.clients.client import SharedFile
 from scrimshaw.app.setup import Editor, editor_of
 from scrimshaw.errors import ConfigError, Conflict
@@ -22,10 +22,14 @@ HANDLER = {"type": "command", "command": "/opt/bin/scrimshaw-hook claude", "time
 GROUP = {"matcher": "*", "hooks": [HANDLER]}
 FOREIGN = {"type": "command", "command": "lint --fix"}
 JSON_EDIT = editor_of(
-    SharedFile(path=Path("s.json"), servers="mcpServers", entry=ENTRY, hooks={"Stop": GROUP, "Start": GROUP})
+    SharedFile(
+        path=Path("s.json"), place=("mcpServers", "scrimshaw"), entry=ENTRY, hooks={"Stop": GROUP, "Start": GROUP}
+    )
 )
 FLAT_EDIT = editor_of(SharedFile(path=Path("h.json"), hooks={"stop": HANDLER}, base={"version": 1}))
-TOML_EDIT = editor_of(SharedFile(path=Path("c.toml"), servers="mcp_servers", entry={**ENTRY, "required": True}))
+TOML_EDIT = editor_of(
+    SharedFile(path=Path("c.toml"), place=("mcp_servers", "scrimshaw"), entry={**ENTRY, "required": True})
+)
 
 KEYS = st.text(max_size=6) | st.sampled_from(["", "mcpServers", "a"])
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8)
@@ -50,16 +54,15 @@ def written(value: Any, layout: dict[str, Any]) -> str:
 @given(VALUES, VALUES, LAYOUTS)
 def test_a_rewritten_text_says_the_new_value(old: Any, new: Any, layout: dict[str, Any]) -> None:
     text = written(old, layout)
-    assert setup.is_same_json(setup.parse_json(setup.rewrite_json(text, new)), new)
-    assert setup.rewrite_json(text, old) == text
+    assert json_text.is_same_json(json_text.parse_json(json_text.edit_json(text, new)), new)
+    assert json_text.edit_json(text, old) == text
 
 
 def test_what_stays_keeps_its_wording() -> None:
     text = '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {"x":1, "y":2},\r\n\t"c": "\\u00e9"\r\n}\r\n'
     value = {**json.loads(text), "b": {"x": 1, "y": 2, "z": {"k": ["v"]}}}
-    assert setup.rewrite_json(text, value) == (
-        '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {\r\n\t\t"x": 1,\r\n\t\t"y": 2,\r\n\t\t"z": {\r\n\t\t\t"k": ["v"]\r\n'
-        '\t\t}\r\n\t},\r\n\t"c": "\\u00e9"\r\n}\r\n'
+    assert json_text.edit_json(text, value) == (
+        '{\r\n\t"a": [1,2,   3.50],\r\n\t"b": {"x":1, "y":2, "z": {"k": ["v"]}},\r\n\t"c": "\\u00e9"\r\n}\r\n'
     )
 
 
@@ -80,6 +83,16 @@ def without_empties(document: dict[str, Any]) -> Any:
     if isinstance(hooks := result.get("hooks"), dict):
         result["hooks"] = {key: value for key, value in hooks.items() if value or key not in ("Stop", "Start")}
     return {key: value for key, value in result.items() if value or key not in ("hooks", "mcpServers")}
+
+
+@given(DOCUMENTS, st.sampled_from(["\n", "\r\n"]))
+def test_json_with_remarks_keeps_them_and_comes_back(document: dict[str, Any], end: str) -> None:
+    lines = written(without_empties(document) | {"z": 1}, {"indent": 2}).split("\n")
+    text = end.join(f"{line} // remark {number}, too" for number, line in enumerate(lines))
+    added = JSON_EDIT.add(text)
+    assert [added.count(f"// remark {number}, too") for number in range(len(lines))] == [1] * len(lines)
+    assert JSON_EDIT.add(added) == added
+    assert JSON_EDIT.remove(added) == text
 
 
 @given(LISTS)
@@ -138,7 +151,6 @@ def test_the_users_own_keys_in_our_entry_stay() -> None:
     ("text", "said"),
     [
         ('{\n  "a": 1,\n}', "s.json:[23]: not JSON"),
-        ('{\n  // why\n  "a": 1\n}', "s.json:2: a comment"),
         ('{"a": 1, "a": 2}', "s.json:1: not JSON: a key stands twice"),
         ("[]", "s.json:1: the file holds no object"),
         ('{"mcpServers": []}', "`mcpServers` is no object"),
@@ -191,12 +203,17 @@ def test_toml_of_every_form_keeps_its_lines(text: str) -> None:
     assert tomllib.loads(TOML_EDIT.remove(added)) == tomllib.loads(text)
     if "{" not in text:
         assert set(text.splitlines()) <= set(added.splitlines())
+    assert added.count("\r\n") in ((0,) if "\r" not in text else (added.count("\n"),))
 
 
 def test_a_tool_approval_below_our_table_stays() -> None:
     text = TOML_EDIT.add("") + '\n[mcp_servers.scrimshaw.tools.memory_save]\napproval_mode = "approve"\n'
     newer = editor_of(
-        SharedFile(path=Path("c.toml"), servers="mcp_servers", entry={"command": "/new/scrimshaw", "args": ["serve"]})
+        SharedFile(
+            path=Path("c.toml"),
+            place=("mcp_servers", "scrimshaw"),
+            entry={"command": "/new/scrimshaw", "args": ["serve"]},
+        )
     )
     entry = tomllib.loads(newer.add(text))["mcp_servers"]["scrimshaw"]
     assert entry["command"] == "/new/scrimshaw"

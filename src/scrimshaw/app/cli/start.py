@@ -31,9 +31,10 @@ app = typer.Typer()
 ALL = "all"
 CLIENT_CONFIG = {"mcpServers": {"scrimshaw": {"command": "scrimshaw", "args": ["serve"]}}}
 MOST_LINES = 30
-_HERE_ONLY = (
-    "The files name programs by their path on this machine: keep those in the project out of git, or use --scope user."
-)
+_SCOPE_ADVICE = {
+    Scope.SHARED: "Commit the files; whoever has `scrimshaw` on the PATH, as after `uv tool install`, is then set up.",
+    Scope.LOCAL: "What names programs by their path on this machine is for you alone: keep it out of git.",
+}
 _STYLES = {"taken": "green", "left": "yellow", "failed": "red", "found": "cyan"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -227,7 +228,11 @@ def setup(
     project: Path | None,
     as_json: bool,
     client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")] = "",
-    scope: Annotated[Scope | None, typer.Option(help="This project or all yours; else the usual place.")] = None,
+    shared: Annotated[
+        bool, typer.Option("--shared", help="In files to commit, for all who clone the project.")
+    ] = False,
+    local: Annotated[bool, typer.Option("--local", help="In your own files for this project.")] = False,
+    user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
     export_plugin: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="Write plugins.")] = None,
@@ -235,8 +240,9 @@ def setup(
 ) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.
 
-    They go into the client's own files, after showing what changes.
+    They go into the client's own files, after showing what changes: where they are already, else into yours.
     """
+    scope = _choose_scope(shared, local, user)
     if bool(client) == bool(export_plugin) or (export_plugin and remove):
         raise typer.BadParameter("Name a client, or all; or give --export-plugin, without --remove.")
     chosen: Sequence[Client] = ()
@@ -248,9 +254,10 @@ def setup(
         if client not in (ALL, *CLIENT_NAMES):
             raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
         chosen = clients_setup.choose_clients(client, scope, remove)
-        changes = list(_plan_changes(chosen, scope, remove, root))
+        plans = list(_plan_changes(chosen, scope, remove, root))
+        changes = [change for _, change in plans]
         advice = [each.advice for each in chosen if each.advice and not remove]
-        advice += [_HERE_ONLY] if not remove and any(change.root == root for change in changes) else []
+        advice += [] if remove else [text for each, text in _SCOPE_ADVICE.items() if each in dict(plans)]
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
     result = {"clients": [each.name for each in chosen], "dry_run": dry_run, "files": files, "advice": advice}
     if not as_json:
@@ -264,11 +271,22 @@ def setup(
     return result
 
 
-def _plan_changes(chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path) -> Iterator[SetupChange]:
-    """All changes; without a scope they go into the usual place, and come out of every place."""
-    programs = Programs() if remove else clients_setup.find_programs()
+def _choose_scope(*flags: bool) -> Scope | None:
+    scopes = [scope for scope, wanted in zip(Scope, flags, strict=True) if wanted]
+    if len(scopes) > 1:
+        raise typer.BadParameter("Give one of --shared, --local and --user.")
+    return scopes[0] if scopes else None
+
+
+def _plan_changes(
+    chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path
+) -> Iterator[tuple[Scope, SetupChange]]:
+    """All changes with their scopes; without one they go where a client is connected, and come out of every place."""
+    programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
     plan = clients_setup.plan_removals if remove else clients_setup.plan_additions
     for client in chosen:
-        for each in (scope,) if scope else client.scopes if remove else client.scopes[:1]:
+        scopes = client.scopes if remove else clients_setup.find_scopes(client, project, programs)
+        for each in (scope,) if scope else scopes:
             root = each.root(project)
-            yield from plan(client.setup_files(root, each, programs), root)
+            files = client.setup_files(root, each, Programs() if each is Scope.SHARED else programs)
+            yield from ((each, change) for change in plan(files, root))

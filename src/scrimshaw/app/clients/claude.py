@@ -13,6 +13,7 @@ from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupF
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.models import EventKind
+from scrimshaw.storage.place import find_main_tree
 
 _WINDOW = 200_000  # tokens, as its status line reports for its models
 _LONG_WINDOW = 1_000_000  # tokens, for models named ...[1m]; one that has used more than 200,000 must be such a one
@@ -49,7 +50,8 @@ class Claude(Client):
     answer_mark = '"assistant"'
     transcript_glob = ".claude/projects/*/{}.jsonl"
     guidance_file = "CLAUDE.md"
-    advice = "Claude Code asks once whether it may start a project's server; say yes, or look at /mcp."
+    scopes = (Scope.LOCAL, Scope.SHARED, Scope.USER)
+    advice = "Claude Code asks once whether it may start a server of shared files; say yes, or look at /mcp."
     plugin_advice = (
         "Claude Code: `claude plugin marketplace add DIR`, then `claude plugin install scrimshaw@scrimshaw`."
     )
@@ -106,10 +108,13 @@ class Claude(Client):
         return file.parent.parent.name if file.parent.name == "subagents" else begun.session or file.stem
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
-        servers = root / (".claude.json" if scope == Scope.USER else ".mcp.json")
+        """The user's file has the servers of all projects, and those of one below its folder."""
+        servers = root / ".mcp.json" if scope is Scope.SHARED else Path.home() / ".claude.json"
+        inside = ("projects", find_main_tree(root).as_posix()) if scope is Scope.LOCAL else ()
+        settings = root / (".claude/settings.local.json" if scope is Scope.LOCAL else ".claude/settings.json")
         return (
-            SharedFile(path=servers, servers="mcpServers", entry=programs.server_entry()),
-            SharedFile(path=root / ".claude/settings.json", hooks=self._hooks(programs)),
+            SharedFile(path=servers, place=(*inside, "mcpServers", SERVER), entry=programs.server_entry()),
+            SharedFile(path=settings, hooks=self._hooks(programs)),
         )
 
     def plugin_files(self, about: js.Json) -> dict[str, Any]:

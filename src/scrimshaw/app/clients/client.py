@@ -32,14 +32,15 @@ _REPORT_HEAD = r"(?s)\A(?:Command: .*?\n)?(?:Directory: [^\n]*\n)?Output: "
 
 
 class Scope(StrEnum):
-    """Where a client is set up: in the project's folder, or in the user's home for all projects."""
+    """Where a client is set up: in files that a team commits, in one's own for the project, or for all projects."""
 
-    PROJECT = "project"
+    SHARED = "shared"
+    LOCAL = "local"
     USER = "user"
 
     def root(self, project: Path) -> Path:
         """The folder that holds a client's files in this scope."""
-        return project if self is Scope.PROJECT else Path.home()
+        return Path.home() if self is Scope.USER else project
 
 
 class Programs(Struct, frozen=True, kw_only=True):
@@ -61,7 +62,7 @@ class SharedFile(Struct, frozen=True, kw_only=True):
     """A JSON or TOML file of a client, and what is ours in it."""
 
     path: Path
-    servers: str = ""  #: the key of the table of MCP servers, and our entry there
+    place: tuple[str, ...] = ()  #: the keys that lead to our entry, and what it is
     entry: Mapping[str, Any] = {}
     hooks: Mapping[str, Any] = {}  #: our hooks by event, below the key `hooks`
     base: Mapping[str, Any] = {}  #: what a new file begins with
@@ -113,7 +114,7 @@ class Client:
     prompt_mark = '"user"'  #: what every line of a transcript has that holds a prompt
     transcript_glob = ""  #: where a session's own transcript lies below the home, `{}` for its id
     guidance_file = ""  #: the file of a project that guides it; empty where another client's file does
-    scopes: tuple[Scope, ...] = (Scope.PROJECT, Scope.USER)  #: the usual scope first
+    scopes: tuple[Scope, ...] = (Scope.USER, Scope.SHARED)  #: the usual scope first
     advice = ""  #: what the user must still do after set-up, and to install an exported plugin
     plugin_advice = ""
 

@@ -7,7 +7,17 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import HOOK, Client, OwnFile, Programs, Scope, SetupFiles, SharedFile, name_events
+from scrimshaw.app.clients.client import (
+    HOOK,
+    SERVER,
+    Client,
+    OwnFile,
+    Programs,
+    Scope,
+    SetupFiles,
+    SharedFile,
+    name_events,
+)
 from scrimshaw.ingest.events import Event
 from scrimshaw.ingest.payload import Json, first_text, result_text, section, sections, text
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -82,7 +92,7 @@ class Cline(Client):
             )
             for event in (name[:1].upper() + name[1:] for name in self.events)
         ]
-        return (SharedFile(path=servers, servers="mcpServers", entry=entry), *hooks)
+        return (SharedFile(path=servers, place=("mcpServers", SERVER), entry=entry), *hooks)
 
 
 def _join_commands(arguments: Json) -> Json:

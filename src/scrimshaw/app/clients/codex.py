@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import Client, Programs, Scope, SetupFiles, SharedFile
+from scrimshaw.app.clients.client import SERVER, Client, Programs, Scope, SetupFiles, SharedFile
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -118,7 +118,7 @@ class Codex(Client):
         # A required server that is gone stops Codex. One that is not gets a second before the first request goes out.
         entry = programs.server_entry(required=False)
         return (
-            SharedFile(path=root / _CONFIG, servers="mcp_servers", entry=entry),
+            SharedFile(path=root / _CONFIG, place=("mcp_servers", SERVER), entry=entry),
             SharedFile(path=root / _HOOKS, hooks=hooks),
         )
 

@@ -8,7 +8,16 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile, name_events
+from scrimshaw.app.clients.client import (
+    PATIENCE_S,
+    SERVER,
+    Client,
+    Programs,
+    Scope,
+    SetupFiles,
+    SharedFile,
+    name_events,
+)
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event, Transcript, TranscriptBuilder, parse_time
 from scrimshaw.ingest.tool_calls import canonical_tool
@@ -103,7 +112,7 @@ class Copilot(Client):
             for event, command in commands.items()
         }
         return (
-            SharedFile(path=root / ".copilot/mcp-config.json", servers="mcpServers", entry=entry),
+            SharedFile(path=root / ".copilot/mcp-config.json", place=("mcpServers", SERVER), entry=entry),
             SharedFile(path=root / ".copilot/hooks/scrimshaw.json", hooks=hooks, base={"version": 1}),
         )
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile, name_events
+from scrimshaw.app.clients.client import (
+    PATIENCE_S,
+    SERVER,
+    Client,
+    Programs,
+    Scope,
+    SetupFiles,
+    SharedFile,
+    name_events,
+)
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import EventKind
@@ -60,7 +69,7 @@ class Cursor(Client):
         handler = {"command": programs.hook_command(self.name), "timeout": PATIENCE_S}
         hooks = dict.fromkeys(self.events, handler)
         return (
-            SharedFile(path=root / ".cursor/mcp.json", servers="mcpServers", entry=programs.server_entry()),
+            SharedFile(path=root / ".cursor/mcp.json", place=("mcpServers", SERVER), entry=programs.server_entry()),
             SharedFile(path=root / ".cursor/hooks.json", hooks=hooks, base={"version": 1}),
         )
 

@@ -115,7 +115,9 @@ class Gemini(Client):
 
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         entry, hooks = programs.server_entry(trust=True), self.group_hooks(programs, timeout=_TIMEOUT_MS)
-        return (SharedFile(path=root / ".gemini/settings.json", servers="mcpServers", entry=entry, hooks=hooks),)
+        return (
+            SharedFile(path=root / ".gemini/settings.json", place=("mcpServers", SERVER), entry=entry, hooks=hooks),
+        )
 
     def plugin_files(self, about: js.Json) -> dict[str, Any]:
         """An extension, in a subfolder of its own: it rejects hooks written for another client."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import structs
 
 from scrimshaw.app.clients.client import (
+    SERVER,
     Client,
     OwnFile,
     Programs,
@@ -143,7 +144,7 @@ class OpenCode(Client):
         base = {"$schema": "https://opencode.ai/config.json"}
         plugin = _PLUGIN.read_text(encoding="utf-8").replace(_PLUGIN_COMMAND, json.dumps([programs.hook, self.name]))
         return (
-            SharedFile(path=root / config / "opencode.json", servers="mcp", entry=entry, base=base),
+            SharedFile(path=root / config / "opencode.json", place=("mcp", SERVER), entry=entry, base=base),
             OwnFile(path=root / folder / "plugin/scrimshaw.js", text=plugin, mark=_PLUGIN_MARK),
         )
 

@@ -7,7 +7,16 @@ from pathlib import Path
 
 from msgspec import structs
 
-from scrimshaw.app.clients.client import PATIENCE_S, Client, Programs, Scope, SetupFiles, SharedFile, read_report
+from scrimshaw.app.clients.client import (
+    PATIENCE_S,
+    SERVER,
+    Client,
+    Programs,
+    Scope,
+    SetupFiles,
+    SharedFile,
+    read_report,
+)
 from scrimshaw.ingest import payload as js
 from scrimshaw.ingest.events import Event
 from scrimshaw.models import EventKind
@@ -44,7 +53,7 @@ class Qwen(Client):
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         hooks = self.group_hooks(programs, timeout=PATIENCE_S * 1000)  # milliseconds
         entry = programs.server_entry(trust=True)
-        return (SharedFile(path=root / ".qwen/settings.json", servers="mcpServers", entry=entry, hooks=hooks),)
+        return (SharedFile(path=root / ".qwen/settings.json", place=("mcpServers", SERVER), entry=entry, hooks=hooks),)
 
 
 CLIENT = Qwen()

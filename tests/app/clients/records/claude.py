@@ -159,8 +159,12 @@ RECORD = Record(
     prompt=(payload("UserPromptSubmit", prompt="continue"), ""),
     next_turn={"prompt_id": "next"},
     replies={EventKind.START: hook_reply("SessionStart"), EventKind.PROMPT: hook_reply("UserPromptSubmit")},
-    files=(["p/.mcp.json", "p/.claude/settings.json"], ["h/.claude.json", "h/.claude/settings.json"]),
-    server=("p/.mcp.json", "mcpServers", SERVER),
+    files=(
+        ["h/.claude.json", "p/.claude/settings.local.json"],
+        ["p/.mcp.json", "p/.claude/settings.json"],
+        ["h/.claude.json", "h/.claude/settings.json"],
+    ),
+    server=("h/.claude.json", "mcpServers", SERVER),
     handler=_handler,
     report=lambda event: (payload(event, prompt="p", tool_name="Read"), ""),
     context=[

@@ -86,8 +86,8 @@ RECORD = Record(
     prompt=(payload("UserPromptSubmit", prompt="continue"), ""),
     next_turn={"turn_id": "next"},
     replies={EventKind.START: hook_reply("SessionStart"), EventKind.PROMPT: hook_reply("UserPromptSubmit")},
-    files=(["p/.codex/config.toml", "p/.codex/hooks.json"], ["h/.codex/config.toml", "h/.codex/hooks.json"]),
-    server=("p/.codex/config.toml", "mcp_servers", {**SERVER, "required": False}),
+    files=(["h/.codex/config.toml", "h/.codex/hooks.json"], ["p/.codex/config.toml", "p/.codex/hooks.json"]),
+    server=("h/.codex/config.toml", "mcp_servers", {**SERVER, "required": False}),
     handler=lambda event: group_handler("codex", 3 if event == "SessionEnd" else 5),
     report=lambda event: (payload(event, prompt="p", tool_name="Read"), ""),
     context=[

@@ -56,8 +56,8 @@ RECORD = Record(
     prompt=(payload("beforeSubmitPrompt", prompt="continue"), ""),
     next_turn={"generation_id": "g-2"},
     replies={EventKind.START: {"additional_context": CONTENT}},
-    files=(["p/.cursor/mcp.json", "p/.cursor/hooks.json"], ["h/.cursor/mcp.json", "h/.cursor/hooks.json"]),
-    server=("p/.cursor/mcp.json", "mcpServers", SERVER),
+    files=(["h/.cursor/mcp.json", "h/.cursor/hooks.json"], ["p/.cursor/mcp.json", "p/.cursor/hooks.json"]),
+    server=("h/.cursor/mcp.json", "mcpServers", SERVER),
     handler=lambda event: {"command": f"{HOOK} cursor ; exit 0", "timeout": 5},
     report=lambda event: (payload(event, prompt="p", tool_name="Read"), ""),
 )

@@ -120,8 +120,8 @@ RECORD = Record(
     prompt=(payload("BeforeAgent", prompt="continue"), ""),
     next_turn={"timestamp": "2026-11-21T20:41:00.000Z"},
     replies={EventKind.START: hook_reply("SessionStart"), EventKind.PROMPT: hook_reply("BeforeAgent")},
-    files=(["p/.gemini/settings.json"], ["h/.gemini/settings.json"]),
-    server=("p/.gemini/settings.json", "mcpServers", {**SERVER, "trust": True}),
+    files=(["h/.gemini/settings.json"], ["p/.gemini/settings.json"]),
+    server=("h/.gemini/settings.json", "mcpServers", {**SERVER, "trust": True}),
     handler=lambda event: group_handler("gemini", 5000),
     report=lambda event: (payload(event, prompt="p", tool_name="Read"), ""),
     context=[

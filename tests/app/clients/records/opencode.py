@@ -139,10 +139,14 @@ RECORD = Record(
     next_turn=_prompt("msg_2"),
     replies={EventKind.START: {"context": CONTENT}, EventKind.PROMPT: {"context": CONTENT}},
     files=(
-        ["p/opencode.json", "p/.opencode/plugin/scrimshaw.js"],
         ["h/.config/opencode/opencode.json", "h/.config/opencode/plugin/scrimshaw.js"],
+        ["p/opencode.json", "p/.opencode/plugin/scrimshaw.js"],
     ),
-    server=("p/opencode.json", "mcp", {"type": "local", "command": [OURS.server, "serve"], "enabled": True}),
+    server=(
+        "h/.config/opencode/opencode.json",
+        "mcp",
+        {"type": "local", "command": [OURS.server, "serve"], "enabled": True},
+    ),
     answers=[([{"role": "assistant", "text": "done"}], [])],
     transcript=Session(
         source=session(
