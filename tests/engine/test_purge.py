@@ -522,7 +522,7 @@ def killed(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
 
 project, home, where, name = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], sys.argv[4]
-place = erasing if where.endswith("archive") else purging
+place = erasing if where.endswith("archive") else SqliteMaintenance if where == "compact" else purging
 if where == "files":  # while a memory's file is away and its rows are not
     place, where = (SqliteMaintenance, "erase") if name == "memory" else (purging, "replace_file")
 setattr(place, where, killed)
@@ -536,7 +536,7 @@ with open_engine(load(project, home=home, environment={})) as engine:
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("name", ["memory", NEEDLE])
-@pytest.mark.parametrize("where", ["remake_archive", "write_archive", "files", "_compact"])
+@pytest.mark.parametrize("where", ["remake_archive", "write_archive", "files", "compact"])
 def test_a_killed_purge_is_completed_by_the_next(engine: Engine, project: Path, where: str, name: str) -> None:
     remembered(engine)
     command = [sys.executable, "-c", KILLED, str(project), str(engine.settings.home), where, name]

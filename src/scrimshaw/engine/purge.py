@@ -66,20 +66,13 @@ class Trace(Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class PurgeTarget(Struct, frozen=True, kw_only=True):
-    """What is purged: `traces` of a text; memories with their files, and the names of these in checkpoints and rows."""
+class PurgeTarget(Wipe, frozen=True, kw_only=True):
+    """What is purged: beside what databases erase, the memories' files and their names in checkpoints."""
 
     traces: SecretTraces
-    memory_ids: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
     names: tuple[str, ...] = ()
-    paths: tuple[str, ...] = ()
     entry: Entry = replace(_BY_HAND, reason="a secret was purged")  #: of which the rows of the ledger are made
-
-    @property
-    def wipe(self) -> Wipe:
-        """What the databases erase."""
-        return Wipe(self.traces, self.memory_ids, self.paths)
 
     def trace(self, path: Path, count: int, why: str = "") -> Trace:
         """A file that holds it."""
@@ -173,36 +166,35 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
         for engine, target in scope
         for path in _read_files(engine)
         if not any(path.resolve().is_relative_to(root) for root in _roots(engine))
-        and (count := target.traces.count(read_bytes(path)))
+        if (count := target.traces.count(read_bytes(path)))
     )
-    engine, target = scope[0]
-    git = search_git(
-        engine.settings.project, target.traces, target.files, [root for each, _ in scope for root in _roots(each)]
-    )
-    return replace(_search_all(scope, options), dry_run=True, forms=target.traces.forms, documents=documents, git=git)
+    found = replace(_search_all(scope, options), dry_run=True, documents=documents, git=_search_project(scope))
+    return replace(found, forms=scope[0][1].traces.forms)
 
 
 def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> Purged:
     """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
     erased = [erase(engine, target, options) for engine, target in scope]
-    after, (engine, target) = _search_all(scope, options), scope[0]
+    after = _search_all(scope, options)
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
-    git = search_git(
-        engine.settings.project, target.traces, target.files, [root for each, _ in scope for root in _roots(each)]
-    )
     return replace(
-        planned,
-        dry_run=False,
-        git=git,  # which looked into cleaned files too
+        after,
+        places=planned.places,
         left=after.places,
-        unreadable=after.unreadable,
+        forms=planned.forms,
+        documents=planned.documents,
+        git=_search_project(scope),  # which looks into cleaned files too
         foreign=(*after.foreign, *(trace for trace in planned.foreign if trace.place not in known)),
         removed=tuple(name for each in erased for name in each.removed),
         held=tuple(name for each in erased for name in each.held),
-        searched_files=after.searched_files,
-        searched_bytes=after.searched_bytes,
     )
+
+
+def _search_project(scope: Scope) -> GitTraces:
+    """What the git repository around the project holds."""
+    (engine, target), roots = scope[0], [root for each, _ in scope for root in _roots(each)]
+    return search_git(engine.settings.project, target.traces, target.files, roots)
 
 
 def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Purged:
@@ -218,17 +210,23 @@ def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMOR
         *files, whole = _ledger_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
         for file, fate in fates:
             if fate == "remake":
-                erasing.remake_archive(file.path, engine.maintenance.schema, target.wipe, target.names, redact_once)
+                erasing.remake_archive(file.path, engine.maintenance.schema, target, target.names, redact_once)
             if fate != "memory":
                 _clean(file, fate, target)
         going = [file for file, fate in fates if fate == "memory"]
         changes = [FileChange(file.path, _floor(file), read_bytes(file.path), None) for file in going]
         meta = {**whole.decision_meta, "mark": secrets.token_hex(16)}
         with atomic_file_changes(engine.folder, str(meta["mark"]), changes) if changes else nullcontext():
-            engine.maintenance.erase(target.wipe, replace(whole, decision_meta=meta), files)
+            engine.maintenance.erase(target, replace(whole, decision_meta=meta), files)
     held: tuple[str, ...] = (f"{engine.folder}/index.db",)
     with engine.degradations.note_failure(INDEX):
-        held = _compact(engine, target)
+        scan(engine)
+        stubborn = engine.maintenance.compact()  # free pages and logs are given up, but those of files that others hold
+        if engine.maintenance.count_traces("index", Wipe(target.traces)):
+            engine.index.retire(None)
+            scan(engine)
+            stubborn = engine.maintenance.compact()
+        held = tuple(map(str, stubborn))
     stay = tuple(target.trace(file.path, file.traces, file.doubt) for file, fate in fates if fate == "stay")
     removed = tuple(target.traces.mask(str(file.path)) for file, fate in fates if fate == "remove")
     return Purged(dry_run=False, removed=removed, unreadable=stay, held=held)
@@ -292,7 +290,7 @@ def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
     files = size = 0
     for engine, target in scope:
         repositories = set[Path]()
-        wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target.wipe}
+        wipes: Mapping[DatabaseName, Wipe] = {"index": Wipe(target.traces), "journal": target}
         for database, wipe in wipes.items():
             counts = engine.maintenance.count_traces(database, wipe)
             path = (engine.folder if database == "index" else engine.storage.place) / f"{database}.db"
@@ -318,7 +316,7 @@ def _search_root(engine: Engine, target: PurgeTarget, root: Path) -> Iterator[Se
         count, doubt = file.inside + (file.path in target.files and file.path.is_file()), file.doubt
         if file.kind is Kind.ARCHIVE:
             try:
-                count += erasing.count_in_archive(file.path, engine.maintenance.schema, target.wipe, target.names)
+                count += erasing.count_in_archive(file.path, engine.maintenance.schema, target, target.names)
             except UnusableArchive as error:
                 doubt = error.message
         yield file._replace(inside=count, doubt=doubt)
@@ -408,14 +406,3 @@ def _floor(file: SearchedFile) -> Path:
     """The folder of all of its kind, which stays."""
     inside = file.path.relative_to(file.root).parts
     return file.root / inside[0] if len(inside) > 1 else file.root
-
-
-def _compact(engine: Engine, target: PurgeTarget) -> tuple[str, ...]:
-    """Read every file into the index again and give up free pages and logs; the files that others hold."""
-    scan(engine)
-    stubborn = engine.maintenance.compact()
-    if engine.maintenance.count_traces("index", Wipe(target.traces)):
-        engine.index.retire(None)
-        scan(engine)
-        stubborn = engine.maintenance.compact()
-    return tuple(map(str, stubborn))

@@ -10,6 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
+
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import PURGED
 
@@ -28,32 +30,23 @@ _END = rb"[ \t]*(?:[\\=]?\r?\n|(?:\\{1,2}r)?\\{1,2}n)[ \t]*"
 _NUMBER = re.compile(r"\\(?:u([0-9a-f]{4})|.)")
 _GO = {ord(each): f"\\u{ord(each):04x}" for each in "<>&"}
 _NET = {ord(each): f"\\u{ord(each):04X}" for each in "<>&'+"}
-_FORMS = [
+_FORMS = (
     "as it is", "in small and capital letters", "its words joined as in ids", "in JSON, once and twice",
     "in YAML and SQL quotes", "in a URL", "in base64 at any place, of both alphabets", "in hexadecimal",
     "in UTF-16 and UTF-32", "with the line ends of Windows and Unix", "in the Unicode forms NFC and NFD",
     "broken over lines, indented or not", "in part, as a phrase or in an id",
-]  # fmt: skip
+)  # fmt: skip
 
 
-class SecretTraces:
+class SecretTraces(Struct, frozen=True):
     """Finds a text, or what an expression describes, in bytes; linear in their number."""
 
-    def __init__(
-        self,
-        expression: Any,
-        markers: Mapping[bytes, bytes],
-        forms: Sequence[str],
-        joined: Any = None,
-        parts: Sequence[Any] = (None, None),
-    ) -> None:
-        """`expression` is compiled by RE2, None for nothing; `joined` finds the text without the ends of its lines.
-
-        `parts` find neighbouring words of it and its drawn word. `markers` are those of forms that are not in UTF-8;
-        `forms` say what is found, in words.
-        """
-        self._expression, self._markers, self.forms, self._joined = expression, markers, tuple(forms), joined
-        self._ends, self._parts = _compile(_END) if joined else None, parts
+    expression: Any  #: compiled by RE2, like the others; None for nothing
+    markers: Mapping[bytes, bytes]  #: those of forms that are not in UTF-8
+    forms: tuple[str, ...]  #: what is found, in words
+    ends: Any = None  #: finds the ends of lines, and `joined` the text without them
+    joined: Any = None
+    parts: Sequence[Any] = (None, None)  #: find neighbouring words of it, and its drawn word
 
     def count(self, data: bytes) -> int:
         """How often it is in some bytes."""
@@ -61,7 +54,7 @@ class SecretTraces:
 
     def found(self, data: bytes) -> set[bytes]:
         """The different forms in which it is in some bytes, on one line."""
-        return {match.group() for match in self._expression.finditer(data)} if self._expression else set()
+        return {match.group() for match in self.expression.finditer(data)} if self.expression else set()
 
     def erase(self, data: bytes) -> bytes:
         """The bytes with a marker in its place."""
@@ -77,8 +70,8 @@ class SecretTraces:
 
     def _spans(self, data: bytes) -> list[tuple[int, int, bytes]]:
         """(start, end, marker) of all places, in order; no two overlap."""
-        matches = self._expression.finditer(data) if self._expression else ()
-        spans = [(*match.span(), self._markers.get(match.group().lower(), PURGED.encode())) for match in matches]
+        matches = self.expression.finditer(data) if self.expression else ()
+        spans = [(*match.span(), self.markers.get(match.group().lower(), PURGED.encode())) for match in matches]
         for start, stop in (*self._over_lines(data), *self._find_parts(data)):
             place = bisect_left(spans, (start,))
             if (not place or spans[place - 1][1] <= start) and (place == len(spans) or stop <= spans[place][0]):
@@ -87,7 +80,7 @@ class SecretTraces:
 
     def _find_parts(self, data: bytes) -> Iterator[tuple[int, int]]:
         """(start, end) of the places where some words of it are a value, and where its drawn word is."""
-        runs, drawn = ([match.span() for match in each.finditer(data)] if each else [] for each in self._parts)
+        runs, drawn = ([match.span() for match in each.finditer(data)] if each else [] for each in self.parts)
         for start, end in runs:
             before = data[max(start - 2, 0) : start].removesuffix(b" ")[-1:]
             if before in _LEFT and data[end : end + 1] in _RIGHT:
@@ -96,16 +89,16 @@ class SecretTraces:
 
     def _over_lines(self, data: bytes) -> Iterator[tuple[int, int]]:
         """(start, end) of the places where a line ends within it."""
-        if not self._ends or not self._joined.search(self._ends.sub(b"", data)):
+        if not self.joined or not self.joined.search(self.ends.sub(b"", data)):
             return
         pieces, at, removed = [], [0], [0]
         last = 0
-        for end in self._ends.finditer(data):
+        for end in self.ends.finditer(data):
             pieces.append(data[last : end.start()])
             last = end.end()
             at.append(at[-1] + len(pieces[-1]))
             removed.append(last - at[-1])
-        for match in self._joined.finditer(b"".join((*pieces, data[last:]))):
+        for match in self.joined.finditer(b"".join((*pieces, data[last:]))):
             first, final = bisect_right(at, match.start()) - 1, bisect_left(at, match.end()) - 1
             if first != final:
                 yield match.start() + removed[first], match.end() + removed[final]
@@ -135,7 +128,7 @@ def traces_of_secret(secret: str) -> SecretTraces:
     texts = {*map(" ".join, runs)}, {max(drawn, key=len, default="")}
     long = ([text.encode() for text in each if len(text) >= _PART_CHARACTERS] for each in texts)
     parts = [_compile_any(each, space=b"[ _-]", any_case=True) for each in long]
-    return SecretTraces(_compile_any({**narrow, **wide}, any_case=True), wide, _FORMS, joined, parts)
+    return SecretTraces(_compile_any({**narrow, **wide}, any_case=True), wide, _FORMS, ends, joined, parts)
 
 
 def traces_of_pattern(pattern: str) -> SecretTraces:
@@ -153,13 +146,13 @@ def traces_of_pattern(pattern: str) -> SecretTraces:
     if expression.search("") or expression.search(PURGED):
         message = f"The pattern describes nothing at all, or the marker {PURGED} too."
         raise InvalidRequest(message, "Describe the secret more closely.", parameter="pattern")
-    return SecretTraces(expression, {}, ["what the expression describes, in UTF-8"])
+    return SecretTraces(expression, {}, ("what the expression describes, in UTF-8",))
 
 
 def traces_of_passages(passages: Iterable[str], which: str = "lines") -> SecretTraces:
     """The traces of longer texts, as they are and in JSON; `which` says in words what they are."""
     markers = {form: PURGED.encode() for text in passages for form in passage_forms(text)}
-    return SecretTraces(_compile_any(markers), markers, [f"{which} as they are", "in JSON"])
+    return SecretTraces(_compile_any(markers), markers, (f"{which} as they are", "in JSON"))
 
 
 def passage_forms(text: str) -> set[bytes]:
