@@ -6,10 +6,9 @@ A checkpoint holds the vault with its relations and everything durable of the jo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from functools import partial
 from itertools import chain, count
 from operator import itemgetter
 from pathlib import Path
@@ -67,15 +66,14 @@ def create(engine: Engine, name: str, *, metadata: Mapping[str, str] = {}, inclu
         raise InvalidRequest(message, "Choose another.", parameter="name")
     if os.path.lexists(path):
         raise AlreadyExists(f"There is a checkpoint {name!r} already.", "Choose another name, or delete it.")
-    write = partial(_write, engine, path, name, metadata, include_global)
-    return _drop_oldest(engine, _write_undisturbed(engine, write))
+    return _drop_oldest(engine, _write(engine, path, name, metadata, include_global))
 
 
 def backup(engine: Engine, file: Path, *, include_global: bool = False) -> Checkpoint:
     """Write the memory to a file anywhere; raises AlreadyExists, VaultBusy, StorageFailure."""
     if file.exists():
         raise AlreadyExists(f"{file} exists.", "Name a new file.")
-    return _write_undisturbed(engine, partial(_write, engine, file, _name_of(file), {}, include_global))
+    return _write(engine, file, _name_of(file), {}, include_global)
 
 
 def backup_if_due(engine: Engine) -> Checkpoint | None:
@@ -97,27 +95,22 @@ def checkpoint_before(
 
 def take(engine: Engine, name: str, *, include_global: bool = False, is_locked: bool = False) -> Checkpoint:
     """Write a checkpoint and drop those it makes room for; `is_locked` where the caller holds the vault's lock."""
-    write = partial(_write, engine, path_of(engine, name), name, {}, include_global)
-    return _drop_oldest(engine, write() if is_locked else _write_undisturbed(engine, write))
+    return _drop_oldest(engine, _write(engine, path_of(engine, name), name, {}, include_global, is_locked))
 
 
-def _write_undisturbed(engine: Engine, write: Callable[[], Checkpoint]) -> Checkpoint:
+def _write(
+    engine: Engine, path: Path, name: str, notes: Mapping[str, str], include_global: bool, is_locked: bool = False
+) -> Checkpoint:
     """Write without keeping other writers waiting; if one came in between, once more while they wait."""
-    before = engine.journal.history(limit=1)
-    if not is_interrupted(engine.folder):
-        made = write()
-        if engine.journal.history(limit=1) == before and not is_interrupted(engine.folder):
-            return made
+    before, schema, now = engine.journal.history(limit=1), engine.maintenance.schema, engine.clock()
+    if is_locked or not is_interrupted(engine.folder):
+        metadata = {redact(key).text: redact(text).text for key, text in notes.items()}
+        head = Manifest(format=FORMAT, schema=schema, name=name, created=now, metadata=metadata, parts={})
+        made = write_archive(path, head, _read_files(engine, include_global), engine.maintenance.dump_rows())
+        if is_locked or (engine.journal.history(limit=1) == before and not is_interrupted(engine.folder)):
+            return _describe(path, made)
     with engine.write_lock():
-        return write()
-
-
-def _write(engine: Engine, path: Path, name: str, metadata: Mapping[str, str], include_global: bool) -> Checkpoint:
-    schema, now = engine.maintenance.schema, engine.clock()
-    notes = {redact(key).text: redact(value).text for key, value in metadata.items()}
-    head = Manifest(format=FORMAT, schema=schema, name=name, created=now, metadata=notes, parts={})
-    files = _read_files(engine, include_global)
-    return _describe(path, write_archive(path, head, files, engine.maintenance.dump_rows()))
+        return _write(engine, path, name, notes, include_global, is_locked=True)
 
 
 def _read_files(engine: Engine, include_global: bool) -> Iterator[ArchivedFile]:
