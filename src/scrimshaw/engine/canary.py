@@ -71,8 +71,10 @@ def check(engine: Engine, *, budget_s: float | None = None) -> Recall:
     answers: dict[str, Answer] = {}
     for key in sorted(questions, key=lambda key: urgency.get(key, 1)):
         answers[key] = NO_TIME if until is not None and time.monotonic() >= until else questions[key]()
-    if budget_s is None and (torn := _find_torn(engine)):
-        answers["torn"] = torn
+    with suppress(DamagedDatabase):  # other checks say so
+        if paths := engine.index.incomplete_files() if budget_s is None else ():
+            sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
+            answers["torn"] = Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
     judged = {key: answer for key, answer in answers.items() if not isinstance(answer, str)}
     verdicts = {key: answer if isinstance(answer, Lost) else None for key, answer in judged.items()}
     reasons = Counter(answer for answer in answers.values() if isinstance(answer, str))
@@ -114,20 +116,16 @@ def summary(found: Recall) -> str:
     return "; ".join((judged, *(note.removesuffix(".") for note in found.notes)))
 
 
-def _find_torn(engine: Engine) -> Lost | None:
-    """What the index says it read and does not hold; a damaged one has other checks to say so."""
-    paths: Sequence[str] = ()
-    with suppress(DamagedDatabase):
-        paths = engine.index.incomplete_files()
-    if not paths:
-        return None
-    sentence = f"The index does not hold whole {len(paths)} files that it has read, the first is {paths[0]}."
-    return Lost(sentence=sentence, advice="Run `scrimshaw scan`, which reads them again.")
-
-
 def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, list[str]]:
     """The questions, the two kinds by turns, and a sentence on each kind that could not be asked."""
-    golden, chosen = _golden_questions(engine, by_meaning), samples(engine)
+    try:
+        stated = golden_file(engine)
+    except UnreadableFile as error:
+        stated = GoldenFile((), (f"The golden queries cannot be read: {error}",))
+    flaws = (Lost(sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in stated.flaws)
+    golden: Questions = {f"flaw {lost.sentence}": partial(replace, lost) for lost in flaws}
+    golden |= {f"golden {each}": partial(_ask_golden, engine, each, by_meaning) for each in stated.queries}
+    chosen = samples(engine)
     memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
     asked: Questions = {}
     for name in chosen:
@@ -248,16 +246,6 @@ def add_golden(engine: Engine, text: str, expect: Sequence[str], within: int) ->
         if any(known.text == golden.text for known in golden_file(engine).queries):
             raise AlreadyExists(f"{path} asks {golden.text!r} already.", "Change it there.", path=str(path))
         return toml_files.add_query(path, golden, redact_edit, engine.searcher.validate)
-
-
-def _golden_questions(engine: Engine, by_meaning: bool) -> Questions:
-    try:
-        found = golden_file(engine)
-    except UnreadableFile as error:
-        found = GoldenFile((), (f"The golden queries cannot be read: {error}",))
-    flaws = (Lost(sentence=each, advice=f"Correct {GOLDEN_FILE}.") for each in found.flaws)
-    questions: Questions = {f"flaw {lost.sentence}": partial(replace, lost) for lost in flaws}
-    return questions | {f"golden {each}": partial(_ask_golden, engine, each, by_meaning) for each in found.queries}
 
 
 def _ask_golden(engine: Engine, golden: Golden, by_meaning: bool) -> Answer:
