@@ -37,6 +37,7 @@ _LEARNING = Learning.__struct_fields__
 _Value = TypeVar("_Value")
 _COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
 _SESSIONS = "(SELECT rowid, *, ? AS work_tree FROM sessions)"
+_OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
@@ -137,18 +138,9 @@ class SqliteSessions:
             counter = _open(write, new).counter
             if seen.kind in (EventKind.START, EventKind.COMPACT):  # what was shown is in the context no more
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
-            event = RecordedEvent(
-                session=session,
-                number=_next_number(write, "events", session),
-                kind=seen.kind,
-                tool=seen.tool,
-                call_id=seen.call_id,
-                text=seen.text.text,
-                at=now,
-                path=seen.path,
-                failed=seen.failed,
-            )
-            if not insert(write, "INSERT OR IGNORE INTO events", asdict(event)):
+            event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))
+            event |= {"number": _next_number(write, "events", session), "text": seen.text.text, "at": now}
+            if not insert(write, "INSERT OR IGNORE INTO events", event):
                 return False
             if seen.kind in _COUNTED:
                 counter = _tick(write, session, now, modulus)
@@ -265,12 +257,9 @@ def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, 
     admission = admit(_items(write, session, "AND held"), newcomer, counter)
     for leaving in admission.leaving:
         write.execute("UPDATE items SET held = 0 WHERE session = ? AND number = ?", (session, leaving))
-    number = _next_number(write, "items", session)
-    values = asdict(newcomer) | {"text": new.text.text}
-    item = Item(**values, session=session, number=number, event=counter, at=now, held=admission.admitted)
-    columns = asdict(item) | asdict(item.source)
-    del columns["source"]
-    insert(write, "INSERT INTO items", columns)
+    values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now, "mentions": 0}
+    values |= asdict(values.pop("source")) | {"number": _next_number(write, "items", session)}
+    insert(write, "INSERT INTO items", values | {"held": admission.admitted})
 
 
 def _add_injected(write: apsw.Connection, row: Injected) -> None:
