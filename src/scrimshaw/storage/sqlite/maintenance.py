@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -91,14 +92,14 @@ class SqliteMaintenance:
         return self._databases[database].size_bytes()
 
     def count_traces(self, database: DatabaseName, wipe: Wipe) -> dict[str, int]:
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         with self._databases[database].lend() as connection:
             for table in list(_read_tables(connection, "table", "shadow")):
-                counts[table.name] = sum(1 for _ in _changes(connection, table, wipe.traces))
+                counts[table.name] += sum(1 for _ in _changes(connection, table, wipe.traces))
                 for condition, values in _conditions(table, wipe):
                     count = f'SELECT count(*) FROM "{table.name}" WHERE {condition}'
                     counts[table.name] += connection.execute(count, values).get
-        return {name: count for name, count in counts.items() if count}
+        return dict(+counts)
 
     def erase(self, wipe: Wipe, purge: Entry, files: Sequence[Entry] = ()) -> dict[str, int]:
         for other in self._find_others():  # whose sessions this index has too
@@ -300,11 +301,8 @@ def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
     at which its chain was broken even then.
     """
     write.execute("PRAGMA defer_foreign_keys = ON")
-    counts: dict[str, int] = {}
-    before, broken = "", 0
-    tables = list(_read_tables(write))
+    counts, facts, tables = Counter[str](), dict[str, Any](), list(_read_tables(write))
     for table in tables:
-        counts[table.name] = 0
         for condition, values in _conditions(table, wipe):
             write.execute(f'DELETE FROM "{table.name}" WHERE {condition}', values)
             counts[table.name] += write.changes()
@@ -312,13 +310,11 @@ def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
         if table.name != _LEDGER:
             counts[table.name] += _replace_traces(write, table, wipe.traces)
         elif any(_changes(write, table, wipe.traces)):
-            before = str(write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get)
-            broken = verify_chain(write)[1]
+            last = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get
+            facts = {"chain_before": str(last), "broken_before": verify_chain(write)[1]}
             with rewrite_ledger(write):
                 counts[table.name] += _replace_traces(write, table, wipe.traces)
-    rows = {name: count for name, count in counts.items() if count}
-    facts = {"rows": rows, "chain_before": before, "broken_before": broken}
-    return {name: value for name, value in facts.items() if value}
+    return {name: value for name, value in {"rows": dict(+counts), **facts}.items() if value}
 
 
 def _compact(database: Database) -> list[Path]:
@@ -340,17 +336,11 @@ def _changes(
 ) -> Iterator[tuple[tuple[Any, ...], dict[str, Any]]]:
     """(key, new values) of the rows that hold a trace."""
     names = ", ".join(f'"{name}"' for name in (*table.keys, *table.columns))
+    cleaners: Mapping[type, Callable[[Any], Any]] = {str: traces.mask, bytes: traces.erase}
     for row in connection.execute(f'SELECT {names} FROM "{table.name}"'):
-        values = zip(table.columns, row[len(table.keys) :], strict=True)
-        new = {name: clean for name, value in values if (clean := _clean(value, traces)) != value}
-        if new:
+        values = [each for each in zip(table.columns, row[len(table.keys) :], strict=True) if type(each[1]) in cleaners]
+        if new := {name: clean for name, value in values if (clean := cleaners[type(value)](value)) != value}:
             yield row[: len(table.keys)], new
-
-
-def _clean(value: Any, traces: Traces) -> Any:
-    if isinstance(value, str):
-        return traces.mask(value)
-    return traces.erase(value) if isinstance(value, bytes) else value
 
 
 def _replace_traces(write: apsw.Connection, table: _Table, traces: Traces) -> int:
