@@ -51,13 +51,19 @@ class ArchivePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     original: str = ""  #: what a file's hash was before it was redacted
 
 
-class Manifest(Struct, frozen=True, kw_only=True):
-    """What an archive holds. `created` is seconds since 1970, `schema` that of the rows, `left_out` names files."""
+class _ManifestHead(Struct, frozen=True, kw_only=True):
+    """What is read of a manifest first, whatever else a later version writes."""
 
     format: int
     schema: int
-    name: str
     created: Annotated[float, Meta(ge=0, le=LATEST)]
+    parts: Mapping[str, Any] = {}
+
+
+class Manifest(_ManifestHead, frozen=True, kw_only=True):
+    """What an archive holds. `created` is seconds since 1970, `schema` that of the rows, `left_out` names files."""
+
+    name: str
     metadata: Mapping[str, str]
     parts: Mapping[str, ArchivePart]
     left_out: tuple[str, ...] = ()
@@ -72,15 +78,6 @@ class Manifest(Struct, frozen=True, kw_only=True):
         """The number of rows by table."""
         found = {name: part.rows for name, part in self.parts.items() if name.startswith(_TABLES)}
         return {name.removeprefix(_TABLES).removesuffix(_JSONL): rows for name, rows in found.items()}
-
-
-class _ManifestHead(Struct, frozen=True):
-    """What is read of a manifest first, whatever else a later version writes."""
-
-    format: int
-    schema: int
-    created: Annotated[float, Meta(ge=0, le=LATEST)]
-    parts: Mapping[str, Any] = {}
 
 
 class ArchivedFile(Struct, frozen=True, kw_only=True):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from enum import StrEnum
 from itertools import chain, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -159,7 +159,14 @@ def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str]
         found = sum(wipe.traces.count(text.encode()) > 0 for text in notes)
         for name in head.files:
             found += name in names or wipe.traces.count(f"{name}\n{archive.text(name)}".encode()) > 0
-        return found + sum(_is_in_row(table, row, wipe) for table, row in archive.rows())
+        for table, row in archive.rows():
+            texts = [value.encode() for value in row.values() if isinstance(value, str)]
+            for text in tuple(texts):
+                with suppress(ValueError):  # it may be bytes in base64
+                    texts.append(base64.b64decode(text, validate=True))
+            owned = any(row.get(column) in values for column, values in maintenance.owners(table, wipe).items())
+            found += owned or any(map(wipe.traces.count, texts))
+        return found
 
 
 def remake_archive(
@@ -192,15 +199,3 @@ def _files_without(
             text = redact(after := wipe.traces.mask(before))
             original = part.original or part.sha256 if after == before else ""
         yield ArchivedFile(name=wipe.traces.mask(name), text=text, content_hash=original)
-
-
-def _is_in_row(table: str, row: Mapping[str, Any], wipe: Wipe) -> bool:
-    """In a value of a row, or in the bytes that it may encode as base64."""
-    for value in row.values():
-        if isinstance(value, str):
-            if wipe.traces.count(value.encode()):
-                return True
-            with suppress(ValueError):  # not base64, or not ASCII
-                if wipe.traces.count(base64.b64decode(value, validate=True)):
-                    return True
-    return any(row.get(column) in values for column, values in maintenance.owners(table, wipe).items())

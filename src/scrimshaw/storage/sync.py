@@ -42,22 +42,10 @@ class SyncReport(Struct, frozen=True):
     unchanged: int
     changes: tuple[Change, ...]  #: of memories
     skipped: tuple[Skip, ...]  #: the files that cannot be a memory, with reasons
-    mended: int = 0  #: unchanged files that were read again, since the index lacked a part of them
-
-    @property
-    def added(self) -> int:
-        """Memories that appeared."""
-        return sum(not change.prior_hash for change in self.changes)
-
-    @property
-    def removed(self) -> int:
-        """Memories that went away."""
-        return sum(not change.new_hash for change in self.changes)
-
-    @property
-    def updated(self) -> int:
-        """Memories whose content changed."""
-        return len(self.changes) - self.added - self.removed
+    mended: int  #: unchanged files that were read again, since the index lacked a part of them
+    added: int  #: memories that appeared
+    removed: int
+    updated: int  #: memories whose content changed
 
     def renames(self) -> Iterator[tuple[str, str]]:
         """(old id, new id) of memories that went away while one of the same content appeared."""
@@ -108,7 +96,10 @@ def sync_index(
     if incomplete:
         index.retire(sorted(incomplete - read), orphans=True)
     skipped.sort(key=attrgetter("path"))
-    return SyncReport(len(files), unchanged, tuple(changes), tuple(skipped), mended)
+    added = [*map(attrgetter("prior_hash"), changes)].count("")
+    removed = [*map(attrgetter("new_hash"), changes)].count("")
+    counts = (mended, added, removed, len(changes) - added - removed)
+    return SyncReport(len(files), unchanged, tuple(changes), tuple(skipped), *counts)
 
 
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:

@@ -257,13 +257,11 @@ def _clear(path: Path) -> None:
 
 
 def _plan_move(folder: Path, change: FileChange) -> _Move:
-    root, home = Path(os.path.realpath(change.root)), os.path.realpath(folder)
-    new, old = (
-        ("", "") if data is None else (durable.temporary_of(change.path).name, content_hash(data))
-        for data in (change.after, change.before)
-    )
+    root, home, names = Path(os.path.realpath(change.root)), os.path.realpath(folder), list[str]()
+    for data in (change.after, change.before):
+        names += ("", "") if data is None else (durable.temporary_of(change.path).name, content_hash(data))
     base = root.relative_to(home) if root.is_relative_to(home) else root
-    return _Move(base.as_posix(), change.path.relative_to(change.root).as_posix(), *new, *old)
+    return _Move(base.as_posix(), change.path.relative_to(change.root).as_posix(), *names)
 
 
 def _locate_move(folder: Path, move: _Move, known: set[str]) -> _Move:
