@@ -149,25 +149,21 @@ def _lint_file(settings: Settings, path: Path | Skip, known: ProjectFiles | None
     verdict = judge(file, phrases=settings.quality.phrases)
     found = find_references(file.text) if known and path.is_relative_to(known.project) else ()
     stale = known.find_stale(found, path) if known else ()
-    unless_rejected = LintState.WARNED if verdict.flags or stale else LintState.CLEAN
+    unless_rejected, lines = LintState.WARNED if verdict.flags or stale else LintState.CLEAN, list[int]()
+    for reason in verdict.reasons:  # the first line that holds most of what it quotes; 0 where none holds any
+        pieces = [match[1] or match[2] for match in _QUOTED.finditer(reason)]
+        counts = [sum(piece in line for piece in pieces) for line in file.text.splitlines()]
+        lines.append(counts.index(max(counts)) + 1 if any(counts) else 0)
     return Linted(
         path=name,
         state=unless_rejected if verdict.is_accepted else LintState.REJECTED,
         score=verdict.score,
         flags=verdict.flags,
         reasons=verdict.reasons,
-        lines=tuple(_line_of(reason, file.text) for reason in verdict.reasons),
+        lines=tuple(lines),
         references=len(found),
         stale=stale,
     )
-
-
-def _line_of(reason: str, text: str) -> int:
-    """The first line that holds most of what a reason quotes; 0 where none holds any."""
-    pieces = [match[1] or match[2] for match in _QUOTED.finditer(reason)]
-    best = [sum(piece in line for piece in pieces) for line in text.splitlines()]
-    most = max(best, default=0)
-    return best.index(most) + 1 if most else 0
 
 
 def _relative(settings: Settings, path: Path) -> str:

@@ -23,7 +23,7 @@ _Openings = Mapping[str, Sequence[tuple[list[str], ChatterKind]]]
 _OPENING_SPAN = 120  # characters in which a sentence shows how it begins
 _WORD = re.compile(r"[^\W_][\w'\u2019]*")
 # Brackets and marks that open and close: a sentence with half of a pair cannot go without tearing its text.
-_PAIRS = (("(", ")"), ("[", "]"), ("\u201c", "\u201d"), *((mark, mark) for mark in ("**", "`", '"', "__", "~~")))
+_OPENING, _CLOSING, _MARKS = "([\u201c", ")]\u201d", ("**", "`", '"', "__", "~~")
 _lines, _words = partial(load_lines, __file__, "chatter"), partial(load_words, __file__, "chatter")
 _OPENS_QUOTED = re.compile("[^\\w\"'`\u201c\u2018\u00ab]*[\"'`\u201c\u2018\u00ab]")
 _FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\r?\n[\w\"'#-].*\n(?:.*\n)*?(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)")
@@ -228,19 +228,12 @@ def _judge_sentence(sentence: str, openings: _Openings) -> ChatterKind | None:
             kind = kind or (meaning if start[: len(opening)] == opening else None)
     if "!" in sentence and words and _words("cheers").issuperset(words):
         kind = "chat reply"
-    if kind is None or _OPENS_QUOTED.match(sentence) or _is_torn(sentence):
+    if kind is None or _OPENS_QUOTED.match(sentence) or any(sentence.count(mark) % 2 for mark in _MARKS):
+        return None
+    if [*map(sentence.count, _OPENING)] != [*map(sentence.count, _CLOSING)]:
         return None
     gives_reason = kind == "narration" and not _words("reasons").isdisjoint(_split_words(sentence))
     return None if gives_reason else kind
-
-
-def _is_torn(sentence: str) -> bool:
-    """Whether half of a pair of marks is outside the sentence."""
-    for opening, closing in _PAIRS:
-        count = sentence.count(opening)
-        if count % 2 if opening == closing else count != sentence.count(closing):
-            return True
-    return False
 
 
 @lru_cache(maxsize=8)

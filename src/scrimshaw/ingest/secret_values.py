@@ -135,11 +135,6 @@ def measure_drawn(value: str) -> int:
     return 0 if is_wordy or entropy(plain) < 3.0 or re.match(_LOCATOR, value) else size
 
 
-def is_identifier_or_hash(value: str) -> bool:
-    """Whether `value` is a commit, a digest, a UUID, a path, a URL, a version or a dotted name."""
-    return any(re.match(pattern, value) for pattern in (_UUID, _HASH, _LOCATOR, _DOTTED, _VERSION))
-
-
 def _is_secret_literal(value: str) -> bool:
     """Whether a quoted value under a name like `token` or `api_key` is a secret and not a word or a locator."""
     if len(value) < 8 or re.search(r"\s", value) or is_placeholder(value) or re.match(_VERSION, value):
@@ -326,7 +321,7 @@ def _accepts_key(pair: _Pair) -> bool:
         return bool(pair.quote) and is_named and pair.name.isupper()
     if not is_random(pair.value) or is_placeholder(pair.value):
         return False
-    return is_named or not is_identifier_or_hash(pair.value)
+    return is_named or not any(re.match(pattern, pair.value) for pattern in (_HASH, _LOCATOR, _DOTTED, _VERSION))
 
 
 _OPTIONS = ("<", "-", "--")
