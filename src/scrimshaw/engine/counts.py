@@ -134,20 +134,13 @@ def contexts(engine: Engine) -> list[SessionTokens]:
         handed[row.session].append(row)
     found = [session for session in map(engine.sessions.get, handed) if session]
     found.sort(key=lambda session: -session.last_event)
-    return [
-        SessionTokens(
-            session=session.id,
-            client=session.client,
-            started=session.started,
-            context_used=session.context_used,
-            times=sum(row.times for row in rows),
-            tokens=sum(row.tokens for row in rows),
-            hits=sum(row.hits for row in rows),
-            occasions=tuple(rows),
-        )
-        for session in found
-        for rows in (handed[session.id],)
-    ]
+    told = []
+    for session in found:
+        rows = handed[session.id]
+        same = {name: getattr(session, name) for name in ("client", "started", "context_used")}
+        sums = {name: sum(map(attrgetter(name), rows)) for name in ("times", "tokens", "hits")}
+        told.append(SessionTokens(session=session.id, **same, **sums, occasions=tuple(rows)))
+    return told
 
 
 def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:

@@ -24,7 +24,8 @@ from scrimshaw.engine.history import Undone
 from scrimshaw.engine.purge import Purged, PurgeOptions, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
-from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound, StorageFailure
+from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound
+from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
 
@@ -229,13 +230,10 @@ def export_ledger(
         if output is None:
             sys.stdout.writelines(lines)
             return
-        try:
-            with output.open("x", encoding="utf-8", newline="\n") as file:
-                file.writelines(lines)
-        except FileExistsError as error:
-            raise AlreadyExists(f"{output} exists.", "Name a new file.") from error
-        except OSError as error:
-            raise StorageFailure(f"{output} cannot be written: {error.strerror}.", "Name another file.") from error
+        if output.exists():
+            raise AlreadyExists(f"{output} exists.", "Name a new file.")
+        with storage_errors("write", output), output.open("x", encoding="utf-8", newline="\n") as file:
+            file.writelines(lines)
 
 
 @command(

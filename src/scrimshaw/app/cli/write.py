@@ -263,30 +263,21 @@ def review_drafts(
     chosen = "accept" if accept else "edit" if edit else "reject" if reject else ""
     done = []
     for each in (draft for draft in waiting if not names or draft.name in names):
-        found = {
-            "name": each.name,
-            "title": each.title,
-            "status": "waiting",
-            "diff": drafting.compare_draft(engine, each),
-        }
+        found = {"name": each.name, "title": each.title, "status": "waiting"}
+        found["diff"] = drafting.compare_draft(engine, each)
         action = chosen
         if not action and is_interactive():
             print_lines(_render_reviews([found]))
             action = answers.get(typer.prompt("accept, edit, reject or skip", default="skip", err=True)[:1].lower(), "")
-        done.append({**found, "status": _end_review(engine, each, action)})
+        if action == "edit":
+            _run_editor(each.path)
+        if action in ("accept", "edit"):
+            found["status"] = drafting.promote_draft(engine, each.name).status
+        elif action == "reject":
+            drafting.discard_drafts(engine, [each.name])
+            found["status"] = "rejected"
+        done.append(found)
     return done
-
-
-def _end_review(engine: Engine, draft: RejectedDraft, action: str) -> str:
-    """Do with a draft what a person chose; what became of it."""
-    if action == "edit":
-        _run_editor(draft.path)
-    if action in ("accept", "edit"):
-        return drafting.promote_draft(engine, draft.name).status
-    if action == "reject":
-        drafting.discard_drafts(engine, [draft.name])
-        return "rejected"
-    return "waiting"
 
 
 @command(app, "consolidate", "--dry-run", render=_render_consolidated, hidden=True)

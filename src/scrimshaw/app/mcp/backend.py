@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta
 
@@ -49,24 +49,23 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
             background.stop()
 
 
-class Memories:
+class Memories(NamedTuple):
     """Memories as MCP resources."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    engine: Engine
 
     def page(self, cursor: str) -> tuple[list[tuple[str, str]], str]:
         """Ids and titles of a page, and the next cursor; raises InvalidRequest for a foreign one."""
         if cursor and not (cursor.isdecimal() and len(cursor) <= _CURSOR_DIGITS):
             raise InvalidRequest("The cursor is none of ours.", "List from the start.", parameter="cursor")
         offset = int(cursor or 0)
-        found = counts.page(self._engine, Filters(), sort="id", limit=_PAGE, offset=offset)
+        found = counts.page(self.engine, Filters(), sort="id", limit=_PAGE, offset=offset)
         entries = [(memory.id, public_title(memory)) for memory in found.memories]
         return entries, str(offset + _PAGE) if offset + _PAGE < found.total else ""
 
     def read(self, memory_id: str) -> str:
         """A memory's text, in a fence with its label where an agent wrote it or it speaks to one; NotFound."""
-        found = read.get(self._engine, memory_id)
+        found = read.get(self.engine, memory_id)
         trust = found.memory.provenance.trust
         warning = ", speaks like an instruction" if warnings(found.body, trust) else ""
         if trust == Trust.HUMAN or (trust == Trust.FILE and not warning):

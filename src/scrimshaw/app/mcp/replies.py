@@ -64,11 +64,14 @@ def copy_fields(kind: type[_ReplyT], value: object, **more: Any) -> _ReplyT:
 def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     """A search result; `trace` brings intent, stages and the reasons behind every score, each hit by itself."""
     hits = (*result.always_on, *result.hits)
+    # What is not sure to answer is named as far as its room goes.
+    nearest = [f"{remove_marks(hit.memory.id)}: {_short_title(hit.memory)}" for hit in result.nearest]
+    ends = accumulate(map(count_characters, nearest))
     reply = SearchReply(
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
         confidence=round(result.confidence, 2),
-        nearest=_name_nearest(result.nearest),
+        nearest=[name for name, end in zip(nearest, ends, strict=True) if end <= NEAREST_ROOM],
         omitted=result.omitted,
         archived=result.archived,
         next_cursor="" if result.next_offset is None else str(result.next_offset),
@@ -78,13 +81,6 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
     stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
               for each in result.trace]  # fmt: skip
     return replace(reply, intent=result.intent, trace=stages) if trace else reply
-
-
-def _name_nearest(hits: Sequence[Hit]) -> tuple[str, ...]:
-    """The ids and titles of hits that are not sure to answer, as far as their room goes."""
-    names = [f"{remove_marks(hit.memory.id)}: {_short_title(hit.memory)}" for hit in hits]
-    ends = accumulate(map(count_characters, names))
-    return tuple(name for name, end in zip(names, ends, strict=True) if end <= NEAREST_ROOM)
 
 
 def fit_reply(

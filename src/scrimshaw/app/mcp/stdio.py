@@ -78,18 +78,13 @@ class Wire:
                 for refusal in _refuse(line, code, reason):
                     self._answers.send_nowait(refusal)
                     message = None
-            if message:
-                stream, _ = self._incoming[self._is_new(message)]
-                await stream.send(SessionMessage(message, metadata))
+            if message:  # of the newer era, as one is that does not say if only that was ever used
+                meta = (getattr(message, "params", None) or {}).get("_meta")
+                is_said = isinstance(meta, dict) and _ENVELOPE in meta
+                is_new = getattr(message, "method", "") != _HANDSHAKE and (is_said or self._used == {True})
+                self._used.add(is_new)
+                await self._incoming[is_new][0].send(SessionMessage(message, metadata))
         await self._settle(None)
-
-    def _is_new(self, message: wire.JSONRPCMessage) -> bool:
-        """Whether a message belongs to the newer era, as one does that does not say if only that was ever used."""
-        meta = (getattr(message, "params", None) or {}).get("_meta")
-        is_said = isinstance(meta, dict) and _ENVELOPE in meta
-        is_new = getattr(message, "method", "") != _HANDSHAKE and (is_said or self._used == {True})
-        self._used.add(is_new)
-        return is_new
 
     async def _send(self, stdout: int, session: anyio.CancelScope) -> None:
         async for item in self._outgoing:

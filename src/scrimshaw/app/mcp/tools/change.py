@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
@@ -172,23 +172,11 @@ def task_preflight(engine: Engine, call: FlightCall) -> PreflightReply:
 def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
     """Say what you know after a task; answers what it taught."""
     found = learning.record_postflight(engine, _make_record(call, learning.POST))
-    return PostflightReply(
-        task_id=found.task,
-        knowledge_gain=found.knowledge or 0.0,
-        uncertainty_loss=found.uncertainty or 0.0,
-        context_gain=found.context or 0.0,
-        learning_index=found.index or 0.0,
-    )
+    gains = (found.knowledge, found.uncertainty, found.context, found.index)
+    return PostflightReply(found.task, *(gain or 0.0 for gain in gains))
 
 
 def _make_record(call: FlightCall, phase: str) -> Learning:
-    return Learning(
-        folder=call.spec_folder,
-        task=call.task_id,
-        phase=phase,
-        session=call.session_id,
-        knowledge=call.knowledge_score,
-        uncertainty=call.uncertainty_score,
-        context=call.context_score,
-        gaps=call.gaps,
-    )
+    named: dict[str, Any] = {"folder": call.spec_folder, "task": call.task_id, "session": call.session_id}
+    scores = {name: getattr(call, f"{name}_score") for name in ("knowledge", "uncertainty", "context")}
+    return Learning(phase=phase, gaps=call.gaps, **named, **scores)
