@@ -15,7 +15,8 @@ from msgspec import Struct
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import skipped_files, vectors_ready
-from scrimshaw.errors import InvalidRequest, UnreadableFile, describe_os_error
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
 from scrimshaw.search.degradation import Degradations, IndexPart
@@ -153,12 +154,9 @@ def export_markdown(engine: Engine, folder: Path) -> int:
     """Write each memory to `folder`, redacted again; how many. Raises StorageFailure, UnreadableFile."""
     memories = _list_writable(engine)
     for memory in memories:
-        try:
-            text = Path(memory.path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            why, hint = describe_os_error(error), "Run `scrimshaw scan`, then try again."
-            raise UnreadableFile(f"{memory.path} cannot be read: {why}.", hint) from error
-        path = locate(folder, memory.id)
+        file, path = Path(memory.path), locate(folder, memory.id)
+        with storage_errors("read", file):
+            text = decode_text(file.read_bytes(), memory.path)
         with storage_errors("write", path):
             replace_file(path, redact(text).text.encode())
     return len(memories)

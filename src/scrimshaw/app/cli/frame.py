@@ -164,8 +164,6 @@ def content_of(text: str, file: Path | None = None) -> str:
     except UnicodeDecodeError as error:
         name = "standard input" if file is None else str(file)
         raise InvalidRequest(f"The text from {name} is not UTF-8.", "Convert it first.", parameter="content") from error
-    except OSError as error:
-        raise InvalidRequest(f"{file} cannot be read: {error.strerror}.", "Name a text file.") from error
 
 
 def settings_of(project: Path | None) -> Settings:

@@ -7,7 +7,8 @@ import os
 
 from scrimshaw.config import CONFIG_FILE, Settings, all_keys
 from scrimshaw.engine.core import MEMORIES
-from scrimshaw.errors import ConfigError, StorageFailure, describe_os_error
+from scrimshaw.errors import ConfigError
+from scrimshaw.storage.durable import storage_errors
 
 GITIGNORE = """\
 # Memories and settings are for everybody; all else is made from them, or private to this machine.
@@ -43,16 +44,13 @@ def create(settings: Settings) -> tuple[list[str], list[str]]:
         raise ConfigError(f"{folder} is your own vault, which every project reads.", "Run init in a project's folder.")
     vault = folder / MEMORIES
     made, kept = ([f"{MEMORIES}/"], []) if not vault.is_dir() else ([], [f"{MEMORIES}/"])
-    try:
+    with storage_errors("make", folder):
         vault.mkdir(parents=True, exist_ok=True)
         for name, text in ((CONFIG_FILE, config_text()), (".gitignore", GITIGNORE)):
             is_new = not os.path.lexists(folder / name)
             if is_new:
                 (folder / name).write_text(text, encoding="utf-8", newline="\n")
             (made if is_new else kept).append(name)
-    except OSError as error:
-        message = f"{folder} cannot be made: {describe_os_error(error)}."
-        raise StorageFailure(message, "Check permissions and space.") from error
     return made, kept
 
 
