@@ -551,8 +551,12 @@ class MemorySessions:
     def get(self, session: str) -> Session | None:
         return next((row for row in self._rows("sessions") if row.id == session), None)
 
-    def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
+    def latest(
+        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
+    ) -> list[Session]:
         found = [session for session in self._newest() if session.id != before]
+        if with_work:
+            found = [each for each in found if self.events(each.id, EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
         if processes is not None:
             wanted = set(processes) - {0}
             found = [each for each in found if each.state == SessionState.ACTIVE and each.process in wanted]
@@ -619,9 +623,9 @@ class MemorySessions:
                 self._remember(seen.session, seen.item, admit, now, modulus)
             return True
 
-    def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
-        rows = [row for row in self._rows("events") if row.session == session and row.number > after]
-        return [row for row in rows if kind in (None, row.kind)]
+    def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
+        rows = [row for row in self._rows("events") if row.session == session]
+        return [row for row in rows if not kinds or row.kind in kinds]
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         calls = [row for row in self._rows("events") if row.kind == EventKind.TOOL]

@@ -113,17 +113,20 @@ def test_what_fails_leaves_nothing(sessions: Sessions) -> None:
     assert sessions.events("s") == []
 
 
-def test_events_are_told_behind_a_number(sessions: Sessions) -> None:
-    for number in range(4):
-        observe(sessions, seen(f"c{number}", text=str(number)))
-    assert [event.text for event in sessions.events("s", after=2)] == ["2", "3"]
-
-
-def test_events_of_one_kind_are_told(sessions: Sessions) -> None:
-    for number, kind in enumerate([EventKind.TOOL, EventKind.ANSWER, EventKind.TOOL]):
+def test_events_of_some_kinds_are_told(sessions: Sessions) -> None:
+    for number, kind in enumerate([EventKind.TOOL, EventKind.ANSWER, EventKind.TOOL, EventKind.STOP]):
         observe(sessions, seen(f"c{number}", kind))
-    assert [event.number for event in sessions.events("s", kind=EventKind.TOOL)] == [1, 3]
-    assert [event.number for event in sessions.events("s", kind=EventKind.TOOL, after=1)] == [3]
+    assert [event.number for event in sessions.events("s", EventKind.TOOL)] == [1, 3]
+    assert [event.number for event in sessions.events("s", EventKind.ANSWER, EventKind.STOP)] == [2, 4]
+
+
+def test_the_latest_sessions_with_work_are_those_in_which_something_was_asked_done_or_said(sessions: Sessions) -> None:
+    sessions.open("opened", now=1.0)
+    for kind in EventKind:
+        observe(sessions, seen(kind=kind, session=kind))
+    found = {session.id for session in sessions.latest(limit=99, with_work=True)}
+    assert found == {EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER}
+    assert {session.id for session in sessions.latest(limit=99, with_work=True, before="tool")} == found - {"tool"}
 
 
 def test_calls_are_found_by_words_in_all_sessions(sessions: Sessions) -> None:

@@ -68,8 +68,8 @@ def session_context(engine: Engine, session: Session | None, query: str, limit: 
 
 def _find_context_start(engine: Engine, session: Session) -> int:
     """The number of the last start or compaction: what came before is not in the session's context any more."""
-    kinds = (EventKind.START, EventKind.COMPACT)
-    return max((each.number for kind in kinds for each in engine.sessions.events(session.id, kind=kind)), default=0)
+    starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT)
+    return starts[-1].number if starts else 0
 
 
 def find_shown(engine: Engine, session: Session) -> dict[str, str]:

@@ -292,7 +292,7 @@ def tell_state(
     What its memory says, where it was made of all that happened, stands as it is there, a person's changes too.
     Tasks of what ran beside that one are told too. After a compaction the state is the session's own, come what may.
     """
-    earlier = sessions.latest(before=own.id, limit=MOST_EMPTY) if occasion != Occasion.COMPACT else []
+    earlier = sessions.latest(before=own.id, limit=MOST_EMPTY, with_work=True) if occasion != Occasion.COMPACT else []
     for about in [*([own] if with_own else []), *earlier]:
         events, items = sessions.events(about.id), sessions.items(about.id)
         lines = session_state(events, items, occasion, _find_notes(sessions, index, events))

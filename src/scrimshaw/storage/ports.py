@@ -281,8 +281,13 @@ class Sessions(Protocol):
     def get(self, session: str) -> Session | None:
         """A session by id."""
 
-    def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
-        """Sessions but `before`, newest event first; with `processes` only active ones of these clients, 0 is none."""
+    def latest(
+        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
+    ) -> list[Session]:
+        """Sessions but `before`, newest event first; with `processes` only active ones of these clients, 0 is none.
+
+        `with_work` leaves out those in which nothing was asked, done or said.
+        """
 
     def tick(self, session: str, *, now: float, modulus: int, injected: Injected | None = None) -> int:
         """Count one event, and what the model was handed with it; the counter after it. No two callers get the same."""
@@ -294,8 +299,8 @@ class Sessions(Protocol):
         again, is a mention of it. The event `end` leaves the session completed.
         """
 
-    def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
-        """The events of a session behind a number, in order; those of one kind, if asked."""
+    def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
+        """The events of a session in order, of all kinds or of these."""
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         """The newest calls of all sessions that hold one of these words, whatever its case, newest first."""

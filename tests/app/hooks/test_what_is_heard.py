@@ -74,7 +74,7 @@ def test_what_was_said_in_the_middle_of_a_long_turn_is_kept(engine: Engine, proj
     (decision,), (plan,) = _items(engine, ItemKind.DECISION), _items(engine, ItemKind.PLAN)
     assert (decision.text, decision.source.trust, decision.mentions) == (DECIDED, Trust.AGENT, 0)
     assert plan.text == PLAN
-    answers = engine.sessions.events("S1", kind=EventKind.ANSWER)
+    answers = engine.sessions.events("S1", EventKind.ANSWER)
     assert [event.text[:20] for event in answers[:2]] == [DECIDED[:20], PLAN[:20]]
     assert len(answers) == 28
 
@@ -149,7 +149,7 @@ def test_a_patch_inside_of_a_codex_shell_command_is_an_edit(engine: Engine, proj
     )
     for _ in range(2):
         _stop(project, "codex", project / "t.jsonl")
-    (event,) = engine.sessions.events("S1", kind=EventKind.TOOL)
+    (event,) = engine.sessions.events("S1", EventKind.TOOL)
     assert (event.path, event.failed) == ("src/till.py", code == 1)
     assert [item.path for item in _items(engine, ItemKind.FILE)] == ["src/till.py"] * (code == 0)
 

@@ -106,7 +106,7 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         log(f"WARN Redaction applied: {', '.join(classes)}")
     if is_new and MEMORIES in observation.path:
         _record_vault_write(storage, settings, observation)
-    for earlier in storage.sessions.latest(before=event.session) if event.kind is EventKind.START else ():
+    for earlier in storage.sessions.latest(before=event.session, with_work=True) if event.kind is EventKind.START else ():
         hear_late_words(storage, settings, earlier, TAIL_BYTES)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
     if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
@@ -121,16 +121,17 @@ def _observe(storage: Storage, settings: Settings, now: float, event: Event, *mo
     admit = partial(working_memory.admit, now=now, settings=settings.session, event_decay=settings.features.event_decay)
     observe = partial(storage.sessions.observe, admit=admit, now=now, modulus=settings.session.counter_modulus)
     if event.said and settings.features.extraction and not event.agent:
-        known = {each.call_id for each in storage.sessions.events(event.session, kind=EventKind.ANSWER)}
+        known = {each.call_id for each in storage.sessions.events(event.session, EventKind.ANSWER)}
         more = (*make_answers(event, event.said, known), *more)
     return [*map(observe, more)][-1:] == [True]
 
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
     """Record what an agent said last where its client wrote that down only after the session had come to rest."""
-    client, kinds = load_client(session.client), (EventKind.STOP, EventKind.END)
-    rested = max((each.at for kind in kinds for each in storage.sessions.events(session.id, kind=kind)), default=0.0)
-    path = client.find_transcript(session.id, Path.home()) if client and rested >= session.last_event else None
+    rests = storage.sessions.events(session.id, EventKind.STOP, EventKind.END)
+    rested = max((each.at for each in rests), default=0.0)
+    client = load_client(session.client) if rested >= session.last_event else None
+    path = client.find_transcript(session.id, Path.home()) if client else None
     with suppress(OSError):  # it may be gone by now
         if client and path and settings.is_capturing and path.stat().st_mtime > rested:
             said = tuple(last_answers(client, skip_pause(read_turn(client, path, most), settings.folder / RESUMED)))

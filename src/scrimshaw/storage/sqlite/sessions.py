@@ -40,6 +40,7 @@ _SESSIONS = "(SELECT rowid, *, ? AS work_tree FROM sessions)"
 _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
+_HAS_WORK = " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
     "state = CASE WHEN excluded.last_event < last_event THEN state ELSE excluded.state END,"
@@ -110,8 +111,10 @@ class SqliteSessions:
     def get(self, session: str) -> Session | None:
         return next(self._read_all(partial(self._select_sessions, "WHERE id = ?", (session,))), None)
 
-    def latest(self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1) -> list[Session]:
-        where = "WHERE id <> ?"
+    def latest(
+        self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
+    ) -> list[Session]:
+        where = f"WHERE id <> ?{_HAS_WORK if with_work else ''}"
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
@@ -160,9 +163,9 @@ class SqliteSessions:
                     _remember(write, session, item, admit, now, counter % modulus)
         return True
 
-    def events(self, session: str, *, after: int = 0, kind: EventKind | None = None) -> list[RecordedEvent]:
-        rest = "events WHERE session = ? AND number > ? AND kind = coalesce(?, kind) ORDER BY number"
-        return self._home(session).structs(RecordedEvent, rest, (session, after, kind))
+    def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
+        rest = f"events WHERE session = ? {f'AND kind IN ({marks(kinds)})' if kinds else ''} ORDER BY number"
+        return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
         any_word = " OR ".join(["text LIKE ?"] * len(words)) or "0"
