@@ -279,7 +279,7 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         sources = _tables(table, "sources", SourceSettings, path, problems) or sources
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
         _merge(table, str(path), given, problems)
-    if own := {name: value for name, value in env.items() if name.startswith(_PREFIXES)}:
+    if own := {name: env[name] for name in env if name.startswith(_PREFIXES)}:
         _merge_environment(own, given)
     sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import NamedTuple
 
 from scrimshaw.ingest.tool_calls import parse_command
@@ -91,14 +92,16 @@ def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[Co
     found = []
     for event in events:
         is_command = event.kind == EventKind.TOOL and event.tool == "Bash" and not event.path
-        if is_command and (families := [*_find_families(event.text.partition("\n")[0])]):
+        if is_command and (families := _find_families(event.text.partition("\n")[0])):
             failed = event.failed is True or event.call_id in errors or bool(_FAILURE["failing"].search(event.text))
             found.append(CommandRun(event, families, failed, find_error_line(event) if failed else ""))
     return found
 
 
-def _find_families(command: str) -> Iterator[str]:
+@lru_cache(maxsize=1024)  # of the commands of a session one in four was run before
+def _find_families(command: str) -> Sequence[str]:
     """Program and purpose of each step that matters: `cd a && mix test 2>&1 | tail` runs `mix test`."""
+    found = list[str]()
     for step in _STEPS.split(command) if parse_command(command).name == "Run" else ():
         words = [word for word in step.split("|")[0].split() if not _NO_WORD.match(word)]
         if len(words) > 1 and _INTERPRETER.match(words[0]) and words[1].startswith("-"):
@@ -107,7 +110,8 @@ def _find_families(command: str) -> Iterator[str]:
         if words and words[0] not in WORDS["trivial_programs"] and not words[0].endswith("/"):
             options = next((place for place, word in enumerate(words) if word.startswith("-")), len(words))
             purpose = [word for word in words[1 : max(2, options)] if re.match(r"[A-Za-z][\w.:/-]*\Z", word)]
-            yield " ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]])
+            found.append(" ".join([words[0], *purpose[: 1 if words[0] == "git" else _FAMILY_WORDS - 1]]))
+    return found
 
 
 def find_failures(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], edits: Edits) -> Iterator[Failure]:
@@ -139,9 +143,8 @@ def _find_added(run: CommandRun, following: CommandRun | None) -> Iterator[str]:
     known, steps = run.command.split(), _STEPS.split(following.command) if following else ()
     found = list[str]()
     for step in steps:
-        families = [*_find_families(step)]
         words = [word for word in step.split() if word not in known]
-        if run.family in families:
+        if run.family in _find_families(step):
             # an option with its values; a word that stands alone is another subject, not another way
             options = re.findall(r"(?<!\S)(?:-[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=\S+)", " ".join(words))
             found += [step.split()[0]] if step.split()[0] in words and "/" in step.split()[0] else []

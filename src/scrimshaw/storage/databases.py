@@ -150,19 +150,20 @@ def open_journal(folder: Path, *, busy_timeout_ms: int, replace_lost: bool = Fal
     """Open or begin a journal where it lies; raises DamagedDatabase where one was lost, unless `replace_lost`."""
     path = find_place(folder) / JOURNAL
     try:
-        database = _open_journal_at(path, folder, busy_timeout_ms, replace_lost)
-        if find_place(folder) == path.parent:
+        database, is_new = _open_journal_at(path, folder, busy_timeout_ms, replace_lost)
+        if not is_new or find_place(folder) == path.parent:  # one that has rows is not moved while it is open
             return database
         database.close()
     except StorageFailure as error:
         if find_place(folder) == path.parent:
             if isinstance(error, DamagedDatabase) or path.exists() or path.parent == folder:
                 raise
-            return _open_journal_at(folder / JOURNAL, folder, busy_timeout_ms, replace_lost)  # a sandbox closes `.git`
+            return _open_journal_at(folder / JOURNAL, folder, busy_timeout_ms, replace_lost)[0]  # `.git` is closed
     return open_journal(folder, busy_timeout_ms=busy_timeout_ms, replace_lost=replace_lost)  # moved meanwhile
 
 
-def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_lost: bool) -> Database:
+def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_lost: bool) -> tuple[Database, bool]:
+    """The journal at a path, and whether nothing stands in it yet."""
     if not (replace_lost or _has_bytes(path)) and _had_journal(folder, path.parent) and not _has_bytes(path):
         raise _loss_error(path, "is empty" if path.exists() else "is missing")
     if path.parent != folder:
@@ -171,13 +172,13 @@ def _open_journal_at(path: Path, folder: Path, busy_timeout_ms: int, replace_los
     database, is_used = Database(path, _SCHEMA, durable=True, busy_timeout_ms=busy_timeout_ms), _IS_USED.format("main")
     # Asked again after the proof, which a process that begins the journal leaves after its first rows.
     try:
-        is_new = not (replace_lost or database.value(is_used))
-        if is_new and _had_journal(folder, path.parent) and not database.value(is_used):
+        is_new = not database.value(is_used)
+        if is_new and not replace_lost and _had_journal(folder, path.parent) and not database.value(is_used):
             raise _loss_error(path, "has no rows")
     except StorageFailure:
         database.close()
         raise
-    return database
+    return database, is_new
 
 
 def move_journal(folder: Path) -> None:

@@ -106,10 +106,11 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
         log(f"WARN Redaction applied: {', '.join(classes)}")
     if is_new and MEMORIES in observation.path:
         _record_vault_write(storage, settings, observation)
-    for earlier in storage.sessions.latest(before=event.session, with_work=True) if event.kind is EventKind.START else ():
+    is_start = event.kind is EventKind.START
+    for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         hear_late_words(storage, settings, earlier, TAIL_BYTES)
     # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
-    if event.kind is EventKind.START or (event.kind is EventKind.PROMPT and is_new):
+    if is_start or (event.kind is EventKind.PROMPT and is_new):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
         return context_injection(client, storage, event, settings, now)
