@@ -114,7 +114,9 @@ class SqliteSessions:
     def latest(
         self, *, before: str = "", processes: Sequence[int] | None = None, limit: int = 1, with_work: bool = False
     ) -> list[Session]:
-        where = f"WHERE id <> ?{_HAS_WORK if with_work else ''}"
+        where = "WHERE id <> ?"
+        if with_work:
+            where += _HAS_WORK
         if processes is not None:
             where += f" AND state = 'active' AND process <> 0 AND process IN ({marks(processes)})"
         arguments = (before, *(processes or ()), limit)
@@ -164,7 +166,8 @@ class SqliteSessions:
         return True
 
     def events(self, session: str, *kinds: EventKind) -> list[RecordedEvent]:
-        rest = f"events WHERE session = ? {f'AND kind IN ({marks(kinds)})' if kinds else ''} ORDER BY number"
+        which = f"AND kind IN ({marks(kinds)})" if kinds else ""
+        rest = f"events WHERE session = ? {which} ORDER BY number"
         return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
