@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
+from scrimshaw.app.mcp.backend import recall
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.engine.index import embed_pending, scan
@@ -57,6 +58,18 @@ def test_a_question_about_something_else_gets_no_hits_but_what_is_nearest(
     assert reply["confidence"] < 0.5
     assert {name.partition(":")[0] for name in reply["nearest"]} <= NOTES.keys()
     assert 0 < len(" ".join(reply["nearest"])) <= 60 * 4
+
+
+def test_the_prompt_says_the_same(ask: Any, open_memory: OpenMemory, minilm: MiniLMEmbedder) -> None:
+    known, unknown = "size of the write-ahead log after an import", UNKNOWN[0]
+    nearest = ask(minilm)(unknown)["nearest"]
+    engine = open_memory(embedder=minilm)
+    said = recall.run(engine, topic=unknown)
+    assert "Nothing is known about it yet." in said
+    assert nearest
+    assert all(f"\n{name}\n" in said for name in nearest)
+    assert "450 MB" not in said
+    assert "450 MB" in recall.run(engine, topic=known)
 
 
 @pytest.mark.parametrize(("query", "expected"), KNOWN.items())

@@ -78,14 +78,16 @@ def recall(
     engine: Engine, topic: Annotated[str, Meta(description="What to recall.", min_length=1, max_length=2000)]
 ) -> str:
     """Bring what is known about a topic into the conversation."""
-    result = read.search(engine, SearchRequest(query=topic))
+    request = SearchRequest(query=topic, min_confidence=engine.settings.search.min_confidence)
+    result = read.search(engine, request)
     found = search_reply(fit_reply(result, query_terms(topic), _RECALL_TOKENS, {}))
     entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
     texts = ("\n".join(f"{name}: {text}" for name, text in hit.get("passages", {}).items()) for hit in found.hits)
     entries = (
         entry.format_map({"trust": "file", "text": text, **hit}) for hit, text in zip(found.hits, texts, strict=True)
     )
-    body = "\n\n".join(entries) or "Nothing is known about it yet."
+    nearest = "\n".join(("\n\nWhat comes nearest:", *found.nearest)) if found.nearest else ""
+    body = "\n\n".join(entries) or f"Nothing is known about it yet.{nearest}"
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
     walled = fencing.fence("Notes of the project.", body)
     return f"What the project's memory holds about {topic!r}:\n\n{walled}{doubts}"
