@@ -19,6 +19,7 @@ from scrimshaw.ingest.comparison import find_head, hash_normalised_text
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, render_memory_file
 from scrimshaw.models import (
+    QUESTIONS,
     Chunk,
     Document,
     Edge,
@@ -60,12 +61,16 @@ def document(memory_id: str, *pieces: str, file: SourceFile | None = None, **fie
     """A document whose body is the `pieces` joined, each a chunk of its own."""
     pieces = pieces or (f"The text of {memory_id}.",)
     body = "".join(pieces)
+    questions = [
+        Chunk(ordinal=number, anchor="", heading="", start=0, end=0, context=text)
+        for number, text in enumerate(fields.get("questions", ()), start=QUESTIONS)
+    ]
     defaults: dict[str, Any] = {
         "content_hash": digest(body),
         "text_hash": hash_normalised_text(body),
         "title": memory_id.rpartition("/")[2],
         "body": Redacted(text=body),
-        "chunks": tuple(_chunks(pieces)),
+        "chunks": (*_chunks(pieces), *questions),
         "phrases": tuple(phrase(text) for text in fields.get("triggers", ())),
     }
     return Document(file=file or source_file(memory_id), **{**defaults, **fields})
@@ -155,6 +160,7 @@ class NewMemory(Struct, frozen=True, kw_only=True):
     tier: Tier = Tier.NORMAL
     trigger_phrases: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     relations: tuple[Edge, ...] = ()
     provenance: Provenance | None = None
     created: str = ""

@@ -174,12 +174,17 @@ class Neighbor(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.target if self.outward else self.source
 
 
+# Chunks numbered from here on are questions that a memory answers; what is below covers its body.
+QUESTIONS = 1 << 19
+
+
 class Match(Struct, frozen=True, kw_only=True):
     """A candidate of one channel."""
 
     id: str
     score: float  #: higher is better, on the channel's own scale
-    chunk: int = -1  #: the ordinal of the best chunk where the channel knows it
+    chunk: int = -1  #: the ordinal of the best chunk of the body where the channel knows it
+    question: int = -1  #: the place of the question that matches better than the body
 
 
 class SourceFile(Struct, frozen=True, kw_only=True):
@@ -215,6 +220,7 @@ class Document(Struct, frozen=True, kw_only=True):
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()  #: what it answers, in other words than its own; chunks too
     headings: tuple[Heading, ...] = ()
     chunks: tuple[Chunk, ...] = ()
     edges: tuple[Edge, ...] = ()
@@ -240,6 +246,7 @@ class Memory(Struct, frozen=True, kw_only=True):
     artifact: ArtifactClass = ArtifactClass.MEMORY
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
     provenance: Provenance
     quality: Quality | None = None
     created: str = ""

@@ -272,6 +272,18 @@ def test_the_best_chunk_is_shown(index: Index) -> None:
     assert search.ask("walrus ivory").hits[0].text.strip() == "second about walrus ivory"
 
 
+@pytest.mark.parametrize("vectors", [False, True])
+def test_a_question_in_other_words_brings_the_best_of_the_text(index: Index, vectors: bool) -> None:
+    asked = document("a", "about ships\n", "about walrus ivory\n", questions=("Who swims?", "Which tusk is carved?"))
+    search = Search(index, asked, note("b", "which of them"), vectors=vectors)
+    hit = search.ask("which ivory tusk is carved").hits[0]
+    assert (hit.memory.id, hit.text.strip()) == ("a", "about walrus ivory")
+    assert hit.explanation.answers == "Which tusk is carved?"
+    (other,) = search.ask("carved tusk", channels=(Channel.TEXT,)).hits
+    assert (other.text.strip(), other.explanation.answers) == ("about ships", "Which tusk is carved?")
+    assert search.ask("about walrus ivory").hits[0].explanation.answers == ""
+
+
 def test_pages_join_to_the_whole(index: Index) -> None:
     tiers = [Tier.NORMAL, Tier.TEMPORARY]
     documents = [note(f"n{n:02}", "wal " * (n % 7 + 1), tier=tiers[n % 2]) for n in range(25)]

@@ -20,6 +20,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure
 from scrimshaw.models import (
+    QUESTIONS,
     RECORD,
     Document,
     Drafted,
@@ -205,24 +206,31 @@ class MemoryIndex:
             words = _words(
                 " ".join((memory.id, memory.title, *memory.triggers, *memory.topics, document.body.text)).lower()
             )
-            parts = [(0, words)]
-            if memory.source == RECORD:
-                body = document.body.text
-                parts = [(each.ordinal, _words(body[each.start : each.end].lower())) for each in document.chunks]
-            for ordinal, part in parts:
+            body, parts = document.body.text, [(0, words)]
+            parts += [
+                (each.ordinal, _words((body[each.start : each.end] or each.context).lower()))
+                for each in document.chunks
+                if memory.source == RECORD or each.ordinal >= QUESTIONS
+            ]
+            scored = []
+            for ordinal, part in parts[memory.source == RECORD :]:
                 hits = [sum(_is_hit(word, some, query.is_prefix) for word in part) for some in query.groups if some]
                 if all(hits):
-                    found.append(Match(id=memory.id, score=sum(hits) / len(part), chunk=ordinal))
+                    scored.append((sum(hits) / len(part), ordinal))
+            if memory.source == RECORD:
+                found += [Match(id=memory.id, score=score, chunk=ordinal) for score, ordinal in scored]
+            elif scored:
+                found.append(_fold(memory.id, scored))
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))[:limit]
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
-        best: dict[tuple[str, int], tuple[float, int]] = {}
+        near: dict[tuple[str, int], list[tuple[float, int]]] = {}
         allowed = {memory.id for memory in self._satisfying(filters)}
         for (own, name, ordinal), row in self._vectors.items():
             if own == model and name in allowed:
                 place = (name, ordinal if filters.source == RECORD else 0)
-                best[place] = max(best.get(place, (-9.0, 0)), (float(row @ vector), -ordinal))
-        found = [Match(id=name, score=score, chunk=-ordinal) for (name, _), (score, ordinal) in best.items()]
+                near.setdefault(place, []).append((float(row @ vector), ordinal))
+        found = [_fold(name, scored) for (name, _), scored in near.items()]
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))[:limit]
 
     def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
@@ -322,7 +330,8 @@ class MemoryIndex:
 
     def _key(self, name: str, ordinal: int) -> str:
         document = self._documents[name]
-        return document.chunks[ordinal].embedded_text(document.body.text)
+        chunk = next(each for each in document.chunks if each.ordinal == ordinal)
+        return chunk.embedded_text(document.body.text)
 
     def _remember_file(self, file: SourceFile, content_hash: str, memory_id: str, reason: str) -> None:
         self._sources[file.path] = file.source
@@ -822,6 +831,13 @@ def undone_on_error(tables: dict[str, list[Any]]) -> Iterator[None]:
         for name, rows in tables.items():
             rows[:] = before.get(name, [])
         raise
+
+
+def _fold(name: str, scored: Sequence[tuple[float, int]]) -> Match:
+    """The best of the scores by ordinal, with the best part of the body and the question that is better."""
+    ranked = sorted(scored, key=lambda each: (-each[0], each[1]))
+    body = next((ordinal for _, ordinal in ranked if ordinal < QUESTIONS), -1)
+    return Match(id=name, score=ranked[0][0], chunk=body, question=max(-1, ranked[0][1] - QUESTIONS))
 
 
 def _memory(document: Document) -> Memory:

@@ -353,6 +353,19 @@ def test_words_are_found_in_every_field_and_stemmed(index: Index) -> None:
     assert sorted(found(index, "zebra")) == ["b", "c", "d", "e", "f", "zebra/one"]
 
 
+def test_the_words_of_a_question_find_its_memory(index: Index) -> None:
+    index.put(
+        [document("tide", "High water is at noon.\n", "Walk in the morning.", questions=("When does the sea rise?",))]
+    )
+    index.put([document("other", "Nothing of that.")])
+    (match,) = index.match_text(Query((("sea", "rise"),)), EVERYTHING, 5)
+    assert (match.id, match.question) == ("tide", 0)
+    (match,) = index.match_text(Query((("noon",),)), EVERYTHING, 5)
+    assert (match.id, match.chunk, match.question) == ("tide", 0, -1)
+    assert index.get(["tide", "other"])["tide"].questions == ("When does the sea rise?",)
+    assert index.incomplete_files() == []
+
+
 def test_words_of_several_pieces_count_together(index: Index) -> None:
     index.put([document("a", "alpha\n", "beta\n"), document("b", "alpha\n", "gamma\n")])
     both = Query((("alpha",), ("beta",)))

@@ -76,6 +76,16 @@ def test_the_nearest_comes_first_with_its_cosine(index: Index) -> None:
     assert nearest(index, EAST, limit=1) == [("b", 0)]
 
 
+def test_a_near_question_brings_the_nearest_of_the_body(index: Index) -> None:
+    index.put([document("a", "a0\n", "a1", questions=("When?", "Where?")), document("b", "b0")])
+    embed(index, ("a0", UP), ("a1", vector(1, 2, 0, 0)), ("When?", NORTH), ("Where?", EAST), ("b0", vector(2, 1, 0, 0)))
+    asked, other = index.match_vector(M, EAST, EVERYTHING, 10)
+    assert (asked.id, asked.chunk, asked.question) == ("a", 1, 1)
+    assert asked.score == pytest.approx(1.0, abs=1e-3)
+    assert (other.id, other.chunk, other.question) == ("b", 0, -1)
+    assert [(match.chunk, match.question) for match in index.match_vector(M, UP, EVERYTHING, 1)] == [(0, -1)]
+
+
 def test_the_best_chunk_counts(index: Index) -> None:
     index.put([document("a", "a0\n", "a1\n", "a2"), document("b", "b0")])
     embed(index, ("a0", NORTH), ("a1", vector(9, 1, 0, 0)), ("a2", vector(1, 1, 0, 0)), ("b0", vector(2, 1, 0, 0)))

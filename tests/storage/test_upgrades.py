@@ -162,6 +162,18 @@ def test_the_words_of_an_older_index_are_numbered_as_those_of_a_new_one(
     connection.close()
 
 
+def test_an_older_index_reads_the_questions_of_its_files(open_memory: OpenMemory, project: Path, vault: Path) -> None:
+    write_memory(vault, "tide", "High water is at noon.", "questions: [When does the sea rise?]")
+    with open_memory() as engine:
+        index.scan(engine)
+    connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
+    connection.execute("DELETE FROM migrations WHERE number > 5; DELETE FROM chunks WHERE ordinal > 0")
+    connection.close()
+    with open_memory() as engine:
+        index.scan(engine)
+        assert engine.memory("tide").questions == ("When does the sea rise?",)
+
+
 def of_a_later_version(path: Path) -> bytes:
     """Record a migration of tomorrow; the bytes of the file."""
     connection = apsw.Connection(str(path))

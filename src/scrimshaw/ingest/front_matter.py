@@ -34,6 +34,7 @@ SPELLINGS = {
     "tier": ("importance_tier", "importanceTier"),
     "trigger_phrases": ("triggerPhrases", "triggers"),
     "topics": ("tags",),
+    "questions": (),
 }
 
 _DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
@@ -257,10 +258,10 @@ def parse_member(values: Values, key: str, default: _Member) -> _Member:
         return default
 
 
-def parse_phrases(values: Values, key: str, clean: Clean = str) -> tuple[str, ...]:
-    """A list of texts without blanks and repeats; a single text is split at its commas."""
+def parse_phrases(values: Values, key: str, clean: Clean = str, mark: str = ",") -> tuple[str, ...]:
+    """A list of texts without blanks and repeats; a single text is split at its marks."""
     value = values.get(find_spelling(values, key))
-    items = value if isinstance(value, list) else parse_line(value).split(",")
+    items = value if isinstance(value, list) else parse_line(value).split(mark)
     cleaned = map(str.strip, map(clean, filter(None, map(parse_line, items))))
     return tuple(dict.fromkeys(filter(None, cleaned)))
 

@@ -21,9 +21,22 @@ from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
 from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
-from scrimshaw.models import Document, MemoryType, Phrase, Redacted, Relation, SourceFile, Tier, Trust, content_hash
+from scrimshaw.models import (
+    QUESTIONS,
+    Chunk,
+    Document,
+    MemoryType,
+    Phrase,
+    Redacted,
+    Relation,
+    SourceFile,
+    Tier,
+    Trust,
+    content_hash,
+)
 
 BOM = "\ufeff"
+MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # so many of a file, and characters of each, are indexed
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
@@ -335,6 +348,11 @@ def build_document(
     phrases = [Phrase(text=phrase, head=head) for phrase in triggers if (head := find_head(phrase))]
     if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
         phrases.append(Phrase(text=title, head=head, is_title=True))
+    chunks = [*markdown.split_chunks(title, body.text, headings)]
+    questions = front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]
+    for place, question in enumerate(questions, start=QUESTIONS):
+        context = question[:LONGEST_QUESTION]
+        chunks.append(Chunk(ordinal=place, anchor="", heading="", start=0, end=0, context=context))
     tier = front.parse_member(values, "tier", Tier.NORMAL)
     provenance = front.parse_provenance(values, clean, source.trust)
     if source.is_vouched or provenance.trust == Trust.HUMAN:  # which any file can say of itself
@@ -351,8 +369,9 @@ def build_document(
         tier=tier,
         triggers=triggers,
         topics=front.parse_phrases(values, "topics", clean),
+        questions=questions,
         headings=headings,
-        chunks=markdown.split_chunks(title, body.text, headings),
+        chunks=tuple(chunks),
         edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
         provenance=provenance,
         quality=front.parse_quality(values, clean),

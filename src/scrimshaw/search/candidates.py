@@ -67,6 +67,7 @@ class SearchState(Struct, kw_only=True):
     degradations: Degradations
     lists: Mapping[str, Sequence[Match]] = {}  #: what the channels found that found anything
     chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
+    questions: Mapping[str, int] = {}  #: memory id -> its question that matches better than its text
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
@@ -112,8 +113,13 @@ class CandidateFinder:
                 scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
                 found[Channel.TRIGGER] = self._select_matches(scores, state.filters)[: self._depth]
         state.lists = {channel: matches for channel, matches in found.items() if matches}
-        by_chunk = (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ()))
-        state.chunks = {match.id: match.chunk for match in by_chunk if match.chunk >= 0}
+        chunks, questions = dict[str, int](), dict[str, int]()
+        for match in (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ())):
+            if match.chunk >= 0:
+                chunks[match.id] = match.chunk
+            if match.question >= 0:
+                questions.setdefault(match.id, match.question)
+        state.chunks, state.questions = chunks, questions
         if state.request.record and is_for_record(state.request):
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 if self._count_records():

@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
+from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
 from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
@@ -233,11 +233,15 @@ class Searcher:
             return
         with state.degradations.tolerate(IndexPart.VECTORS):
             places = {each.memory.id: state.place_of(each.memory.id) for each in best}
-            found = self._finder.read_tokens(places.values())
+            asked = {places[name]: (name, QUESTIONS + at) for name, at in state.questions.items() if name in places}
+            found = self._finder.read_tokens([*places.values(), *asked.values()])
             packed = {place: tokens for place, tokens in found.items() if is_packed(tokens)}
             if len(packed) < len(found) and state.has_all_vectors:  # else that is said already
                 state.degradations.note(tokens_pending(len(found) - len(packed), len(found)))
             matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
+            for place, question in asked.items():
+                if question in matches:
+                    matches[place] = max(matches[question], matches.get(place, 0.0))
             for each, term in zip(
                 best, rerank.compare_values([matches.get(place) for place in places.values()]), strict=True
             ):
@@ -342,6 +346,7 @@ class Searcher:
         for each in page:
             name, fused = each.memory.id, each.fused
             piece = pieces[name]
+            questions = each.memory.questions[state.questions.get(name, len(each.memory.questions)) :]
             explanation = Explanation(
                 ranks=fused.ranks,
                 raw={channel: round(score, 4) for channel, score in fused.raw.items()},
@@ -350,6 +355,7 @@ class Searcher:
                 factors=each.factors,
                 boosts=each.boosts,
                 phrases=tuple(state.phrases.get(name, ())),
+                answers=questions[0] if questions else "",
             )
             hits.append(
                 Hit(

@@ -46,6 +46,7 @@ class Explanation(Struct, frozen=True, kw_only=True):
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
     phrases: tuple[str, ...] = ()  #: its trigger phrases that occur in the query
+    answers: str = ""  #: its question that is nearer to the query than its text
     source: ItemSource | None = None  #: the tool call that an entry of a session's record came from
 
 

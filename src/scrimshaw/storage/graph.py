@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple
 
-from scrimshaw.models import Match, Neighbor
+from scrimshaw.models import QUESTIONS, Match, Neighbor
 
 # What the whole of a session adds to the score of its passages; from .15 to .5 hardly anything changes (measured).
 SESSION_SHARE = 0.3
@@ -61,18 +61,24 @@ def fold_chunks(rows: Iterable[tuple[str, int, float]]) -> list[Match]:
     """Rows of (id, ordinal or -1 for the whole, score), best first, as one match per memory.
 
     The score is the mean of the whole's and of the best chunk's; a memory of a single chunk has no row for the whole.
+    A question counts as a chunk; where it is the best one, the match names it beside the best of the body.
     """
     whole: dict[str, float] = {}
     best: dict[str, tuple[float, int]] = {}
+    bodies: dict[str, int] = {}
     for name, ordinal, score in rows:
         if ordinal < 0:
             whole[name] = score
         else:
             best.setdefault(name, (score, ordinal))
+            if ordinal < QUESTIONS:
+                bodies.setdefault(name, ordinal)
     matches = []
     for name in whole.keys() | best.keys():
         chunk, ordinal = best.get(name, (0.0, -1))
-        matches.append(Match(id=name, score=(whole.get(name, chunk) + chunk) / 2, chunk=ordinal))
+        score = (whole.get(name, chunk) + chunk) / 2
+        question = max(-1, ordinal - QUESTIONS)
+        matches.append(Match(id=name, score=score, chunk=bodies.get(name, -1), question=question))
     return sorted(matches, key=lambda match: (-match.score, match.id))
 
 

@@ -13,13 +13,13 @@ import apsw
 import msgspec
 
 from scrimshaw.errors import InvalidRequest, StorageFailure
-from scrimshaw.models import RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
+from scrimshaw.models import QUESTIONS, RECORD, Document, Edge, EdgeKind, Filters, Match, Memory, Neighbor, SourceFile
 from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
 from scrimshaw.storage.paths import fold
 from scrimshaw.storage.ports import FileState, PendingChunk, Piece, Query, VectorCounts
 from scrimshaw.storage.sql import GROUPS, MEMORY_COLUMNS, SORTS, conditions, marks, memory, passage
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
-from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, scan_disk
+from scrimshaw.storage.sqlite.vectors import RamScan, VectorScan, find_bodies, scan_disk
 
 # How much a word counts in name, title, triggers and body; measured on judged queries (docs/evaluation).
 FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
@@ -94,11 +94,13 @@ DELETE FROM memory_text WHERE rowid IN (
     WHERE c.row IS NULL AND m.row IS NULL)"""
 
 # Paths of files whose memory is missing in part, and of memories of no known file. 6 ms for 1,000 memories.
-# A memory has at least one chunk; chunks are numbered from 0 and cover the body; each has a row in the full-text table,
-# and so has a memory of several chunks as a whole. `memory_text_docsize` is FTS5's own table of the rows it holds.
+# A memory has at least one chunk; chunks are numbered from 0 and cover the body, those of questions from QUESTIONS;
+# each has a row in the full-text table, and so has a memory of several chunks as a whole. FTS5's own table of the rows
+# it holds is `memory_text_docsize`.
 INCOMPLETE = f"""
 WITH pieces AS (
-    SELECT c.memory, count(*) AS many, max(c.ordinal) + 1 AS numbered, max(c.last) AS reach, count(t.id) AS worded
+    SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.id) AS worded,
+        max(iif(c.ordinal < {QUESTIONS}, c.ordinal + 1, 0)) + max(0, max(c.ordinal) - {QUESTIONS} + 1) AS numbered
     FROM chunks c LEFT JOIN memory_text_docsize t ON t.id = (c.memory << {_PART_BITS}) + 1 + c.ordinal
     GROUP BY c.memory)
 SELECT f.path FROM files f
@@ -143,8 +145,10 @@ class SqliteIndex:
                 for chunk, key in zip(document.chunks, keys, strict=True):
                     place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
                     write.execute(_PUT_CHUNK, (row, *place, chunk.at, chunk.trust, key))
-                    text = body[chunk.start : chunk.end]
-                    write.execute(_PUT_WORDS, (first + 1 + chunk.ordinal, *words, text))
+                    # A question that is found by the words of the title too pushes out other memories (measured).
+                    of_body = (*words, body[chunk.start : chunk.end])
+                    fields = of_body if chunk.ordinal < QUESTIONS else ("", "", "", chunk.context)
+                    write.execute(_PUT_WORDS, (first + 1 + chunk.ordinal, *fields))
                     for model, vector, tokens in vectors.get(key, ()):
                         write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector))
                         if tokens is not None:
@@ -283,7 +287,14 @@ class SqliteIndex:
         nearest = scan(vector, generation, limit, self._rows_satisfying(filters, generation), filters.source != RECORD)
         rows = [row for row, _, _ in nearest]
         names = dict(self._database.rows(f"SELECT row, id FROM memories WHERE row IN ({marks(rows)})", rows))
-        found = [Match(id=names[row], score=score, chunk=ordinal) for row, score, ordinal in nearest if row in names]
+        asked = {row: ordinal - QUESTIONS for row, _, ordinal in nearest if ordinal >= QUESTIONS}
+        bodies = find_bodies(self._database, model, vector, asked) if asked else {}
+        found = [
+            Match(id=names[row], score=score, chunk=bodies.get(row, -1 if row in asked else ordinal),
+                  question=asked.get(row, -1))
+            for row, score, ordinal in nearest
+            if row in names
+        ]  # fmt: skip
         return sorted(found, key=lambda match: (-match.score, match.id, match.chunk))
 
     def _rows_satisfying(self, filters: Filters, generation: int) -> set[int] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from _thread import allocate_lock
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from scrimshaw.config import release_freed_memory
 from scrimshaw.errors import DamagedDatabase
+from scrimshaw.models import QUESTIONS
+from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database
 
 Nearest = list[tuple[int, float, int]]  # (memory row, cosine, ordinal of the best chunk), best first
@@ -17,6 +19,7 @@ VectorScan = Callable[[Any, int, int, set[int] | None, bool], Nearest]
 
 _BLOCK = 4096
 _NEW = f"SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND seq > ? ORDER BY seq LIMIT {_BLOCK}"
+_OF_BODIES = "SELECT seq, memory, ordinal, vector FROM vectors WHERE model = ? AND ordinal < ? AND memory IN ({})"
 _COUNT = "SELECT count(*) FROM vectors WHERE model = ? AND seq > ?"
 _PRESENT = "SELECT seq FROM vectors WHERE model = ? AND seq <= ? ORDER BY seq"
 
@@ -91,19 +94,28 @@ def scan_disk(
     database: Database, model: str, vector: Any, generation: int, limit: int, allowed: set[int] | None, fold: bool
 ) -> Nearest:
     """The vectors stay on disk and are read block by block: slower, but memory stays bounded."""
-    import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
-
     best: Nearest = []
     last = 0
     while rows := database.rows(_NEW, (model, last)):
         last = rows[-1][0]
         rows = rows if allowed is None else [row for row in rows if row[1] in allowed]
-        blob = _join_vectors(database, rows, len(vector))
-        matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
-        scores = (matrix.astype(np.float32) @ vector).tolist()
-        found = [(row[1], score, row[2]) for row, score in zip(rows, scores, strict=True)]
-        best = _best_chunks([*best, *found], fold)[:limit]
+        best = _best_chunks([*best, *_score_rows(database, rows, vector)], fold)[:limit]
     return best
+
+
+def find_bodies(database: Database, model: str, vector: Any, memories: Collection[int]) -> dict[int, int]:
+    """The chunk that is nearest to a vector of each of these memories' bodies, questions aside."""
+    rows = database.rows(_OF_BODIES.format(marks(memories)), (model, QUESTIONS, *memories))
+    return {owner: ordinal for owner, _, ordinal in _best_chunks(_score_rows(database, rows, vector), fold=True)}
+
+
+def _score_rows(database: Database, rows: Sequence[tuple[Any, ...]], vector: Any) -> Nearest:
+    import numpy as np  # noqa: PLC0415 - heavy, and only needed once vectors are searched
+
+    blob = _join_vectors(database, rows, len(vector))
+    matrix = np.frombuffer(blob, dtype=np.float16).reshape(len(rows), len(vector))
+    scores = (matrix.astype(np.float32) @ vector).tolist()
+    return [(row[1], score, row[2]) for row, score in zip(rows, scores, strict=True)]
 
 
 def _join_vectors(database: Database, rows: Sequence[tuple[Any, ...]], width: int) -> bytes:
