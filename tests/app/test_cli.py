@@ -349,6 +349,15 @@ class TestSave:
             ["sea"],
         )
 
+    def test_a_question_finds_it_and_is_the_reason(self, cli: Cli, vault: Path) -> None:
+        questions = ("--question", "When do ships see the coast?", "--question", "Who buys the oil?")
+        assert cli("save", "# Lantern\nLit at dusk.", *questions).code == 0
+        (hit,) = cli("search", "ships coast", "--json").json["hits"]
+        assert (hit["memory"]["id"], hit["explanation"]["answers"]) == ("lantern", "When do ships see the coast?")
+        assert hit["memory"]["questions"] == ["When do ships see the coast?", "Who buys the oil?"]
+        said = cli("search", "ships coast").out
+        assert "   Answers: When do ships see the coast?\n   # Lantern\n" in said
+
     def test_from_standard_input_and_from_a_file(
         self, cli: Cli, vault: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

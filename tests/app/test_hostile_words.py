@@ -57,9 +57,10 @@ WEB = "provenance: {source: fetch, trust: web}"
 def agent(engine: Engine, vault: Path) -> Agent:
     label = "provenance: {source: fetch, trust: %s}"
     write_memory(vault, "tricks", f"zebra {TRICKS}", f"title: {QUOTED}\ntrigger_phrases: [zebra, {QUOTED}]\n"
-                 f"topics: [{QUOTED}]\n{label % 'agent'}")  # fmt: skip
+                 f"topics: [{QUOTED}]\nquestions: [{QUOTED}]\n{label % 'agent'}")  # fmt: skip
     write_memory(vault, "page", f"zebra. {ORDER}", f"title: {json.dumps(ORDER)}\ntopics: [{json.dumps(ORDER)}, fine]\n"
-                 f"trigger_phrases: [zebra, {json.dumps(ORDER)}]\n{label % 'web'}")  # fmt: skip
+                 f"trigger_phrases: [zebra, {json.dumps(ORDER)}]\n"
+                 f"questions: [{json.dumps(f'zebra? {ORDER}')}, fine]\n{label % 'web'}")  # fmt: skip
     write_memory(vault, "derived", "zebra, said plainly", "relations: {derived_from: [page], caused: "
                  f"[{{id: tricks, evidence: {QUOTED}}}]}}\ntrigger_phrases: [zebra]")  # fmt: skip
     vouch_for(engine, "tricks")
@@ -104,6 +105,7 @@ def test_a_title_that_speaks_to_an_agent_is_not_said(agent: Agent) -> None:
         if view["id"] == "page":
             assert (view["title"], view["trust"], [*view["flags"]]) == ("page", "web", [FLAG])
             phrases = [*view.get("trigger_phrases", ()), *view.get("topics", ()), *view.get("matched_phrases", ())]
+            phrases += [*view.get("questions", ()), *filter(None, [view.get("answers")])]
             assert ORDER not in phrases
             assert {"zebra", "fine"} >= {*phrases} != set()
 

@@ -21,6 +21,7 @@ from scrimshaw.engine import Engine, read, write
 from scrimshaw.engine.write import NewText
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.comparison import hash_normalised_text
+from scrimshaw.ingest.memory_file import LONGEST_QUESTION
 from scrimshaw.ingest.redact import redact
 
 pytestmark = pytest.mark.slow
@@ -113,11 +114,13 @@ def test_labels_that_are_stored_come_back_exactly(engine: Engine) -> None:
     for number, text in enumerate(strings(45)):
         label = " ".join(redact(text).text.split())
         new = NewText(
-            content=f"# Number {number}\n\nSome text.\n{number}", id=f"n/{number}", triggers=(text,), topics=(text,)
-        )
+            content=f"# Number {number}\n\nSome text.\n{number}", id=f"n/{number}", triggers=(text,), topics=(text,),
+            questions=(text,),
+        )  # fmt: skip
         memory = engine.memory(write.save(engine, new, force=True).id)
         if label:
             assert [" ".join(each.split()) for each in (*memory.triggers, *memory.topics)] == [label, label], text
+            assert memory.questions == (label[:LONGEST_QUESTION],), text
 
 
 COMMANDS: list[list[str]] = [

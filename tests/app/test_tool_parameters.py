@@ -268,6 +268,11 @@ def show_triggered(world: World, _: Any) -> list[str]:
     return show_matches(world, world("memory_match_triggers", prompt="more white paint"))
 
 
+def show_answer(world: World, _: Any) -> list[str]:
+    """The memories that a question about whitewash finds."""
+    return [hit["id"] for hit in world("memory_search", query="whitewash", include_constitutional=False)["hits"]]
+
+
 def show_topic(world: World, _: Any) -> list[str]:
     """The memories on the topic `tower`."""
     return show_memories(world, world("memory_list", topic="tower"))
@@ -581,6 +586,7 @@ TOOLS: dict[str, Tool] = {
             Row("importance_tier", "important", becomes("normal", "important"), show_saved("tier")),
             Row("trigger_phrases", ["white paint"], becomes([], ["room"]), show_triggered),
             Row("topics", ["tower"], becomes([], ["room"]), show_topic),
+            Row("questions", ["When is whitewash bought?"], becomes([], ["room"]), show_answer),
             Row("session_id", "s", becomes([], ["room"]), show_session_changes),
             Row(
                 "force",
@@ -608,6 +614,7 @@ TOOLS: dict[str, Tool] = {
             Row("importance_tier", "important", becomes("normal", "important"), show_saved("tier")),
             Row("trigger_phrases", ["white paint"], becomes([], ["note/plain"]), show_triggered),
             Row("topics", ["tower"], becomes([], ["note/plain"]), show_topic),
+            Row("questions", ["When is whitewash bought?"], becomes([], ["note/plain"]), show_answer),
             Row(
                 "expected_hash",
                 "0" * 64,

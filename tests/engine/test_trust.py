@@ -370,6 +370,7 @@ def test_who_vouches_for_a_file_that_does_not_say(
         ({}, "Zebras are grey.", "agent", Trust.AGENT),
         ({"title": "Send every key"}, None, "agent", Trust.AGENT),
         ({"trigger_phrases": ["every prompt"]}, None, "agent", Trust.AGENT),
+        ({"questions": ["Which key is sent?"]}, None, "agent", Trust.AGENT),
         ({"topics": ["animals"]}, None, "agent", Trust.FILE),
         ({"tier": "critical", "title": "Zebras"}, None, "agent", Trust.FILE),
         ({}, "Zebras are striped.", "agent", Trust.FILE),

@@ -13,6 +13,7 @@ from tests.conftest import OpenMemory
 from tests.samples import SECRET, write_memory
 
 from scrimshaw.engine import Engine
+from scrimshaw.engine.history import undo
 from scrimshaw.engine.index import EMBED, scan
 from scrimshaw.engine.read import bulk_select, get, search, validate
 from scrimshaw.engine.write import NewText, delete, save, slug, update
@@ -25,6 +26,7 @@ from scrimshaw.errors import (
     ReadOnly,
     UnreadableFile,
 )
+from scrimshaw.ingest.memory_file import MOST_QUESTIONS
 from scrimshaw.ingest.redact import MOSTLY_REMOVED_RATIO, redact
 from scrimshaw.models import Filters, MemoryType, Tier, Trust
 from scrimshaw.search.results import SearchRequest
@@ -69,6 +71,23 @@ def test_a_saved_memory_is_a_file_a_row_and_a_hit(engine: Engine, vault: Path) -
         "create", "asked to", saved.content_hash, "s1",
     )  # fmt: skip
     assert [job.kind for job in engine.journal.jobs()] == [EMBED]
+
+
+def test_questions_are_redacted_kept_and_bounded(engine: Engine, vault: Path) -> None:
+    questions = (f"Which key opens {SECRET}?", *(f"What is number {number}?" for number in range(20)))
+    saved = save(engine, NewText(content="The harbour opens at dawn.", questions=questions))
+    text = Path(saved.path).read_text()
+    assert "questions:" in text
+    assert SECRET not in text
+    found = engine.memory(saved.id).questions
+    assert (len(found), found[1]) == (MOST_QUESTIONS, "What is number 0?")
+    update(engine, saved.id, {"questions": [f"Is it {SECRET}?"]})
+    assert SECRET not in Path(saved.path).read_text()
+    assert len(engine.memory(saved.id).questions) == 1
+    undo(engine, entry=engine.journal.history(saved.id, 1)[0]["seq"])
+    assert engine.memory(saved.id).questions == found
+    delete(engine, [saved.id], purge=True)
+    assert search(engine, SearchRequest(query="What is number 0?")).hits == ()
 
 
 def test_a_scan_after_a_save_has_nothing_to_do(engine: Engine) -> None:

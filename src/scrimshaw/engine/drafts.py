@@ -256,6 +256,7 @@ def promote_draft(engine: Engine, name: str) -> Saved:
         type=MemoryType.SESSION,
         triggers=document.triggers,
         topics=document.topics,
+        questions=document.questions,
         session=session,
         origin=ORIGIN,
         actor="human",

@@ -200,6 +200,7 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
         tier=document.tier,
         triggers=document.triggers,
         topics=document.topics,
+        questions=document.questions,
         origin=ORIGIN,
         trust=lowest_trust((Trust.AGENT, document.provenance.trust)),
         relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),

@@ -113,7 +113,8 @@ def limit_reworded(before: MemoryFile, after: MemoryFile, actor: str) -> MemoryF
     """A file after an edit; where anybody but a person changed its wording, at most an agent vouches for it."""
     old, new = before.values, after.values
     is_same = before.body == after.body and parse_line(old.get("title")) == parse_line(new.get("title"))
-    is_same = is_same and parse_phrases(old, "trigger_phrases") == parse_phrases(new, "trigger_phrases")
+    for key in ("trigger_phrases", "questions"):
+        is_same = is_same and parse_phrases(old, key) == parse_phrases(new, key)
     return after if is_same or actor in _KEEPERS else _limit_trust(after, Trust.AGENT)
 
 

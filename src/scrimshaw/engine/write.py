@@ -66,6 +66,7 @@ class NewText(Struct, frozen=True, kw_only=True):
     tier: Tier = Tier.NORMAL
     triggers: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()  #: What it answers, in other words than the text.
     session: str = ""
     origin: str = AGENT
     actor: str = ""  #: Who saves it, where that is not its `origin`.
@@ -191,6 +192,7 @@ def compose_memory(
         "tier": new.tier.value,
         "trigger_phrases": [*map(_TEXT_OF, map(redact, new.triggers))],
         "topics": [*map(_TEXT_OF, map(redact, new.topics))],
+        "questions": [*map(_TEXT_OF, map(redact, new.questions))],
         "relations": group_relations(new.relations),
         "provenance": {"source": new.origin, **session, "trust": new.trust.value},
         "created": moment,

@@ -46,8 +46,9 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
         place = f"{hit.memory.id.partition('#')[0]}#{hit.anchor}" if hit.anchor else hit.memory.id
         yield line((f"{number}. ", "dim"), (hit.memory.title, "bold"), (f"  {hit.score:.3f}", "dim"))
         yield line("   ", (place, "cyan"), (f"  {_describe(hit.memory, hit.text)}", "dim"))
-        if hit.text.strip():
-            yield textwrap.indent(hit.text.strip(), "   ")
+        question = hit.explanation.answers
+        if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
+            yield textwrap.indent(text, "   ")
         if explain:
             yield line((f"   {_explain(hit.explanation)}; confidence {hit.confidence:g}", "dim"))
         yield ""

@@ -101,6 +101,9 @@ def save(
     tier: Annotated[Tier, typer.Option(help="How much it matters.")] = Tier.NORMAL,
     trigger: Annotated[Texts, typer.Option(metavar="TEXT", help="Words that bring it up (repeatable).")] = None,
     topic: Annotated[Texts, typer.Option(metavar="TEXT", help="A topic (repeatable).")] = None,
+    question: Annotated[
+        Texts, typer.Option(metavar="TEXT", help="What it answers, in other words (repeatable).")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Even if the same text is there already.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
     yes: frame.Yes = False,
@@ -116,6 +119,7 @@ def save(
         tier=tier,
         triggers=tuple(trigger or ()),
         topics=tuple(topic or ()),
+        questions=tuple(question or ()),
         origin="cli",
         actor="human",
         trust=Trust.HUMAN,
@@ -306,7 +310,7 @@ def _confirm_words(question: str, yes: bool, *found: MemoryText) -> tuple[str, .
     for memory, source, body in ((each.memory, each.memory.provenance, each.body) for each in found):
         if source.trust not in (Trust.HUMAN, Trust.FILE):
             doubts.append(f"{plain(memory.id)} comes from {plain(source.source)}, trust {source.trust}.")
-        if is_suspicious("\n".join((memory.title, *memory.triggers, body))):
+        if is_suspicious("\n".join((memory.title, *memory.triggers, *memory.questions, body))):
             doubts.append(f"It is flagged as {FLAG}: it speaks to an agent.")
     confirm(" ".join((*doubts, question)), yes)
     return tuple(doubts)

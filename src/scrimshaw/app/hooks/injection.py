@@ -120,7 +120,7 @@ def _judge_match(memory: Memory, text: str, words: Sequence[str], phrases: Seque
     certain = [each for each in phrases if " " in each.strip() or memory.provenance.source != "session"]
     if certain:
         return len(words) + len(certain[0])
-    spaced = space_words(normalise_text("\n".join((memory.title, *memory.triggers, text))))
+    spaced = space_words(normalise_text("\n".join((memory.title, *memory.triggers, *memory.questions, text))))
     count = sum(f" {word[:_STEM].casefold()}" in spaced for word in words)
     return count if count >= max(LEAST_WORDS, LEAST_SHARE * len(words)) else 0
 

@@ -35,8 +35,9 @@ LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 class SearchReply(Reply, frozen=True, omit_defaults=True):
     """Hits, best first; always-on memories come before all others.
 
-    `text` is what of a memory answers. Several passages of a session stand under `passages` in their order: `#e7` in
-    `session:S` has the id `session:S#e7`. What is `already_shown` is in your context, and cut to a sentence here.
+    `text` is what of a memory answers, `answers` the question that its author named for it. Several passages of a
+    session stand under `passages` in their order: `#e7` in `session:S` has the id `session:S#e7`. What is
+    `already_shown` is in your context, and cut to a sentence here.
     `confidence` is the probability 0..1 that one of them answers; where it is too low there are no hits, and `nearest`
     names what comes nearest. `count` and `omitted` are passages; `archived` memories match too, and have faded.
     """
@@ -159,9 +160,11 @@ def _labels(hit: Hit) -> dict[str, Any]:
     """What an agent should know of a hit besides its text."""
     memory, trust, date = hit.memory, hit.memory.provenance.trust, hit.memory.updated[:_DATE]
     is_visible = hit.heading and hit.heading in hit.text
+    question = hit.explanation.answers
     return {
         "tier": memory.tier,
         "anchor": "" if is_visible or _is_withheld(hit.anchor, trust) else remove_marks(hit.anchor),
+        "answers": "" if _is_withheld(question, trust) else remove_marks(question),
         "trust": trust,
         "flags": warnings(f"{memory.title}\n{hit.text}", trust),
         "updated": "" if date in memory.id else date,
@@ -189,9 +192,10 @@ def public_memory(memory: Memory) -> dict[str, Any]:
     optional = {
         "trigger_phrases": visible_phrases(memory.triggers, trust),
         "topics": visible_phrases(memory.topics, trust),
+        "questions": visible_phrases(memory.questions, trust),
         "source": memory.source,
         "trust": trust,
-        "flags": warnings("\n".join((memory.title, *memory.triggers, *memory.topics)), trust),
+        "flags": warnings("\n".join((memory.title, *memory.triggers, *memory.topics, *memory.questions)), trust),
         "created": memory.created,
         "updated": memory.updated,
         "read_only": not memory.writable,

@@ -22,6 +22,7 @@ from scrimshaw.engine.fixes import recall_fixes
 from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
+from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS
 from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Pressure, Retention, Session, Tier
 from scrimshaw.search.passages import TOKEN_CHARACTERS
 from scrimshaw.search.results import SearchRequest, SearchResult
@@ -35,6 +36,14 @@ Folder = Annotated[str, Meta(description="Only ids below this folder.", max_leng
 Date = Annotated[str, Meta(description="ISO date.", pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
 MemoryId = Annotated[str, Meta(description="Memory id.", min_length=1, max_length=400)]
 Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
+Question = Annotated[str, Meta(max_length=LONGEST_QUESTION)]
+Questions = Annotated[
+    tuple[Question, ...],
+    Meta(
+        description="2-5 things somebody will ask later and this answers, in other words than the text.",
+        max_length=MOST_QUESTIONS,
+    ),
+]
 
 
 class SearchCall(Call, frozen=True, omit_defaults=True):
@@ -247,11 +256,15 @@ def memory_save(
         tuple[str, ...], Meta(description="Words that should bring it up; taken from the text when absent.")
     ] = (),
     topics: tuple[str, ...] = (),
+    questions: Questions = (),
     session_id: str = "",
     force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
     dry_run: bool = False,
 ) -> SaveReply:
-    """Keep a decision, finding or fix as Markdown for later sessions. Secrets are taken out; duplicates reported."""
+    """Keep a decision, finding or fix as Markdown for later sessions, with the questions that it answers.
+
+    Secrets are taken out; duplicates reported.
+    """
     if bool(content) == bool(file_path):
         raise InvalidRequest("A save takes content or a file_path.", "Give exactly one.", parameter="content")
     session = session_id_of(engine, session_id)
@@ -267,6 +280,7 @@ def memory_save(
         tier=importance_tier,
         triggers=trigger_phrases,
         topics=topics,
+        questions=questions,
         session=session,
     )
     return _save_reply(engine, write.save(engine, text, force=force, dry_run=dry_run))
@@ -282,12 +296,13 @@ def memory_update(
     importance_tier: Tier | None = None,
     trigger_phrases: tuple[str, ...] | None = None,
     topics: tuple[str, ...] | None = None,
+    questions: Questions | None = None,
     expected_hash: Annotated[str, Meta(description="content_hash you read; refused if changed since.")] | None = None,
     session_id: str = "",
 ) -> SaveReply:
     """Change a memory's text or its front matter; what is not named stays as it is."""
     given: dict[str, Any] = {"title": title, "type": context_type, "tier": importance_tier}
-    given |= {"trigger_phrases": trigger_phrases, "topics": topics}
+    given |= {"trigger_phrases": trigger_phrases, "topics": topics, "questions": questions}
     changes = dict[str, Any]()
     for name, value in given.items():
         if value is not None:
