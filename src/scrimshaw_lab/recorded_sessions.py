@@ -237,6 +237,7 @@ def start_after(needs: Needs, session: str, transcripts: Sequence[Path]) -> tupl
         payload = {"session_id": "next", "hook_event_name": "SessionStart", "source": "startup", "cwd": str(project)}
         reply = _run_program(project, _HOOK, payload=msgspec.json.encode(payload)).strip()
         text = msgspec.json.decode(reply)["hookSpecificOutput"]["additionalContext"] if reply else ""
+        text = _complete_origins(text)
         lines, failures = text.splitlines(), [line for line in text.splitlines() if _FAILURE.match(line)]
         with open_engine(Settings(project=project, home=project.parent / "home")) as engine:
             overcome = sum(needs.is_overcome(engine, line) for line in failures)
@@ -266,6 +267,16 @@ def find_intervals(questions: Sequence[Question], columns: Mapping[str, Sequence
         for name, all_ in values.items()
     }
     return {name: bootstrap_interval(groups) for name, groups in drawn.items()}
+
+
+def _complete_origins(text: str) -> str:
+    """The text with the session before each `#eN` and `/N` that goes without, as the last one named says."""
+    session, parts = "", list[str]()
+    for part in re.split(r"(?m)^(?=- )", text):
+        found = _ORIGIN.search(part)
+        session = f"session:{found[1]}" if found else session
+        parts.append(re.sub(r"\((?=(?:#e|/)\d)", lambda _, session=session: f"({session}", part, count=1))
+    return "".join(parts)
 
 
 def _call(event: RecordedEvent) -> tuple[str, str]:

@@ -56,6 +56,15 @@ def fence_list(note: str, lines: Iterable[str]) -> str:
     return _between_marks(note, body) if body else ""
 
 
+def shorten_origins(lines: Iterable[StateLine]) -> Iterator[StateLine]:
+    """The lines with `#eN` and `/N` alone for what comes from the session that the line before it named."""
+    session = ""
+    for each in lines:
+        named, mark, number = each.origin.rpartition("#" if "#" in each.origin else "/")
+        is_same, session = named == session, named or session
+        yield replace(each, origin=f"{mark}{number}") if is_same and named.startswith("session:") else each
+
+
 def fence_state(lines: Iterable[StateLine], occasion: Occasion) -> str:
     """The state of a session as a fenced text; empty when there is nothing to say."""
     texts = (f"{each.part} ({each.origin}, trust {each.trust}): {each.text}" for each in lines)

@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from scrimshaw.app.clients.client import Client
-from scrimshaw.app.hooks.fencing import CHARACTERS_PER_TOKEN, fence, fence_list, fence_state, is_withheld, max_tokens
+from scrimshaw.app.hooks.fencing import (
+    CHARACTERS_PER_TOKEN,
+    fence,
+    fence_list,
+    fence_state,
+    is_withheld,
+    max_tokens,
+    shorten_origins,
+)
 from scrimshaw.config import Settings
 from scrimshaw.ingest.comparison import find_heads, normalise_text, space_words
 from scrimshaw.ingest.events import Event
@@ -69,7 +77,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)
     if goes_on and lines and not lines[0].origin.startswith((f"session:{event.session}#", f"session:{event.session}/")):
         occasion = Occasion.START  # its own holds no work yet
-    text, waiting = fence_state(fit_lines(lines, budget, max_tokens)[0], occasion), 0
+    text, waiting = fence_state(fit_lines([*shorten_origins(lines)], budget, max_tokens)[0], occasion), 0
     if settings.drafts.review:
         waiting = sum(WAITS.encode() in path.read_bytes() for path in (settings.folder / DRAFTS).glob("*.md"))
     note = f"{waiting} drafts of sessions wait for a person: `scrimshaw review`." if waiting else ""
