@@ -421,6 +421,7 @@ def _tables(table: dict[str, Any], name: str, kind: Any, path: Path, problems: l
         return ()
 
 
+@cache
 def _environment_names(section: str, key: str) -> tuple[str, ...]:
     names = (f"SCRIMSHAW_{key}", f"SPECKIT_{key}") if section == "features" else (f"SCRIMSHAW_{section}_{key}",)
     return tuple(map(str.upper, names))

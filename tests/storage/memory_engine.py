@@ -381,12 +381,14 @@ class MemoryJournal:
         ledger.append(row)
         return number
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
+    def history(
+        self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
+    ) -> list[Row]:
         found: list[Row] = [
             dict(row)
             for row in reversed(self._tables["ledger"])
             if memory_id in ("", row["memory_id"]) and session in ("", row["session"])
-            if mark in ("", row["decision_meta"].get("mark"))
+            if mark in ("", row["decision_meta"].get("mark")) and new_hash in ("", row["new_hash"])
         ]
         return found if limit < 0 else found[:limit]
 

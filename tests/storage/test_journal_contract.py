@@ -111,6 +111,8 @@ def test_history_is_of_a_memory_a_session_or_all(journal: Journal) -> None:
     assert [row["seq"] for row in journal.history(limit=2)] == [3, 2]
     assert [row["seq"] for row in journal.history(session="s")] == [3, 2]
     assert [row["seq"] for row in journal.history("a", session="s")] == [3]
+    assert [row["seq"] for row in journal.history("b", new_hash=journal.history("b")[0]["new_hash"])] == [2]
+    assert journal.history(new_hash="of no row") == []
 
 
 def test_a_committed_transaction_is_known_by_its_mark(journal: Journal) -> None:

@@ -86,15 +86,14 @@ class Engine(AbstractContextManager["Engine"]):
         document = build_document(source, parsed, redact, count_tokens=count_tokens)
         if source.writable and document.provenance.trust == Trust.FILE:
             with suppress(StorageFailure):  # what a client's own tool wrote, by what its hook recorded, is an agent's
-                written = [row["new_hash"] for row in self.journal.history(name) if row["actor"] == CLIENT_TOOL]
-                if parsed.content_hash in written:
+                if any(row["actor"] == CLIENT_TOOL for row in self.journal.history(name, new_hash=parsed.content_hash)):
                     return structs.replace(document, provenance=structs.replace(document.provenance, trust=Trust.AGENT))
         return document
 
     def is_vouched(self, memory_id: str, digest: str) -> bool:
         """Whether the newest command of a person on these bytes of a file vouches for them; an undo of it does not."""
         with suppress(StorageFailure):
-            for row in self.journal.history(memory_id):
+            for row in self.journal.history(memory_id, new_hash=digest):
                 is_word = "vouched" in row["decision_meta"]
                 if row["new_hash"] == digest and (is_word or row["prior_hash"] == digest):
                     return is_word and self._is_own_journal

@@ -343,8 +343,10 @@ class Journal(Protocol):
     ) -> list[int]:
         """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the entries' numbers."""
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
-        """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, or all; limit -1 means all."""
+    def history(
+        self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
+    ) -> list[Row]:
+        """Ledger rows, newest first: of a memory, a session, a `mark` in decision_meta, a new hash, or all."""
 
     def last_hashes(self) -> dict[str, str]:
         """The newest hash of every file, "" if removed, by memory id or by the `file` of the entry's decision_meta."""

@@ -55,8 +55,7 @@ _TEMPLATE = wire.ResourceTemplate(
     mime_type=_MARKDOWN,
 )
 
-# Bytes of JSON without which every character of an answer can be seen: no control, no escape of one, nothing but ASCII.
-_MAYBE_UNSEEN = re.compile(rb"[\x7f-\xff]|\\[bfru]")
+_ESCAPE = re.compile(r"\\[bfru]")  # how JSON writes controls
 
 _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
@@ -350,12 +349,12 @@ def _as_expected(error: Exception, doing: str) -> ScrimshawError:
 
 def _encode_reply(reply: Any) -> tuple[dict[str, Any], str]:
     """A reply as structured content and as compact JSON, every character of it visible."""
-    encoded = msgspec.json.encode(reply)
-    body: dict[str, Any] = msgspec.json.decode(encoded)
-    if _MAYBE_UNSEEN.search(encoded):
+    text = msgspec.json.encode(reply).decode()
+    body: dict[str, Any] = msgspec.json.decode(text)
+    if _ESCAPE.search(text) or replace_invisible(text) != text:
         body = _make_visible(body)
-        encoded = msgspec.json.encode(body)
-    return body, encoded.decode()
+        text = msgspec.json.encode(body).decode()
+    return body, text
 
 
 def _make_visible(value: Any) -> Any:

@@ -66,9 +66,12 @@ class SqliteJournal:
                 _enqueue(write, kind, key, now)
         return numbers
 
-    def history(self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "") -> list[Row]:
+    def history(
+        self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
+    ) -> list[Row]:
         where, wanted = "1", list[str]()
-        for condition, value in ((" AND memory_id = ?", memory_id), (" AND session = ?", session), (_MARKED, mark)):
+        columns = {" AND memory_id = ?": memory_id, " AND session = ?": session, " AND new_hash = ?": new_hash}
+        for condition, value in (columns | {_MARKED: mark}).items():
             if value:
                 where, wanted = where + condition, [*wanted, value]
         sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
