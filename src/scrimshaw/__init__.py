@@ -6,8 +6,6 @@ with scrimshaw.open() as engine:
     result = scrimshaw.search(engine, scrimshaw.SearchRequest(query="why apsw"))
 """
 
-from __future__ import annotations
-
 import importlib
 from typing import TYPE_CHECKING, Any
 

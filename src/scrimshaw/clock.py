@@ -1,7 +1,5 @@
 """Times as files write them."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 

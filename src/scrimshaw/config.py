@@ -6,8 +6,6 @@ a flag of section `features` is `SCRIMSHAW_K`, or `SPECKIT_K` as older set-ups c
 is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`), a string without quotes too.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The error tree. Every error says what happened, where, and what to do."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 

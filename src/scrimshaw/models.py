@@ -1,7 +1,5 @@
 """Frozen values and enums: the vocabulary every room shares. No behaviour beyond reading oneself."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, Protocol

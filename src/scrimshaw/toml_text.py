@@ -1,7 +1,5 @@
 """Reads files, and TOML, that anybody may have written."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

@@ -1,7 +1,5 @@
 """What a server does besides answering: catch up with the files, follow them, run durable jobs."""
 
-from __future__ import annotations
-
 import logging
 import os
 import sys

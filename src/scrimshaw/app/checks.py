@@ -1,7 +1,5 @@
 """Checks of what only a process that was started knows: the watcher, the hooks, the clients."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Which sources a project can start from, and what importing one of them has to do."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import suppress

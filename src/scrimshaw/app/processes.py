@@ -1,7 +1,5 @@
 """The processes this one runs under, nearest first: how a server knows whose session it serves. And one it starts."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -3,8 +3,6 @@
 What is imported here is what the first answers need; the memory is loaded and opened after them.
 """
 
-from __future__ import annotations
-
 import logging
 import sys
 from contextlib import ExitStack

@@ -5,8 +5,6 @@ ones each time, and each way of finding is asked by itself: together they would 
 one fails.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence

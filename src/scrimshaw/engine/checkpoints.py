@@ -3,8 +3,6 @@
 A checkpoint holds the vault with its relations and everything durable of the journal, redacted.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What an agent should know now: for a task, under the pressure of its context, or on coming back."""
 
-from __future__ import annotations
-
 import logging
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """One open memory: its vaults and sources, its index, journal and sessions, and the searcher over them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress

@@ -1,7 +1,5 @@
 """Exact answers about a memory: pages, counts and exports. Never by search."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase

@@ -1,7 +1,5 @@
 """What one process cannot do at the moment; a server's threads set it, its answers say it."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """What was done about an error, in any session: where it stood, what followed it, and whether that helped."""
 
-from __future__ import annotations
-
 import re
 from datetime import UTC, datetime
 

@@ -3,8 +3,6 @@
 `scrimshaw doctor`, `scrimshaw capabilities`, `memory_health` and docs/capabilities.md all read this list.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import traceback

@@ -1,7 +1,5 @@
 """Undo: one entry of the ledger, or all of a session, is taken back from the contents that the journal keeps."""
 
-from __future__ import annotations
-
 import secrets
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How much a task taught: self-assessed scores before and after it, kept side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from msgspec import Struct

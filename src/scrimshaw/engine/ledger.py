@@ -5,8 +5,6 @@ file is touched. Where the row is refused the file is put back. Where the proces
 met by the next scan as one that nobody recorded, and several are taken back by whoever locks the vault next.
 """
 
-from __future__ import annotations
-
 import re
 import secrets
 from collections.abc import Sequence

@@ -3,8 +3,6 @@
 A relation is in the front matter of its source, or in the links file where the source is never written.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

@@ -3,8 +3,6 @@
 Only following a rename writes: references to files that moved become references to their new places.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

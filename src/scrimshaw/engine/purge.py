@@ -4,8 +4,6 @@ Every step looks at what is there, so a purge that was killed is completed by th
 documents, files behind links) is searched and reported, never changed.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Finding and reading memories, and their review state: what is read stays present. Text is never changed."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """The record of sessions: passages of what was said and done, in the index as long as the journal holds the events."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from itertools import accumulate
 

@@ -4,8 +4,6 @@ Everything is checked, kept safe and staged before the first byte changes. A dam
 deleted: the files are the memory and stay, the checkpoint gives back what only the journal holds.
 """
 
-from __future__ import annotations
-
 import secrets
 from collections import defaultdict, deque
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Whoever can write files can claim anything in them, so a file alone is at most important, and no instruction.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path

@@ -5,8 +5,6 @@ and pasted chat replies, in whole sentences; one that gives a reason is none: "I
 whoever says it. One pass, linear in the length of the text.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial

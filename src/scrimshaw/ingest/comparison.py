@@ -4,8 +4,6 @@ A phrase of words is found by its first word, a phrase of a script without space
 find phrases in a text grows with the text and not with the number of phrases.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 import zlib

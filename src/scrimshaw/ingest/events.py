@@ -1,7 +1,5 @@
 """What a client reports or its transcript says, in one shape whatever the client, and what is recorded of it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime

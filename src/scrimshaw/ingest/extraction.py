@@ -4,8 +4,6 @@ Rules are data. The first that matches a call, in the order of trial, says how m
 summarised.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import cache, partial

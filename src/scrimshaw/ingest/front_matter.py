@@ -4,8 +4,6 @@ Reading tolerates older spellings and loose shapes. Writing gives the form a per
 only what must be is quoted.
 """
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -5,8 +5,6 @@ What stands in quotes or in code counts half, for that is how people write about
 are looked up, and the expression behind a word sees a bounded stretch.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence

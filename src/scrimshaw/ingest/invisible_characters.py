@@ -3,8 +3,6 @@
 A text of a memory or an event may come from anywhere. Letters of every script stay, and so do the marks that join them.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from functools import cache

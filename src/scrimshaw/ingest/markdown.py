@@ -4,8 +4,6 @@ On top of that: headings with their anchors, references from one memory to other
 small enough to embed and to rank on their own.
 """
 
-from __future__ import annotations
-
 import math
 import posixpath
 import re

@@ -1,7 +1,5 @@
 """Memories as other tools write them down: text in, `OtherMemory` out."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Reading JSON that another program wrote: a missing or misshapen value reads as empty, never as an error."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping

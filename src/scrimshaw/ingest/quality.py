@@ -4,8 +4,6 @@ Each rule looks for one class of defect and says what to do about it. The words 
 `boilerplate.toml`.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

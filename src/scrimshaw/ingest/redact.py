@@ -4,8 +4,6 @@ Nothing else may build a `Redacted`. Each secret is replaced by `[REDACTED:class
 redacting a redacted text changes nothing.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter

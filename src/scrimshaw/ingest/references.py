@@ -1,7 +1,5 @@
 """References of a memory to files of its project: where they are, which lead nowhere, what a rename makes of them."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

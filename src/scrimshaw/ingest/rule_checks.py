@@ -4,8 +4,6 @@ RE2 matches in linear time whatever it accepts. A pattern that would run without
 all the same: it is a mistake of its author, and rules are shared with tools that do backtrack.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The encodings in which a secret may have been written, found in bytes and replaced by a marker."""
 
-from __future__ import annotations
-
 import base64
 import json
 import re

@@ -1,7 +1,5 @@
 """Judges values that may be secrets, and finds those that a name announces: `password = ...` in any notation."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -5,8 +5,6 @@ written in the part of TOML that one expression reads: headers, and one `key = v
 string, a listing between three quotes, or whatever JSON writes alike. A test reads every table with `tomllib` as well.
 """
 
-from __future__ import annotations
-
 import re
 from functools import cache
 from typing import Any, TypeVar, cast

@@ -1,7 +1,5 @@
 """What an agent's tool call does: one name for a tool whatever its client calls it, and the activity behind a call."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import repeat

@@ -3,8 +3,6 @@
 The manifest's own SHA-256 is the comment of the ZIP. `files/NAME` are files, `tables/NAME.jsonl` rows, one a line.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import lzma

@@ -3,8 +3,6 @@
 A journal that is lost differs from that of a new project by what stands beside it: the index notes how far it went.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Changes to files that survive a crash the moment they return. Light to import: hooks use it."""
 
-from __future__ import annotations
-
 import errno
 import os
 import stat

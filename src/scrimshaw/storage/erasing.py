@@ -1,7 +1,5 @@
 """Finding a text in files of any kind, and removing it: from their bytes, their names, and checkpoints made again."""
 
-from __future__ import annotations
-
 import base64
 import os
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -4,8 +4,6 @@ A text that is searched for is never an argument of git, where every user of the
 it has, and the comparison happens here.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Walks over edges that a database brought, and matches from its rows. Shared by every engine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import NamedTuple

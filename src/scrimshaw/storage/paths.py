@@ -1,7 +1,5 @@
 """Memory ids: which names may be written, and which file a name stands for."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

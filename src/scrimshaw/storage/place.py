@@ -4,8 +4,6 @@ Each project of each work tree of a repository has a folder there, named after t
 `git worktree move` keeps, and the project's path below the work tree. git itself is not asked: it costs milliseconds.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sys

@@ -5,8 +5,6 @@ method that writes has returned, its effect survives a crash. `Maintenance` look
 implementation is safe to call from several threads and, for one database, from several processes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path

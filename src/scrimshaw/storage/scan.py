@@ -1,7 +1,5 @@
 """Find the Markdown files of a source in a fixed order, and the sources that a project's folders suggest."""
 
-from __future__ import annotations
-
 import os
 import re
 import stat

@@ -1,7 +1,5 @@
 """SQL that every engine with SQL shares: filters as conditions, rows as memories, dates as they are compared."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime

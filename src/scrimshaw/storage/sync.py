@@ -5,8 +5,6 @@ index lacks a part of it. The index learns of a file after the file was read, so
 next scan.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from operator import attrgetter

@@ -1,7 +1,5 @@
 """The TOML files beside a vault that travel with git: relations from read-only documents, and golden queries."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterable

@@ -8,8 +8,6 @@ A marker may have come with somebody's repository. So it is followed only inside
 nothing is replaced or removed whose bytes it does not name.
 """
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """The command line: the same verbs as the tools. A server is not made to wait until it is loaded."""
 
-from __future__ import annotations
-
 import gc
 import sys
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The commands that examine memories and what they need: lint, doctor, capabilities, golden queries."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What commands are made of: options that several take, the open memory, its vectors, and how an answer ends one."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """The command line: parses, makes one call, prints."""
 
-from __future__ import annotations
-
 import io
 import re
 import sys

@@ -1,7 +1,5 @@
 """The commands that run and explain work beside the memories: scan, rebuild, jobs, rules."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Mapping, Sequence
 from pathlib import Path

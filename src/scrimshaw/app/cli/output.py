@@ -1,7 +1,5 @@
 """Where words go: results to standard output, everything else to standard error."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """The files of a new project folder: vault, configuration, and what git should not see."""
 
-from __future__ import annotations
-
 import json
 import os
 

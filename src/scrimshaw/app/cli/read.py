@@ -1,7 +1,5 @@
 """The commands that read: search, get, list, stats, resume."""
 
-from __future__ import annotations
-
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The commands that look back, bring back and erase: ledger, undo, checkpoint, backup, restore, purge."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress

@@ -1,7 +1,5 @@
 """The commands that write memories: save, edit, delete, drafts, consolidate."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """What a server answers with: the open memory, its background work, its resources and its prompt."""
 
-from __future__ import annotations
-
 import gc
 import logging
 from collections.abc import Iterator

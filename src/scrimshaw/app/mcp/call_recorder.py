@@ -1,7 +1,5 @@
 """Records the finished calls of the server's own tools, which the hooks of clients pass over, and counts them."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ The era is chosen by the client's first request (`server/discover` or `initializ
 Tools are synchronous and run in worker threads, so that a slow one does not hold up the others.
 """
 
-from __future__ import annotations
-
 import gc
 import logging
 import queue

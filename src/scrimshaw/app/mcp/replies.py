@@ -5,8 +5,6 @@ a trigger phrase or topic is dropped, and `flags` warn of it. Every word of a re
 hit names only what differs from the usual.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache

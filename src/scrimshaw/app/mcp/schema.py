@@ -8,8 +8,6 @@ The JSON Schemas are made from the signatures and kept short, since a client pay
 references are written out, and what a reader cannot use is dropped.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Standard input and output as the messages of a session; a line that is no message is answered, never dropped."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import os

@@ -3,8 +3,6 @@
 apsw bundles a current SQLite, so neither the interpreter's own version nor its missing extension loading matters.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from _blake2 import blake2b  # `hashlib` and `threading` take a hook a millisecond each

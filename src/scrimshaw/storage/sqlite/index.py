@@ -1,7 +1,5 @@
 """The Index port in SQLite: full text by FTS5, vectors as float16 BLOBs, edges in a table."""
 
-from __future__ import annotations
-
 from _thread import allocate_lock  # a hook has no time for `threading`
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial

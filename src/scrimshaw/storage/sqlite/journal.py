@@ -1,7 +1,5 @@
 """The Journal port in SQLite: ledger, prior contents, review state and jobs, each commit forced to disk."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

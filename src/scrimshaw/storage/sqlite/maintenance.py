@@ -3,8 +3,6 @@
 Tables and columns are read from the database itself, so that a table of a later migration is never forgotten.
 """
 
-from __future__ import annotations
-
 import base64
 import time
 from collections import Counter

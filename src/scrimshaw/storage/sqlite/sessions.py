@@ -1,7 +1,5 @@
 """The Sessions port in SQLite, in the journals of a project's work trees: every commit is forced to disk."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Nearest neighbours by exact scan of the `vectors` table."""
 
-from __future__ import annotations
-
 from _thread import allocate_lock
 from collections.abc import Callable, Collection, Sequence
 from typing import Any

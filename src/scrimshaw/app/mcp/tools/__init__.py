@@ -1,7 +1,5 @@
 """The tools by toolset, and which toolsets a server offers."""
 
-from __future__ import annotations
-
 from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, choose_toolsets
 from scrimshaw.app.mcp.tools import browse, change, core, maintain
 

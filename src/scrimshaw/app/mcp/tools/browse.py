@@ -1,7 +1,5 @@
 """Tools that read exactly, never by search: health, lists, counts, edges, history, relations, what tasks taught."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, Any, Literal

@@ -1,7 +1,5 @@
 """Tools that change memories beside saving them: delete, judge, relate, and a task's record of what it knew."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Annotated, Any, Literal

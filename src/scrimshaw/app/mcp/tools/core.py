@@ -1,7 +1,5 @@
 """The toolset `core`: what an agent needs in every session."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path

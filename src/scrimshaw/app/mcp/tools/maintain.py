@@ -1,7 +1,5 @@
 """The toolset `maintenance`: catching up with files, importing others, keeping checkpoints and bringing them back."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Annotated
 
