@@ -215,7 +215,7 @@ engine = open_engine(load(project, home=project.parent / "home", environment={})
 real = engine.journal.record
 
 def record(entries, *more):
-    if [entry for entry, _ in entries if entry.action != "external"]:
+    if [entry for entry in entries if entry.action != "external"]:
         os.kill(os.getpid(), signal.SIGKILL)
     return real(entries, *more)
 

@@ -55,7 +55,6 @@ from scrimshaw.storage.ports import (
     DatabaseName,
     FileState,
     Learning,
-    LedgerEntry,
     PendingChunk,
     Piece,
     Query,
@@ -359,14 +358,10 @@ class MemoryJournal:
         self._guard = guard
 
     def record(
-        self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
+        self, entries: Sequence[Entry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
         with self._guard, undone_on_error(self._tables):
-            numbers = []
-            for entry, prior in entries:
-                numbers.append(self.append(entry))
-                if prior is not None:
-                    self._store(StoredText(entry.memory_id, entry.prior_hash, prior))
+            numbers = [*map(self.append, entries)]
             for text in texts:
                 self._store(text)
             for kind, key in jobs:

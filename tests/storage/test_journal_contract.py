@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import threading
 import time
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -39,6 +40,17 @@ def text(content: str) -> Redacted:
     return Redacted(text=content)
 
 
+def record(
+    journal: Journal,
+    changes: Sequence[tuple[Entry, Redacted | None]],
+    jobs: Sequence[tuple[str, str]] = (),
+    texts: Sequence[StoredText] = (),
+) -> list[int]:
+    """Record entries, each with the text that it replaced where there was one."""
+    replaced = [StoredText(entry.memory_id, entry.prior_hash, prior) for entry, prior in changes if prior]
+    return journal.record([entry for entry, _ in changes], jobs, [*replaced, *texts])
+
+
 # Ledger
 
 
@@ -53,8 +65,8 @@ def test_a_new_journal_is_empty_and_sound(journal: Journal, maintenance: Mainten
 
 def test_history_tells_what_was_recorded_newest_first(journal: Journal) -> None:
     full = entry(new="h2", session="s", linked_memory_ids=("b", "ü"), decision_meta={"why": {"deep": [1, "ß"]}})
-    assert journal.record([(entry(), None), (entry("b"), None)]) == [1, 2]
-    assert journal.record([(full, None)]) == [3]
+    assert record(journal, [(entry(), None), (entry("b"), None)]) == [1, 2]
+    assert record(journal, [(full, None)]) == [3]
     newest, oldest = journal.history("a", 10)
     assert [newest["seq"], oldest["seq"]] == [3, 1]
     for name in ("action", "memory_id", "reason", "prior_hash", "new_hash", "actor", "session", "decision_meta"):
@@ -67,7 +79,7 @@ def test_history_tells_what_was_recorded_newest_first(journal: Journal) -> None:
 
 def test_last_hashes_are_the_newest_of_each_memory(journal: Journal) -> None:
     for name, new in (("a", "z"), ("b", "1"), ("a", "m"), ("c", "9"), ("a", "b"), ("c", "")):
-        journal.record([(entry(name, new=new), None)])
+        record(journal, [(entry(name, new=new), None)])
     assert journal.last_hashes() == {"a": "b", "b": "1", "c": ""}
 
 
@@ -77,14 +89,14 @@ def test_last_hashes_are_the_newest_of_each_memory(journal: Journal) -> None:
      "session", "chain"],
 )  # fmt: skip
 def test_an_edited_row_is_named(journal: Journal, shared_engine: str, tmp_path: Path, column: str) -> None:
-    journal.record([(entry(new=str(number)), None) for number in range(4)])
+    record(journal, [(entry(new=str(number)), None) for number in range(4)])
     value = "1.5" if column == "at" else "'edited'"
     TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} UPDATE ledger SET {column} = {value} WHERE seq = 3")
     assert journal.verify()[1] == 3
 
 
 def test_a_deleted_row_is_missed(journal: Journal, shared_engine: str, tmp_path: Path) -> None:
-    journal.record([(entry(new=str(number)), None) for number in range(4)])
+    record(journal, [(entry(new=str(number)), None) for number in range(4)])
     TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} DELETE FROM ledger WHERE seq = 2")
     assert journal.verify()[1] == 2
 
@@ -93,20 +105,20 @@ def test_a_deleted_row_is_missed(journal: Journal, shared_engine: str, tmp_path:
 def test_rows_cut_off_the_end_are_missed(
     journal: Journal, shared_engine: str, tmp_path: Path, cut: str, first: int
 ) -> None:
-    journal.record([(entry(new=str(number)), None) for number in range(4)])
+    record(journal, [(entry(new=str(number)), None) for number in range(4)])
     TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} DELETE FROM ledger WHERE {cut}")
     assert journal.verify() == (first - 1, first)
 
 
 def test_a_record_that_was_rolled_back_is_not_missed(journal: Journal) -> None:
-    journal.record([(entry(), None)])
+    record(journal, [(entry(), None)])
     with pytest.raises(UnicodeEncodeError):
-        journal.record([(entry(), None), (entry("b", prior="p"), text("\ud800"))])
+        record(journal, [(entry(), None), (entry("b", prior="p"), text("\ud800"))])
     assert journal.verify() == (1, 0)
 
 
 def test_history_is_of_a_memory_a_session_or_all(journal: Journal) -> None:
-    journal.record([(entry(), None), (entry("b", session="s"), None), (entry("a", session="s"), None)])
+    record(journal, [(entry(), None), (entry("b", session="s"), None), (entry("a", session="s"), None)])
     assert [row["seq"] for row in journal.history()] == [3, 2, 1]
     assert [row["seq"] for row in journal.history(limit=2)] == [3, 2]
     assert [row["seq"] for row in journal.history(session="s")] == [3, 2]
@@ -116,18 +128,18 @@ def test_history_is_of_a_memory_a_session_or_all(journal: Journal) -> None:
 
 
 def test_a_committed_transaction_is_known_by_its_mark(journal: Journal) -> None:
-    journal.record([(entry(decision_meta={"mark": "m1"}), None), (entry("b"), None)])
+    record(journal, [(entry(decision_meta={"mark": "m1"}), None), (entry("b"), None)])
     assert [len(journal.history(mark=mark)) for mark in ("m1", "m2", "")] == [1, 0, 2]
 
 
 def test_last_hashes_go_by_the_file_an_entry_names(journal: Journal) -> None:
-    journal.record([(entry(), None), (entry(new="h2", decision_meta={"file": "links.toml"}), None)])
+    record(journal, [(entry(), None), (entry(new="h2", decision_meta={"file": "links.toml"}), None)])
     assert journal.last_hashes() == {"a": "h1", "links.toml": "h2"}
 
 
 @pytest.mark.parametrize("sql", ["UPDATE ledger SET reason = 'x'", "DELETE FROM ledger", "DELETE FROM ledger WHERE 1"])
 def test_the_database_itself_refuses_changes(journal: Journal, shared_engine: str, tmp_path: Path, sql: str) -> None:
-    journal.record([(entry(), None)])
+    record(journal, [(entry(), None)])
     with pytest.raises(REFUSALS[shared_engine], match="append-only"):
         TAMPER[shared_engine](tmp_path, sql)
     assert journal.verify() == (1, 0)
@@ -136,14 +148,14 @@ def test_the_database_itself_refuses_changes(journal: Journal, shared_engine: st
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.dictionaries(st.text(max_size=5), st.integers()))
 def test_any_reason_keeps_the_chain(journal: Journal, reason: str, meta: dict[str, int]) -> None:
-    (number,) = journal.record([(entry("a", reason=reason, decision_meta=meta), None)])
+    (number,) = record(journal, [(entry("a", reason=reason, decision_meta=meta), None)])
     assert journal.verify() == (number, 0)
     assert journal.history("a", 1)[0]["decision_meta"] == meta
 
 
 def test_a_record_is_whole_or_not_at_all(journal: Journal) -> None:
     with pytest.raises(UnicodeEncodeError):
-        journal.record([(entry(), text("first")), (entry("b", prior="p"), text("\ud800"))], [("embed", "")])
+        record(journal, [(entry(), text("first")), (entry("b", prior="p"), text("\ud800"))], [("embed", "")])
     assert journal.verify() == (0, 0)
     assert journal.jobs() == []
 
@@ -151,7 +163,7 @@ def test_a_record_is_whole_or_not_at_all(journal: Journal) -> None:
 def test_writers_in_threads_make_one_chain(journal: Journal) -> None:
     def work() -> None:
         for _ in range(10):
-            journal.record([(entry(), None)])
+            record(journal, [(entry(), None)])
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
@@ -164,7 +176,7 @@ def test_writers_in_threads_make_one_chain(journal: Journal) -> None:
 def test_what_was_recorded_is_there_after_reopening(
     journal: Journal, storage: OpenStorage, durable_engine: str, tmp_path: Path
 ) -> None:
-    journal.record([(entry(prior="p"), text("before"))])
+    record(journal, [(entry(prior="p"), text("before"))])
     storage.close()
     with open_storage(durable_engine, tmp_path) as again:
         assert again.journal.verify() == (1, 0)
@@ -175,19 +187,22 @@ def test_what_was_recorded_is_there_after_reopening(
 
 
 def test_prior_contents_are_kept_by_memory_and_hash(journal: Journal) -> None:
-    journal.record([(entry(prior="p1"), text("one 🚀")), (entry("b", prior="p1"), text("of b"))])
-    journal.record([(entry(prior="p2"), text("two")), (entry(prior="p3"), None)])
+    record(journal, [(entry(prior="p1"), text("one 🚀")), (entry("b", prior="p1"), text("of b"))])
+    record(journal, [(entry(prior="p2"), text("two")), (entry(prior="p3"), None)])
     assert [journal.prior_text("a", name) for name in ("p1", "p2", "p3")] == ["one 🚀", "two", None]
     assert journal.prior_text("b", "p1") == "of b"
     assert journal.prior_text("nobody", "p1") is None
 
 
 def test_texts_are_kept_beside_the_rows_or_alone(journal: Journal) -> None:
-    journal.record(
-        [(entry(prior="p1"), None)], (), [StoredText("a", "n1", text("now")), StoredText("links.toml", "n2", text("l"))]
+    record(
+        journal,
+        [(entry(prior="p1"), None)],
+        (),
+        [StoredText("a", "n1", text("now")), StoredText("links.toml", "n2", text("l"))],
     )
     assert (
-        journal.record([], (), [StoredText("a", "n1", text("not twice")), StoredText("a", "p0", text("alone"))]) == []
+        record(journal, [], (), [StoredText("a", "n1", text("not twice")), StoredText("a", "p0", text("alone"))]) == []
     )
     assert [journal.prior_text("a", name) for name in ("p1", "n1", "p0")] == [None, "now", "alone"]
     assert journal.prior_text("links.toml", "n2") == "l"
@@ -217,8 +232,8 @@ def purged(memory_id: str = "") -> Entry:
 def test_a_purged_memory_loses_contents_and_review_but_no_ledger_row(
     journal: Journal, maintenance: Maintenance
 ) -> None:
-    journal.record([(entry(prior="p1"), text("one")), (entry(prior="p2"), text("two"))])
-    journal.record([(entry("b", prior="p1"), text("of b"))])
+    record(journal, [(entry(prior="p1"), text("one")), (entry(prior="p2"), text("two"))])
+    record(journal, [(entry("b", prior="p1"), text("of b"))])
     journal.update_review("a", lambda _: review("a"))
     of_a = Wipe(Literal(), memory_ids=("a",))
     assert maintenance.count_traces("journal", of_a) == {"contents": 2, "reviews": 1}
@@ -233,7 +248,7 @@ def test_a_purged_memory_loses_contents_and_review_but_no_ledger_row(
 
 def test_a_text_goes_from_every_row_and_the_ledger_is_chained_again(journal: Journal, maintenance: Maintenance) -> None:
     told = replace(entry(prior="p1"), reason="says walrus-ivory", decision_meta={"why": "walrus-ivory"})
-    journal.record([(told, text("of walrus-ivory")), (entry("b"), None)])
+    record(journal, [(told, text("of walrus-ivory")), (entry("b"), None)])
     journal.enqueue("embed", "walrus-ivory", {"text": "walrus-ivory"})
     before = journal.history(limit=1)[0]["chain"]
     wipe = Wipe(Literal("walrus-ivory"))
@@ -249,7 +264,7 @@ def test_a_text_goes_from_every_row_and_the_ledger_is_chained_again(journal: Jou
 def test_after_a_purge_the_ledger_takes_no_change_again(
     journal: Journal, maintenance: Maintenance, shared_engine: str, tmp_path: Path
 ) -> None:
-    journal.record([(replace(entry(), reason="walrus-ivory"), None)])
+    record(journal, [(replace(entry(), reason="walrus-ivory"), None)])
     maintenance.erase(Wipe(Literal("walrus-ivory")), purged())
     for change in ("UPDATE ledger SET reason = 'x'", "DELETE FROM ledger"):
         with pytest.raises(REFUSALS[shared_engine], match="append-only"):
@@ -262,7 +277,7 @@ def test_after_a_purge_the_ledger_takes_no_change_again(
 def test_a_chain_that_was_broken_before_is_told(
     journal: Journal, maintenance: Maintenance, shared_engine: str, tmp_path: Path, change: str
 ) -> None:
-    journal.record([(replace(entry(), reason="walrus-ivory"), None), (entry("b"), None)])
+    record(journal, [(replace(entry(), reason="walrus-ivory"), None), (entry("b"), None)])
     TAMPER[shared_engine](tmp_path, f"{LIFT_GUARDS[shared_engine]} {change}")
     maintenance.erase(Wipe(Literal("walrus-ivory")), purged())
     assert journal.history(limit=1)[0]["decision_meta"]["broken_before"] == 2
@@ -279,7 +294,7 @@ def test_purged_text_is_not_left_on_the_disk(
     def holders() -> list[str]:
         return [file.name for file in tmp_path.rglob("*") if file.is_file() and needle in file.read_bytes()]
 
-    journal.record([(entry(prior="p1"), text(needle.decode() * 400))])
+    record(journal, [(entry(prior="p1"), text(needle.decode() * 400))])
     if reopened:
         storage.close()  # what was logged is in the database now
     assert holders()
@@ -342,7 +357,7 @@ def test_the_same_work_waits_once(journal: Journal) -> None:
     assert journal.enqueue("work", "k", {"n": 2}) == first
     assert journal.enqueue("work", "other", {}) != first
     assert journal.enqueue("embed", "k", {}) != first
-    journal.record([(entry(), None)], [("work", "k"), ("fresh", "")])
+    record(journal, [(entry(), None)], [("work", "k"), ("fresh", "")])
     assert sorted((job.kind, job.key) for job in journal.jobs()) == [
         ("embed", "k"), ("fresh", ""), ("work", "k"), ("work", "other"),
     ]  # fmt: skip

@@ -14,7 +14,7 @@ from scrimshaw.engine.ledger import LedgerFile, hash_of, read_file
 from scrimshaw.errors import Conflict, InvalidRequest, NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted
-from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
+from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 
 _MARKER = "[REDACTED:"  # how the marks begin that replace secrets
@@ -183,7 +183,7 @@ def _differs(row: Row, prior: Redacted) -> bool:
 
 def _write(engine: Engine, work: _Undo) -> None:
     """Change the files and record it as one; the index follows."""
-    mark, entries, texts = secrets.token_hex(16), list[LedgerEntry](), list[StoredText]()
+    mark, entries, texts = secrets.token_hex(16), list[Entry](), list[StoredText]()
     last = {_name(row): seq for seq, (row, _) in work.undone.items()}
     for seq, (row, text) in work.undone.items():
         name, known = _name(row), row["decision_meta"]
@@ -201,7 +201,7 @@ def _write(engine: Engine, work: _Undo) -> None:
             linked_memory_ids=tuple(row["linked_memory_ids"]),
             decision_meta={**meta, "undoes": seq, "mark": mark},
         )
-        entries.append((entry, None))
+        entries.append(entry)
         # The text that the entry had brought; those that will be in the files follow.
         texts += [StoredText(name, row["new_hash"], text)] if text else []
     texts += [StoredText(name, file.final_hash, file.text) for name, file in work.files.items() if file.text]

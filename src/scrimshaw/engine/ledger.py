@@ -21,7 +21,7 @@ from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Redacted, content_hash
 from scrimshaw.storage.durable import read_if_there, storage_errors
 from scrimshaw.storage.paths import Vault, locate
-from scrimshaw.storage.ports import LedgerEntry, StoredText
+from scrimshaw.storage.ports import StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_hash, lock
 
@@ -86,14 +86,14 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
         return
     _record_unseen(engine, changes)
     mark = secrets.token_hex(16) if len(changes) > 1 else ""
-    files, entries, texts = list[FileChange](), list[LedgerEntry](), list[StoredText]()
+    files, entries, texts = list[FileChange](), list[Entry](), list[StoredText]()
     for entry, file, text, is_clean, known_hash in changes:
         change = FileChange(file.path, file.root, file.data, text, file.name)
         after = change.after
         new_hash = known_hash or hash_of(after)
         meta = {**entry.decision_meta, "mark": mark} if mark else entry.decision_meta
         files.append(change)
-        entries.append((replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta), None))
+        entries.append(replace(entry, prior_hash=file.hash, new_hash=new_hash, decision_meta=meta))
         if text is not None and after is not None:
             whole = StoredText(file.name, new_hash, text) if is_clean else _redact_text(file.name, new_hash, after)
             texts.append(whole)
@@ -110,7 +110,7 @@ def apply_changes(engine: Engine, changes: Sequence[RecordedChange], jobs: Seque
 
 def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
     """Record what the journal does not know of the files before they change."""
-    entries, texts = list[LedgerEntry](), list[StoredText]()
+    entries, texts = list[Entry](), list[StoredText]()
     for change in changes:
         name, data, current = change.file.name, change.file.data, change.file.hash
         newest = engine.journal.history(name, 1)
@@ -118,7 +118,7 @@ def _record_unseen(engine: Engine, changes: Sequence[RecordedChange]) -> None:
         if name == LINKS_FILE or (newest and "file" in newest[0]["decision_meta"]):
             recorded = engine.journal.last_hashes().get(name)
         if current != (recorded or ""):
-            entries.append((external_entry(name, recorded, current), None))
+            entries.append(external_entry(name, recorded, current))
         if data is not None and not change.file.is_stored and engine.journal.prior_text(name, current) is None:
             texts.append(_redact_text(name, current, data))
     if entries or texts:
@@ -155,11 +155,11 @@ def record_external_changes(engine: Engine) -> None:
     with suppress(VaultBusy), engine.write_lock():
         found = _find_unrecorded(engine)
         for start in range(0, len(found), EXTERNAL_BATCH):
-            entries, texts = list[LedgerEntry](), list[StoredText]()
+            entries, texts = list[Entry](), list[StoredText]()
             for name, recorded in found[start : start + EXTERNAL_BATCH]:
                 with suppress(*_UNKNOWN):
                     file = read_file(engine, name)
-                    entries.append((external_entry(name, recorded, file.hash), None))
+                    entries.append(external_entry(name, recorded, file.hash))
                     if file.data is not None:
                         texts.append(_redact_text(name, file.hash, file.data))
             engine.journal.record(entries, (), texts)

@@ -34,7 +34,7 @@ from scrimshaw.storage.databases import find_broken_entry, is_damaged, move_jour
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.paths import SUFFIX
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, find_place
-from scrimshaw.storage.ports import LedgerEntry, Row, StoredText
+from scrimshaw.storage.ports import Row, StoredText
 from scrimshaw.storage.toml_files import LINKS_FILE
 from scrimshaw.storage.transaction import FileChange, atomic_file_changes, demand_room, lock, scratch
 
@@ -235,17 +235,18 @@ def _carry_out(
         recorded = [step for step in steps if step.now.name]
         # Rows of an archive need not have the texts, and an edit by hand may be the next change.
         texts = [StoredText(step.now.name, hash_of(step.change.after), step.then) for step in recorded if step.then]
+        files = [(step.now, step.now.data) for step in recorded if step.now.data is not None]
+        texts += (StoredText(now.name, now.hash, redact(data.decode(errors="replace"))) for now, data in files)
         engine.journal.record((), (), texts)
         meta = {"checkpoint": planned.name, "mark": secrets.token_hex(16)}
         reason = f"restored from checkpoint {planned.name}"
         about = {**meta, "files": len(steps), "clear_existing": planned.clear_existing}
         whole = Entry(action=Action.RESTORE, memory_id="", reason=reason, actor=actor, decision_meta=about)
-        entries: list[LedgerEntry] = [(whole, None)]
-        for now, then in ((step.now, step.change.after) for step in recorded):
-            details = {**meta, "file": LINKS_FILE} if now.name == LINKS_FILE else meta
-            hashes = {"prior_hash": now.hash, "new_hash": hash_of(then)}
-            replaced = None if now.data is None else redact(now.data.decode(errors="replace"))
-            entries.append((replace(whole, memory_id=now.name, **hashes, decision_meta=details), replaced))
+        entries = [whole]
+        for step in recorded:
+            details = {**meta, "file": LINKS_FILE} if step.now.name == LINKS_FILE else meta
+            hashes = {"prior_hash": step.now.hash, "new_hash": hash_of(step.change.after)}
+            entries.append(replace(whole, memory_id=step.now.name, **hashes, decision_meta=details))
         with atomic_file_changes(engine.folder, meta["mark"], [step.change for step in steps]):
             rows = commit(entries, planned.clear_existing)
     with engine.degradations.note_failure(INDEX):
@@ -356,7 +357,7 @@ def _restore_rows(engine: Engine, checkpoint: Path | None, aside: Path, seen: in
     else:
         with engine.write_lock():
             entry = Entry(action=Action.RESTORE, memory_id="", reason=_NEW_LEDGER, actor="human")
-            engine.journal.record([(entry, None)])
+            engine.journal.record([entry])
         _, unrecorded = _scan_restored(engine)
         outcome = Restored(name="", clear_existing=False, written=(), removed=(), kept=0, unrecorded=unrecorded)
     note_ledger_end(engine.folder, is_restored=True)

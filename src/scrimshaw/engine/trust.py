@@ -16,7 +16,6 @@ from scrimshaw.ingest.front_matter import parse_line, parse_member, parse_phrase
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file
 from scrimshaw.models import Action, Entry, Filters, Memory, Provenance, Relation, Tier, Trust
 from scrimshaw.search.lineage import find_inherited_trusts, trust_rank
-from scrimshaw.storage.ports import LedgerEntry
 
 HUMAN_ACTORS = frozenset({"human", "cli"})  # who acts when a person gave the command
 # An import that is run again brings what the same source says now, under the label that source has.
@@ -42,13 +41,13 @@ def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object],
 
 def vouch(engine: Engine, memories: Sequence[Memory]) -> None:
     """Record that a person vouches for files as they were indexed; raises InvalidRequest."""
-    entries = list[LedgerEntry]()
+    entries = []
     for memory in memories:
         _demand_people(engine, memory.id)
         # A row that names another file, here none, is no word on what a file of the vault holds.
         meta = {"vouched": True, **({} if memory.writable else {"file": ""})}
         entry = Entry(action=Action.TRUST, memory_id=memory.id, reason="vouched for", actor="human", decision_meta=meta)
-        entries.append((replace(entry, prior_hash=memory.content_hash, new_hash=memory.content_hash), None))
+        entries.append(replace(entry, prior_hash=memory.content_hash, new_hash=memory.content_hash))
     with engine.write_lock():
         engine.journal.record(entries)
         engine.index.retire([memory.path for memory in memories])  # so that they are read as what they are now

@@ -35,7 +35,6 @@ from scrimshaw.models import (
     Wipe,
 )
 
-LedgerEntry = tuple[Entry, Redacted | None]  # an entry of the ledger, and the text that its change replaced
 Row = Mapping[str, Any]  # a row of a table, by column
 DatabaseName = Literal["index", "journal"]
 
@@ -166,7 +165,7 @@ class StatusChange(Struct, frozen=True, kw_only=True):
 # Takes over staged rows and appends entries to the ledger, in one transaction; rows taken per table. With `clear` the
 # tables hold these rows and no others. The ledger is taken only where there is none, and contents are only added,
 # those of purged memories never.
-CommitRows = Callable[[Sequence[LedgerEntry], bool], dict[str, int]]
+CommitRows = Callable[[Sequence[Entry], bool], dict[str, int]]
 
 
 class Index(Protocol):
@@ -337,7 +336,7 @@ class Journal(Protocol):
     """Durable: ledger, prior contents, review state and jobs."""
 
     def record(
-        self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
+        self, entries: Sequence[Entry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
         """Append entries, enqueue (kind, key) jobs, store texts for undo, in one transaction; the entries' numbers."""
 

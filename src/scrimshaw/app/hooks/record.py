@@ -157,7 +157,7 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
                 new_hash=content_hash(file.read_bytes()),
                 session=seen.session,
             )
-            storage.journal.record([(entry, None)])
+            storage.journal.record([entry])
 
 
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:

@@ -14,8 +14,8 @@ import msgspec
 from msgspec.structs import asdict
 
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import Job, JobState
-from scrimshaw.storage.ports import LedgerEntry, Review, ReviewState, Row, StoredText
+from scrimshaw.models import Entry, Job, JobState
+from scrimshaw.storage.ports import Review, ReviewState, Row, StoredText
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
 
@@ -53,13 +53,14 @@ class SqliteJournal:
         self._database, self._read_end = database, read_end
 
     def record(
-        self, entries: Sequence[LedgerEntry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
+        self, entries: Sequence[Entry], jobs: Sequence[tuple[str, str]] = (), texts: Sequence[StoredText] = ()
     ) -> list[int]:
         now = time.time()
         with self._database.write() as write:
             numbers = append_entries(write, entries, now)
-            for text in texts:
-                _store_text(write, text, now)
+            for file, digest, text in texts:
+                values = {"content_hash": digest, "memory_id": file, "content": text.text.encode(), "at": now}
+                insert(write, "INSERT OR IGNORE INTO contents", values)
             for kind, key in jobs:
                 _enqueue(write, kind, key, now)
         return numbers
@@ -155,19 +156,17 @@ class SqliteJournal:
             return write.changes() > 0
 
 
-def append_entries(write: apsw.Connection, entries: Sequence[LedgerEntry], now: float) -> list[int]:
-    """Append entries to the ledger, with the contents they replaced; their numbers."""
+def append_entries(write: apsw.Connection, entries: Sequence[Entry], now: float) -> list[int]:
+    """Append entries to the ledger; their numbers."""
     chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
     numbers = []
-    for entry, prior in entries:
+    for entry in entries:
         texts = (entry.action, entry.memory_id, entry.reason, entry.prior_hash, entry.new_hash)
         meta = (json.dumps(entry.linked_memory_ids), json.dumps(entry.decision_meta, sort_keys=True))
         values = (now, *texts, *meta, entry.actor, entry.session)
         chain = _chain(chain, values)
         write.execute(_APPEND, (*values, chain))
         numbers.append(int(write.last_insert_rowid()))
-        if prior is not None:
-            _store_text(write, StoredText(entry.memory_id, entry.prior_hash, prior), now)
     return numbers
 
 
@@ -213,11 +212,6 @@ def _chain(before: str, values: Sequence[Any]) -> str:
     """The hash that ties a row, given without its number and its own hash, to the hash of the one before it."""
     # A value of no type that was ever written comes from damage; then the hash is another one.
     return hashlib.sha256(json.dumps([before, *values], default=repr).encode()).hexdigest()
-
-
-def _store_text(write: apsw.Connection, text: StoredText, now: float) -> None:
-    values = {"content_hash": text.content_hash, "memory_id": text.memory_id, "content": text.text.text.encode()}
-    insert(write, "INSERT OR IGNORE INTO contents", {**values, "at": now})
 
 
 def _enqueue(

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Traces, Wipe
-from scrimshaw.storage.ports import CommitRows, DatabaseName, LedgerEntry, Row, StatusChange
+from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 from scrimshaw.storage.sqlite.index import BELONGING, INCOMPLETE
@@ -103,12 +103,12 @@ class SqliteMaintenance:
         for other in self._find_others():  # whose sessions this index has too
             with other.write() as write:
                 if erased := erase(write, Wipe(wipe.traces)):
-                    append_entries(write, [(replace(purge, memory_id="", decision_meta=erased), None)], time.time())
+                    append_entries(write, [replace(purge, memory_id="", decision_meta=erased)], time.time())
                     self._erased_others.append(other)
         with self._journal.write() as write:
             erased = erase(write, wipe)
-            entries = [*files, replace(purge, decision_meta={**purge.decision_meta, **erased})]
-            append_entries(write, [(entry, None) for entry in entries], time.time())
+            whole = replace(purge, decision_meta={**purge.decision_meta, **erased})
+            append_entries(write, [*files, whole], time.time())
         return dict(erased.get("rows", {}))
 
     def compact(self) -> list[Path]:
@@ -123,7 +123,7 @@ class SqliteMaintenance:
     def stage_rows(self, path: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> Iterator[CommitRows]:
         with closing(stage(path, schema, rows)) as staged:
 
-            def commit(entries: Sequence[LedgerEntry], clear: bool) -> dict[str, int]:
+            def commit(entries: Sequence[Entry], clear: bool) -> dict[str, int]:
                 try:
                     with self._journal.write() as write:
                         counts = take_over(write, staged, clear=clear)
