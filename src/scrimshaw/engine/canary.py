@@ -127,8 +127,10 @@ def _list_questions(engine: Engine, *, by_meaning: bool) -> tuple[Questions, lis
     memories, bodies = engine.index.get(chosen), engine.index.bodies(chosen)
     asked: Questions = {}
     for name in chosen:
-        memory = memories.get(name) if name in bodies else None
-        words = _askable(engine, own_words(memory.title, bodies[name])) if memory else ""
+        memory, words = memories.get(name) if name in bodies else None, ""
+        for word in own_words(memory.title, bodies[name]).split() if memory else ():
+            with suppress(InvalidRequest):  # as many as a query may hold under the settings of this project
+                words = engine.searcher.validate(f"{words} {word}")
         if not memory or words:
             asked[f"words {name}"] = partial(_ask_words, engine, memory, name, words)
     wordless, is_words_only = len(chosen) - len(asked), _is_words_only(engine)
@@ -176,15 +178,6 @@ def _is_parted_alike(character: str) -> bool:
         return True
     category = ucd_3_2_0.category(character)
     return (category[0] in "MPSZ" or category == "Cf") and not "\u0300" <= character <= "\u036f"
-
-
-def _askable(engine: Engine, words: str) -> str:
-    """As many of the words as a query may hold under the settings of this project."""
-    query = ""
-    for word in words.split():
-        with suppress(InvalidRequest):
-            query = engine.searcher.validate(f"{query} {word}")
-    return query
 
 
 def _ask_words(engine: Engine, memory: Memory | None, name: str, words: str) -> Answer:

@@ -65,7 +65,13 @@ def lint(
                 renames = engine_lint.propose_renames(engine) if propose else []
             except StorageFailure as error:
                 raise StorageFailure(error.message, "Name the renames yourself: --fix-paths OLD=NEW.") from error
-            answer = renames if propose else _follow_renames(engine, fix_paths or [], dry_run, yes)
+            wanted = [engine_lint.parse_rename(text) for text in fix_paths or ()]
+            repairs = [] if propose else engine_lint.plan_repairs(engine, wanted)
+            if repairs and not dry_run:
+                count = sum(len(repair.paths) for repair in repairs)
+                confirm(f"Rewrite {count} paths in {len(repairs)} memories?", yes)
+                engine_lint.apply_repairs(engine, repairs, wanted, actor="human")
+        answer: object = renames if propose else {"memories": repairs, "dry_run": dry_run}
         show(answer, as_json, _render_renames if propose else _render_repairs)
         return
     settings = settings_of(project) if paths else settings_of_memory(project)
@@ -81,15 +87,6 @@ def lint(
     fatal = {LintState.REJECTED, LintState.WARNED, LintState.SKIPPED} if strict else {LintState.REJECTED}
     if not fatal.isdisjoint(counts):
         raise typer.Exit(1)
-
-
-def _follow_renames(engine: Engine, renames: list[str], dry_run: bool, yes: bool) -> dict[str, Any]:
-    wanted = [engine_lint.parse_rename(text) for text in renames]
-    repairs = engine_lint.plan_repairs(engine, wanted)
-    if repairs and not dry_run:
-        confirm(f"Rewrite {sum(len(repair.paths) for repair in repairs)} paths in {len(repairs)} memories?", yes)
-        engine_lint.apply_repairs(engine, repairs, wanted, actor="human")
-    return {"memories": repairs, "dry_run": dry_run}
 
 
 def _render_renames(renames: list[Rename]) -> Lines:
