@@ -73,6 +73,7 @@ def test_a_link_is_written_and_taken_back_by_unlink(call: Client, vault: Path) -
         ({"source_id": "a", "target_id": "a", "relation": "caused"}, "invalid"),
         ({"source_id": "a", "target_id": "b", "relation": "likes"}, "invalid"),
         ({"source_id": "a", "target_id": "b", "relation": "caused", "strength": 1.1}, "invalid"),
+        ({"source_id": "a", "target_id": "b", "relation": "caused", "strength": -0.1}, "invalid"),
         ({"source_id": "a", "target_id": "b", "relation": "caused", "evidence": "x" * 2001}, "invalid"),
         ({"source_id": "a", "target_id": "b", "relation": "caused", "force": True}, "invalid"),
         ({"source_id": "a", "target_id": "b"}, "invalid"),

@@ -242,12 +242,6 @@ def test_an_entry_of_a_whole_restore_names_its_files(notes: Engine) -> None:
     assert caught.value.hint == f"Undo its files: entries {whole + 1} to {whole + 2}."
 
 
-@pytest.mark.parametrize(("session", "entry"), [("", 0), (S, 1)])
-def test_an_undo_is_of_one_thing(notes: Engine, session: str, entry: int) -> None:
-    with pytest.raises(InvalidRequest):
-        undo(notes, session=session, entry=entry)
-
-
 def test_an_unknown_entry_is_refused(notes: Engine) -> None:
     with pytest.raises(NotFound, match="entry 999"):
         undo(notes, entry=999)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from msgspec.structs import asdict, replace
 
-from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure
+from scrimshaw.errors import NotFound, StorageFailure
 from scrimshaw.models import (
     QUESTIONS,
     RECORD,
@@ -167,15 +167,13 @@ class MemoryIndex:
         found = sorted(self._satisfying(filters), key=_SORTS["id"])
         if sort in ("created", "updated"):
             found.sort(key=lambda memory: str(getattr(memory, sort)), reverse=True)
-        elif sort in _SORTS:
-            found.sort(key=_SORTS[sort])
         else:
-            raise InvalidRequest(f"Memories cannot be sorted by {sort!r}.", "")
+            found.sort(key=_SORTS[sort])
         return found[offset : None if limit < 0 else offset + limit]
 
     def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
         if by not in _GROUPS:
-            raise InvalidRequest(f"Memories cannot be counted by {by!r}.", "")
+            raise KeyError(by)
         counts: Counter[str] = Counter()
         for memory in self._satisfying(filters):
             if by == "topic":

@@ -13,15 +13,12 @@ from msgspec import Struct
 from scrimshaw.engine import read
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.index import skipped_files, vectors_ready
-from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.memory_file import decode_text
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Degradation, Filters, Injected, JobState, Memory, Skip, Tier
 from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
-
-LARGEST_PAGE = 100
 
 # How much each tier counts.
 TIER_WEIGHTS: Mapping[Tier, float] = {
@@ -80,9 +77,7 @@ class SessionTokens(Struct, frozen=True, kw_only=True):
 
 
 def page(engine: Engine, filters: Filters, *, sort: str, limit: int, offset: int) -> MemoryPage:
-    """A page of memories in a fixed order; raises InvalidRequest for an unknown order or a page too large."""
-    if not 1 <= limit <= LARGEST_PAGE or offset < 0:
-        raise InvalidRequest(f"A page has 1 to {LARGEST_PAGE} memories from offset 0.", "", parameter="limit")
+    """A page of memories in a fixed order."""
     memories = engine.index.select(filters, sort=sort, limit=limit, offset=offset)
     known = read.with_trust(engine, {memory.id: memory for memory in memories})
     return MemoryPage(memories=tuple(known.values()), total=engine.index.count(filters)[""], offset=offset)

@@ -130,8 +130,6 @@ class _Undo:
 def undo(engine: Engine, *, session: str = "", entry: int = 0, redo: bool = False, dry_run: bool = False) -> Undone:
     """Undo an entry, or the valid ones of a session, newest first and all or nothing; with `redo` its undos."""
     # A file that was changed since keeps its change, and the entries behind it stay.
-    if bool(session) == bool(entry):
-        raise InvalidRequest("An undo takes a session or an entry.", "Give exactly one.", parameter="entry")
     with engine.write_lock():
         rows = engine.journal.history()
         undone_by: dict[int, int] = {}

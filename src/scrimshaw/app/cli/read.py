@@ -241,7 +241,7 @@ def list_memories(
     engine: Engine,
     filters: Filters,
     sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = "updated",
-    limit: Annotated[int, typer.Option(min=1, max=counts.LARGEST_PAGE, help="Most memories.")] = 20,
+    limit: Annotated[int, typer.Option(min=1, max=100, help="Most memories.")] = 20,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
     no_scan: frame.NoScan = False,
 ) -> MemoryPage:
