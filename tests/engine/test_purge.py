@@ -15,6 +15,7 @@ from pathlib import Path
 
 import apsw
 import pytest
+from msgspec import structs
 from tests.conftest import OpenMemory
 from tests.samples import report, write_memory
 from tests.storage.contract import remember
@@ -57,12 +58,12 @@ def _packed(path: Path, needle: bytes) -> bool:
 
 def purge(engine: Engine, text: str = NEEDLE, **how: bool) -> Purged:
     scope = [(engine, secret_target(text))]
-    return purging.purge(scope, purging.find_traces(scope), purging.PurgeOptions(**how))
+    return purging.purge([(engine, structs.replace(scope[0][1], **how))], purging.find_traces(scope))
 
 
 def purge_memory(engine: Engine, memory_id: str, **how: bool) -> Purged:
     scope = [(engine, memory_target(engine, [memory_id]))]
-    return purging.purge(scope, purging.find_traces(scope), purging.PurgeOptions(**how))
+    return purging.purge([(engine, structs.replace(scope[0][1], **how))], purging.find_traces(scope))
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tests.conftest import OpenMemory
 from tests.samples import write_memory
 
@@ -30,7 +31,7 @@ TEXT = f"It is {NEEDLE}.\n".encode() * 3
 
 def purge(engine: Engine, **how: bool) -> Purged:
     scope = [(engine, secret_target(NEEDLE))]
-    return purging.purge(scope, find_traces(scope), purging.PurgeOptions(**how))
+    return purging.purge([(engine, structs.replace(scope[0][1], **how))], find_traces(scope))
 
 
 def names(done: Purged) -> dict[str, list[str]]:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -65,12 +64,15 @@ class Trace(Struct, frozen=True, kw_only=True):
 
 
 class PurgeTarget(Wipe, frozen=True, kw_only=True):
-    """What is purged: beside what databases erase, the memories' files and their names in checkpoints."""
+    """What is purged, beside what databases erase: the memories' files, their names in checkpoints; and how far."""
 
     traces: SecretTraces
     files: tuple[Path, ...] = ()
     names: tuple[str, ...] = ()
     entry: Entry = replace(_BY_HAND, reason="a secret was purged")  #: of which the rows of the ledger are made
+    include_global: bool = False  #: in the user's own vault of all projects too
+    remove_unreadable: bool = False  #: with files that hold it and cannot be cut, and unreadable checkpoints
+    remove_closed: bool = False  #: with damaged databases that may hold it
 
     def trace(self, path: Path, count: int, why: str = "") -> Trace:
         """A file that holds it."""
@@ -99,16 +101,6 @@ class Purged(Struct, frozen=True, kw_only=True):
         """Whether nothing of it is left in Scrimshaw's folders, as far as anybody can tell."""
         return not (self.left or self.held or self.unreadable or self.foreign)
 
-
-class PurgeOptions(NamedTuple):
-    """How far a purge goes."""
-
-    include_global: bool = False  #: into the user's own vault of all projects too
-    remove_unreadable: bool = False  #: remove files that hold it and cannot be cut, and unreadable checkpoints
-    remove_closed: bool = False  #: remove damaged databases that may hold it
-
-
-OWN_MEMORY = PurgeOptions()
 
 # Every work tree of a repository has a memory of its own, with its part of what is purged; the project's comes first.
 Scope = Sequence[tuple[Engine, PurgeTarget]]
@@ -157,7 +149,7 @@ def memory_target(engine: Engine, ids: Sequence[str], entry: Entry = _BY_HAND) -
     )
 
 
-def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
+def find_traces(scope: Scope) -> Purged:
     """Where it is now; nothing is changed. Raises StorageFailure."""
     documents = tuple(
         target.trace(path, count)
@@ -166,14 +158,14 @@ def find_traces(scope: Scope, options: PurgeOptions = OWN_MEMORY) -> Purged:
         if not any(path.resolve().is_relative_to(root) for root in _roots(engine))
         if (count := target.traces.count(read_bytes(path)))
     )
-    found = replace(_search_all(scope, options), dry_run=True, documents=documents, git=_search_project(scope))
+    found = replace(_search_all(scope), dry_run=True, documents=documents, git=_search_project(scope))
     return replace(found, forms=scope[0][1].traces.forms)
 
 
-def purge(scope: Scope, planned: Purged, options: PurgeOptions = OWN_MEMORY) -> Purged:
+def purge(scope: Scope, planned: Purged) -> Purged:
     """Erase what was found, then search every byte again. Raises ReadOnly, VaultBusy, StorageFailure."""
-    erased = [erase(engine, target, options) for engine, target in scope]
-    after = _search_all(scope, options)
+    erased = [erase(engine, target) for engine, target in scope]
+    after = _search_all(scope)
     # A link that went for the name in it leads nowhere any more: what it led to is as it was.
     known = {trace.place for trace in after.foreign}
     return replace(
@@ -195,16 +187,16 @@ def _search_project(scope: Scope) -> GitTraces:
     return search_git(engine.settings.project, target.traces, target.files, roots)
 
 
-def erase(engine: Engine, target: PurgeTarget, options: PurgeOptions = OWN_MEMORY) -> Purged:
+def erase(engine: Engine, target: PurgeTarget) -> Purged:
     """Erase it from one memory, without searching afterwards. Raises ReadOnly, VaultBusy, StorageFailure."""
     # Rows and the memories' files go last, as one: while these exist, the next purge knows what to look for.
     engine.vault_of("")  # raises ReadOnly
     home = engine.settings.home.resolve()
-    roots = [root for root in _roots(engine) if root != home or _has_global(target, options)]
+    roots = [root for root in _roots(engine) if root != home or _has_global(target)]
     redact_once = cache(redact)  # checkpoints hold much the same files
     with engine.write_lock():
         found = [file for root in roots for file in _search_root(engine, target, root)]
-        fates = [(file, _decide(file, target, options)) for file in found]
+        fates = [(file, _decide(file, target)) for file in found]
         *files, whole = _ledger_entries(engine, target, [file for file, fate in fates if fate in ("cut", "memory")])
         for file, fate in fates:
             if fate == "remake":
@@ -278,11 +270,11 @@ def _roots(engine: Engine) -> list[Path]:
     return list(dict.fromkeys(folder.resolve() for folder in folders))
 
 
-def _has_global(target: PurgeTarget, options: PurgeOptions) -> bool:
-    return options.include_global or any(memory_id.startswith(GLOBAL) for memory_id in target.memory_ids)
+def _has_global(target: PurgeTarget) -> bool:
+    return target.include_global or any(memory_id.startswith(GLOBAL) for memory_id in target.memory_ids)
 
 
-def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
+def _search_all(scope: Scope) -> Purged:
     """Every byte of the folders, every row of the databases, and the repositories of git within."""
     places, unreadable, foreign = list[Trace](), list[Trace](), list[Trace]()
     files = size = 0
@@ -293,7 +285,7 @@ def _search_all(scope: Scope, options: PurgeOptions) -> Purged:
             counts = engine.maintenance.count_traces(database, wipe)
             path = (engine.folder if database == "index" else engine.storage.place) / f"{database}.db"
             places += [Trace(place=f"{path}: {table}", count=count) for table, count in counts.items()]
-        home = None if _has_global(target, options) else engine.settings.home.resolve()
+        home = None if _has_global(target) else engine.settings.home.resolve()
         for file in (file for root in _roots(engine) for file in _search_root(engine, target, root)):
             files, size = files + 1, size + file.size
             if file.kind in (Kind.GIT, Kind.LINK):
@@ -368,14 +360,14 @@ def _ledger_key(engine: Engine, file: SearchedFile, target: PurgeTarget) -> str:
     return ""
 
 
-def _decide(file: SearchedFile, target: PurgeTarget, options: PurgeOptions) -> str:
+def _decide(file: SearchedFile, target: PurgeTarget) -> str:
     """What becomes of a file: `remake`, `stay`, `remove`, `cut`, `memory`, which goes whatever it is, or nothing."""
     if file.traces and file.path in target.files and file.kind is not Kind.LINK:
         return "memory"
     match file.kind:
         case Kind.ARCHIVE | Kind.DAMAGED if file.doubt:
             is_known = file.traces or file.kind is Kind.ARCHIVE
-            return "remove" if (options.remove_unreadable if is_known else options.remove_closed) else "stay"
+            return "remove" if (target.remove_unreadable if is_known else target.remove_closed) else "stay"
         case Kind.ARCHIVE | Kind.TEXT if file.traces:
             return "cut" if file.kind is Kind.TEXT else "remake"
         case Kind.SCRATCH:  # nobody needs it, even unread

@@ -19,7 +19,7 @@ from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, p
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.history import Undone
-from scrimshaw.engine.purge import Purged, PurgeOptions, PurgeTarget, Trace
+from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound
@@ -391,7 +391,8 @@ def purge_traces(
     text = "" if memory else _read_secret(secret, secret_file)
 
     def make_target(engine: Engine) -> PurgeTarget:
-        return purge.memory_target(engine, [memory]) if memory else purge.secret_target(text, is_pattern=pattern)
+        found = purge.memory_target(engine, [memory]) if memory else purge.secret_target(text, is_pattern=pattern)
+        return msgspec.structs.replace(found, include_global=include_global)
 
     with open_memory(project, fresh=False) as engine, ExitStack() as others:
         scope = [(engine, make_target(engine))]
@@ -399,7 +400,7 @@ def purge_traces(
             other = others.enter_context(open_engine(settings))
             with suppress(NotFound):  # that work tree never had the memory
                 scope.append((other, make_target(other)))
-        planned = purge.find_traces(scope, PurgeOptions(include_global))
+        planned = purge.find_traces(scope)
         where = search_transcripts(engine.settings.project, Path.home(), scope[0][1].traces)
         transcripts = (scope[0][1].trace(*found) for found in where)
         planned = msgspec.structs.replace(planned, documents=(*planned.documents, *transcripts))
@@ -410,7 +411,8 @@ def purge_traces(
         if planned.unreadable and not yes:
             names = ", ".join(trace.place for trace in planned.unreadable)
             unreadable = typer.confirm(f"Nobody can tell what is in {names}, or take it out. Remove?", err=True)
-        return purge.purge(scope, planned, PurgeOptions(include_global, unreadable, remove or (unreadable and not yes)))
+        how = {"remove_unreadable": unreadable, "remove_closed": remove or (unreadable and not yes)}
+        return purge.purge([(each, msgspec.structs.replace(target, **how)) for each, target in scope], planned)
 
 
 def _read_secret(given: str, file: Path | None) -> str:
