@@ -203,7 +203,7 @@ def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, mo
     (tmp_path / "user/.claude").mkdir(parents=True)
     row = client_row(engine, "client:claude")
     assert (row.status, row.detail) == (Status.OFF, "not connected")
-    assert main(["setup", "claude", "--scope", "user", "--yes", "--project", str(project)]) == 0
+    assert main(["setup", "claude", "--user", "--yes", "--project", str(project)]) == 0
     assert client_row(engine, "client:claude").status != Status.OFF
     config = tmp_path / "user/.claude.json"
     config.write_text(config.read_text().replace('/scrimshaw"', '/gone/scrimshaw"'))
