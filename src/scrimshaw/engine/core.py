@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 
 from msgspec import structs
@@ -84,7 +84,7 @@ class Engine(AbstractContextManager["Engine"]):
         document = build_document(source, parsed, redact, count_tokens=count_tokens)
         if source.writable and document.provenance.trust == Trust.FILE:
             with suppress(StorageFailure):  # what a client's own tool wrote, by what its hook recorded, is an agent's
-                if any(row["actor"] == CLIENT_TOOL for row in self.journal.history(name, new_hash=parsed.content_hash)):
+                if CLIENT_TOOL in map(itemgetter("actor"), self.journal.history(name, new_hash=parsed.content_hash)):
                     return structs.replace(document, provenance=structs.replace(document.provenance, trust=Trust.AGENT))
         return document
 

@@ -60,16 +60,12 @@ def rank_working_memory(engine: Engine, session: Session) -> list[tuple[Item, fl
 def session_context(engine: Engine, session: Session | None, query: str, limit: int) -> SessionContext:
     """What the moment adds to a search for `query`."""
     boosts, recalled = _boosts(engine, session), _recall_hits(engine, session, query, limit)
-    in_context = (session.id, _find_context_start(engine, session)) if session else ("", 0)
+    # What came before the last start or compaction is not in the session's context any more.
+    starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT) if session else []
+    in_context = (session.id if session else "", starts[-1].number if starts else 0)
     return SessionContext(
         now=engine.clock(), reviews=engine.journal.reviews, boosts=boosts, recalled=recalled, in_context=in_context
     )
-
-
-def _find_context_start(engine: Engine, session: Session) -> int:
-    """The number of the last start or compaction: what came before is not in the session's context any more."""
-    starts = engine.sessions.events(session.id, EventKind.START, EventKind.COMPACT)
-    return starts[-1].number if starts else 0
 
 
 def find_shown(engine: Engine, session: Session) -> dict[str, str]:

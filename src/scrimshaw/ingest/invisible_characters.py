@@ -23,7 +23,7 @@ _JOINERS = r"(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])|[\uf
 _FLAG_OF_REGION = "\U0001f3f4[\U000e0061-\U000e007a]{2,6}\U000e007f"
 
 _UNSEEN = re.compile(f"({_FLAG_OF_REGION})|([{_OBEYED}]|\r(?!\n))|[{_HIDING}]|{_JOINERS}")
-_IN_JSON = re.compile(f"[{_OBEYED}{_HIDING}\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
+UNSEEN_IN_JSON = re.compile(f"[{_OBEYED}{_HIDING}\u200c\u200d\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 _INVISIBLE = re.compile(
     "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0000-\U000e007f\U000e0100-\U000e01ef]+"
 )
@@ -44,7 +44,7 @@ def replace_invisible(text: str) -> str:
 
 def escape_invisible(encoded: str) -> str:
     """JSON that says the same, in which every such character of a string is spelled out."""
-    return encoded if encoded.isascii() and "\x7f" not in encoded else _IN_JSON.sub(_spell_out, encoded)
+    return encoded if encoded.isascii() and "\x7f" not in encoded else UNSEEN_IN_JSON.sub(_spell_out, encoded)
 
 
 def _spell_out(found: re.Match[str]) -> str:

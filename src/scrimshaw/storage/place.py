@@ -124,9 +124,8 @@ def _name_place(common: Path, tree: str, inside: str) -> Path:
 def _find_git(project: Path) -> tuple[Path, Path, Path]:
     """(top of the work tree around a project, its folder in git, that of all work trees)."""
     for top in (project, *project.parents):
-        if not os.path.lexists(f"{top}/.git"):  # of most folders, so no Path is made for it
+        if not os.path.lexists(git := top / ".git"):
             continue
-        git = top / ".git"
         if git.is_file():
             git = Path(os.path.realpath(top / _read(git).removeprefix("gitdir: ")))
         elif not (git / "HEAD").is_file():

@@ -72,12 +72,9 @@ def handle_payload(
 
 def _decode_payload(payload: bytes) -> dict[str, Any]:
     try:
-        fields = msgspec.json.decode(payload)
+        return msgspec.json.decode(payload, type=dict[str, Any])
     except RecursionError:
         raise ValueError("A payload is nested too deeply.") from None
-    if not isinstance(fields, dict):
-        raise ValueError("A payload is a JSON object.")
-    return fields
 
 
 def _find_memory(event: Event) -> Path | None:
@@ -129,8 +126,8 @@ def _observe(storage: Storage, settings: Settings, now: float, event: Event, *mo
 
 def hear_late_words(storage: Storage, settings: Settings, session: Session, most: int = LONGEST_TURN) -> None:
     """Record what an agent said last where its client wrote that down only after the session had come to rest."""
-    rests = storage.sessions.events(session.id, EventKind.STOP, EventKind.END)
-    rested = max((each.at for each in rests), default=0.0)
+    rests = [each.at for each in storage.sessions.events(session.id, EventKind.STOP, EventKind.END)]
+    rested = max(rests, default=0.0)
     client = load_client(session.client) if rested >= session.last_event else None
     path = client.find_transcript(session.id, Path.home()) if client else None
     with suppress(OSError):  # it may be gone by now

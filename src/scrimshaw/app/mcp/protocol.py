@@ -31,7 +31,7 @@ import scrimshaw
 from scrimshaw.app.mcp.schema import ToolSpec, choose_toolsets, decode
 from scrimshaw.app.mcp.stdio import Wire
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
-from scrimshaw.ingest.invisible_characters import replace_invisible
+from scrimshaw.ingest.invisible_characters import UNSEEN_IN_JSON, replace_invisible
 from scrimshaw.storage.durable import failure_of
 
 MEMORY_SCHEME = "memory://"
@@ -349,7 +349,7 @@ def _encode_reply(reply: Any) -> tuple[dict[str, Any], str]:
     """A reply as structured content and as compact JSON, every character of it visible."""
     text = msgspec.json.encode(reply).decode()
     body: dict[str, Any] = msgspec.json.decode(text)
-    if _ESCAPE.search(text) or replace_invisible(text) != text:
+    if _ESCAPE.search(text) or UNSEEN_IN_JSON.search(text):
         body = _make_visible(body)
         text = msgspec.json.encode(body).decode()
     return body, text
