@@ -20,6 +20,7 @@ from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.storage.durable import replace_file, storage_errors
 from scrimshaw.storage.paths import locate
 
+_EVERY = Filters(include_deprecated=True)
 # How much each tier counts.
 TIER_WEIGHTS: Mapping[Tier, float] = {
     Tier.CONSTITUTIONAL: 1.0, Tier.CRITICAL: 1.0, Tier.IMPORTANT: 0.8,
@@ -145,7 +146,7 @@ def rank_folders(folders: Sequence[Folder], by: str) -> list[Folder]:
 
 def export_markdown(engine: Engine, folder: Path) -> int:
     """Write each memory to `folder`, redacted again; how many. Raises StorageFailure, UnreadableFile."""
-    memories = _list_writable(engine)
+    memories = read.list_writable(engine, _EVERY)
     for memory in memories:
         file, path = Path(memory.path), locate(folder, memory.id)
         with storage_errors("read", file):
@@ -157,7 +158,7 @@ def export_markdown(engine: Engine, folder: Path) -> int:
 
 def export_lines(engine: Engine) -> Iterator[bytes]:
     """Each memory as a line of JSON: the fields of `Memory`, its text as `body`, its relations as `edges`."""
-    for memory in _list_writable(engine):
+    for memory in read.list_writable(engine, _EVERY):
         body = engine.index.bodies([memory.id]).get(memory.id, "")
         edges = [msgspec.to_builtins(edge) | {"resolved": target} for edge, target in engine.index.edges(memory.id)]
         fields: dict[str, Any] = msgspec.to_builtins(memory) | {"body": body, "edges": edges}
@@ -170,8 +171,3 @@ def export_jsonl(engine: Engine, file: Path) -> int:
     with storage_errors("write", file):
         replace_file(file, b"".join(lines))
     return len(lines)
-
-
-def _list_writable(engine: Engine) -> list[Memory]:
-    """The memories of the vaults in the order of their ids, deprecated ones as well; documents stay where they are."""
-    return [memory for memory in engine.index.select(Filters(include_deprecated=True)) if memory.writable]

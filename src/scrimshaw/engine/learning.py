@@ -54,12 +54,6 @@ def task_history(
     return [each for each in found if each.index is not None or not complete][:limit]
 
 
-def mean_index(found: Sequence[TaskProgress]) -> float | None:
-    """The mean of the tasks that ended; None without any."""
-    ended = [each.index for each in found if each.index is not None]
-    return round(sum(ended) / len(ended), 2) if ended else None
-
-
 def _clean(engine: Engine, row: Learning) -> Learning:
     """The row as it is stored, and as it is asked for."""
     folder, task, session = redact(row.folder).text, redact(row.task).text, redact_id(row.session)

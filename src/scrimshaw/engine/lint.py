@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from scrimshaw.config import Settings
 from scrimshaw.engine.core import MEMORIES, Engine
+from scrimshaw.engine.read import list_writable
 from scrimshaw.engine.write import Saved, rewrite
 from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile, describe_os_error
 from scrimshaw.ingest import references
@@ -233,9 +234,8 @@ def apply_repairs(engine: Engine, repairs: Sequence[Repair], renames: Sequence[R
 def _read_own_memories(engine: Engine) -> Iterator[tuple[Memory, Path, str]]:
     """The writable memories of the project with their texts: those of the user's own vault speak of other projects."""
     own = Filters(source=engine.sources[0].name, include_deprecated=True)
-    for memory in engine.index.select(own):
-        if memory.writable:
-            yield memory, Path(memory.path), read_markdown(Path(memory.path)) or ""
+    for memory in list_writable(engine, own):
+        yield memory, Path(memory.path), read_markdown(Path(memory.path)) or ""
 
 
 def quality_figures(settings: Settings, *, days: float = DAYS) -> dict[str, Any]:

@@ -154,7 +154,12 @@ def bulk_select(engine: Engine, tier: Tier, *, folder: str = "", before: str = "
         hint = "Name a folder, or delete them one by one."
         raise InvalidRequest(f"All {tier} memories cannot be deleted at once.", hint, parameter="tier")
     filters = Filters(tiers=(tier,), folder=folder, until=before)
-    return [memory for memory in engine.index.select(filters, sort="id", limit=-1, offset=0) if memory.writable]
+    return list_writable(engine, filters)
+
+
+def list_writable(engine: Engine, filters: Filters) -> list[Memory]:
+    """The memories of the vaults that satisfy the filters, by id; documents stay where they are."""
+    return [memory for memory in engine.index.select(filters) if memory.writable]
 
 
 def with_trust(engine: Engine, memories: Mapping[str, Memory]) -> Mapping[str, Memory]:

@@ -230,7 +230,9 @@ def memory_get_learning_history(
 ) -> LearningHistoryReply:
     """What the tasks of a folder taught."""
     found = learning.task_history(engine, spec_folder, session=session_id, limit=limit, complete=only_complete)
-    summary = {"tasks": len(found), "mean_learning_index": learning.mean_index(found)} if include_summary else {}
+    ended = [each.index for each in found if each.index is not None]
+    mean = round(sum(ended) / len(ended), 2) if ended else None
+    summary = {"tasks": len(found), "mean_learning_index": mean} if include_summary else {}
     return LearningHistoryReply(tasks=public_words(found), summary=summary)
 
 

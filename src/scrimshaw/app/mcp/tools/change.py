@@ -94,9 +94,8 @@ def memory_delete(
         raise InvalidRequest("A delete takes an id or a spec_folder.", "Give exactly one.", parameter="id")
     ids = [id]
     if spec_folder:
-        filters = Filters(folder=spec_folder, include_deprecated=True)
-        below = engine.index.select(filters, sort="id", limit=-1, offset=0)
-        ids = [memory.id for memory in below if memory.writable]
+        below = Filters(folder=spec_folder, include_deprecated=True)
+        ids = [memory.id for memory in read.list_writable(engine, below)]
     deleted = write.delete(engine, ids, purge=purge, session=session_id_of(engine, session_id))
     return DeleteReply(deleted=deleted, count=len(deleted), degraded=engine.degradations.of(INDEX))
 
