@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import tomlkit
 from tests.e2e.clients import SERVER, Client, Launch
 from tests.e2e.workspace import SERVER_ENVIRONMENT, Workspace
 
@@ -123,8 +124,15 @@ def _copilot(workspace: Workspace, url: str, prompt: str) -> Launch:
 
 
 def _write(path: Path, text: str) -> None:
+    """Write settings beside those that set-up put into the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
+    before = path.read_text(encoding="utf-8") if path.exists() else ""
+    if path.suffix == ".toml":
+        document = tomlkit.parse(before)
+        document.update(tomlkit.parse(text))
+        path.write_text(tomlkit.dumps(document), encoding="utf-8")
+    else:
+        path.write_text(json.dumps(json.loads(before or "{}") | json.loads(text)), encoding="utf-8")
 
 
 AGENTS = (

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from tests.app.clients.record import load_records
-from tests.app.clients.records import claude
+from tests.app.clients.records import claude, cline
 from tests.app.clients.words import CWD
 from tests.samples import write_memory
 
@@ -40,6 +40,37 @@ def test_a_memory_counts_as_shown_where_the_client_shows_it(
     assert ("Why apsw" in printed) is is_told
     assert engine.sessions.hashes_shown(session.id).keys() == ({"wal"} if is_told else set())
     assert engine.sessions.events(session.id)[0].text == ASKED
+
+
+def test_a_client_that_takes_answers_to_calls_alone_gets_them_at_the_next_call(
+    engine: Engine, project: Path, vault: Path
+) -> None:
+    write_memory(vault, "wal", "# Why apsw\n\nThe log is lost.", "trigger_phrases: [wal reset]")
+    write_memory(vault, "mole", "# The mole\n\nIt broke in May.", "trigger_phrases: [mole repair]")
+    scan(engine)
+
+    def report(session: str, **fields: Any) -> str:
+        about = {"sessionContext": {"rootSessionId": session}, "workspaceRoots": [str(project)]}
+        return handle_payload(["cline"], json.dumps(cline.payload(**about, **fields)).encode())
+
+    def call(session: str, number: int) -> str:
+        done = {"toolName": "run_commands", "parameters": {"commands": "make"}, "success": True}
+        result = {"id": f"{session}{number}", "name": "run_commands", "input": {"commands": ["make lights"]}}
+        return report(session, tool_result=result, postToolUse=done)
+
+    report("s-1", userPromptSubmit={"prompt": "mend the harbour lights"})
+    call("s-1", 1)
+    assert report("s-2", taskStart={"taskMetadata": {}}) == ""
+    assert report("s-2", userPromptSubmit={"prompt": ASKED}) == ""
+    told = json.loads(call("s-2", 1))["contextModification"]
+    assert "mend the harbour lights" in told
+    assert "Why apsw" in told
+    assert [each.occasion for each in engine.sessions.injections("s-2")] == ["prompt", "start"]
+    assert call("s-2", 2) == ""
+    report("s-2", userPromptSubmit={"prompt": "what of the mole repair?"})
+    again = json.loads(call("s-2", 3))["contextModification"]
+    assert "The mole" in again
+    assert "harbour lights" not in again
 
 
 @pytest.mark.parametrize("hidden", ["tier: deprecated", "quality: {score: 0.05, flags: [sparse]}"])

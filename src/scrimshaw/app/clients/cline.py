@@ -29,7 +29,7 @@ _START_S = 60  # Cline waits 3 seconds by itself, which a cold start on a busy m
 
 
 class Cline(Client):
-    """Cline. A payload has one section named after its event; it hands no text to its model at a start or prompt."""
+    """Cline. A payload has one section named after its event; only what calls of tools answer reaches its model."""
 
     name, title, program, folder = "cline", "Cline", "cline", ".cline"
     events = name_events(
@@ -40,7 +40,8 @@ class Cline(Client):
         stop="taskComplete",
         end="taskCancel",
     )
-    reply_kinds = ()
+    reply_kinds = (EventKind.TOOL,)
+    reply_key = "contextModification"
     keeps_transcripts = False
     scopes = (Scope.USER,)
 

@@ -6,6 +6,7 @@ Without a model and without a tokenizer: a hook has a few milliseconds. Nothing 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -28,7 +29,7 @@ from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.storage.databases import INDEX, Storage
-from scrimshaw.storage.ports import Index, Query
+from scrimshaw.storage.ports import Index, Query, Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
 START_TOKENS, CLEAR_TOKENS, RECALL_TOKENS = 930, 200, 250
@@ -49,6 +50,21 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
     """What to print. Only what the client hands on is looked for, counted, and held to be known to its model."""
     if event.kind not in client.reply_kinds or not settings.session.injection:
         return ""
+    asked = _find_unanswered(storage.sessions, event) if event.kind is EventKind.TOOL else [event]
+    texts = (_tell_event(storage, each, settings, now) for each in asked)
+    return client.format_reply(event.kind, "\n".join(filter(None, texts)))
+
+
+def _find_unanswered(sessions: Sessions, call: Event) -> list[Event]:
+    """The start and prompts since the call before this one: some clients hand on nothing but what calls answer."""
+    *earlier, _ = sessions.events(call.session, EventKind.START, EventKind.PROMPT, EventKind.TOOL)
+    since = [*takewhile(lambda each: each.kind is not EventKind.TOOL, () if call.agent else reversed(earlier))]
+    starts = sum(each.kind is EventKind.START for each in earlier)
+    occasions = {EventKind.START: "resume" if starts > 1 else "startup"}
+    return [replace(call, kind=x.kind, prompt=x.text, occasion=occasions.get(x.kind, "")) for x in reversed(since)]
+
+
+def _tell_event(storage: Storage, event: Event, settings: Settings, now: float) -> str:
     text, recalled, sessions = "", dict[str, str](), storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:
         text = _tell_state(storage, event, settings)
@@ -63,7 +79,7 @@ def context_injection(client: Client, storage: Storage, event: Event, settings: 
         hits = text.count("\n- ")
         cost = Injected(session=event.session, occasion=occasion, tokens=max_tokens(text), hits=hits, at=now)
         sessions.mark_shown(event.session, recalled, now=now, injected=cost)
-    return client.format_reply(event.kind, text)
+    return text
 
 
 def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:

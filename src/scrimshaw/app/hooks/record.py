@@ -58,7 +58,7 @@ def handle_payload(
     if not settings.is_capturing:
         return ""
     event = structs.replace(redact_names(event), cwd=str(project))
-    if event.kind is EventKind.START:
+    if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds:
         at_start()
     with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)
@@ -106,8 +106,8 @@ def _record(client: Client, storage: Storage, event: Event, settings: Settings) 
     is_start = event.kind is EventKind.START
     for earlier in storage.sessions.latest(before=event.session, with_work=True) if is_start else ():
         hear_late_words(storage, settings, earlier, TAIL_BYTES)
-    # Only starts and prompts are answered. Clients report a second compaction of a session in the words of the first.
-    if is_start or (event.kind is EventKind.PROMPT and is_new):
+    # Few events are answered. Clients report a second compaction of a session in the words of the first.
+    if is_start or (is_new and event.kind in client.reply_kinds):
         from scrimshaw.app.hooks.injection import context_injection  # noqa: PLC0415 - costs most events 8 ms for nothing
 
         return context_injection(client, storage, event, settings, now)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.app.clients.record import Case, Json, Record
-from tests.app.clients.words import CWD, DONE, SERVER
+from tests.app.clients.words import CONTENT, CWD, DONE, SERVER
+
+from scrimshaw.models import EventKind
 
 _SHELL: Json = {
     "tool_result": {
@@ -85,7 +87,7 @@ RECORD = Record(
     ],
     prompt=(payload(userPromptSubmit={"prompt": "continue"}), "UserPromptSubmit"),
     next_turn={"timestamp": "2026-11-21T20:58:00.000Z"},
-    replies={},
+    replies={EventKind.TOOL: {"contextModification": CONTENT}},
     files=([_SETTINGS, *HOOKS],),
     server=(_SETTINGS, "mcpServers", {**SERVER, "timeout": 60}),
     context=[([{"usage": 1}], None)],
