@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.conftest import OpenMemory
@@ -12,9 +13,9 @@ from tests.samples import WordEmbedder, write_memory
 from scrimshaw.engine import Engine
 from scrimshaw.engine.index import EMBED, embed_pending, lacks_vectors, scan
 from scrimshaw.engine.read import search
-from scrimshaw.models import Channel, JobState
+from scrimshaw.models import ArtifactClass, Channel, JobState
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.results import Hit, SearchRequest
+from scrimshaw.search.results import Hit, SearchRequest, SessionContext
 
 
 def fill(engine: Engine, vault: Path, texts: dict[str, str]) -> None:
@@ -49,17 +50,40 @@ def test_the_passage_that_meets_the_words_of_a_query_gains_on_the_others(
     assert sum(terms.values()) == pytest.approx(0, abs=1e-5)  # compared with each other
 
 
-def test_a_score_can_be_computed_by_hand(open_memory: OpenMemory, vault: Path) -> None:
+def test_of_two_notes_the_one_near_the_best_gains_and_the_longer_one_loses(
+    open_memory: OpenMemory, vault: Path
+) -> None:
     engine = open_memory(embedder=WordEmbedder())
-    fill(engine, vault, NOTES)
-    result = search(engine, SearchRequest(query="seal on ice"))
-    for hit in result.hits:
-        why = hit.explanation
+    fill(engine, vault, {**NOTES, "long": NOTES["seal"] + " " + "Gulls and ravens shout. " * 30})
+    terms = {hit.memory.id: hit.explanation.terms for hit in search(engine, SearchRequest(query="seal on ice")).hits}
+    assert all(set(each) == {"tokens", "agreement", "length"} for each in terms.values())
+    assert min(terms, key=lambda name: terms[name]["length"]) == "long"
+    assert terms["walrus"]["agreement"] > terms["harbour"]["agreement"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "factors"),
+    [
+        ({}, {"length"}),
+        ({"artifact": ArtifactClass.SPEC}, {"length", "artifact", "floor"}),
+        ({"query": "se", "channels": (Channel.TEXT,)}, {"length", "prefix"}),
+    ],
+)
+def test_a_score_can_be_computed_by_hand(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder, fields: dict[str, Any], factors: set[str]
+) -> None:
+    engine = open_memory(embedder=minilm)
+    notes = {f"note-{number}": f"{NOTES['harbour']} Day {number}, ship {number * 7}." for number in range(20)}
+    fill(engine, vault, {**NOTES, **notes, "short": "Seal on ice."})
+    context = SessionContext(boosts=lambda ids, _: {name: {"session": 0.1, "causal": 0.03} for name in ids[::2]})
+    request = SearchRequest(**{"query": "seal on ice", "limit": 30, **fields})
+    hits = engine.searcher.search(request, context).hits
+    for why, score in ((hit.explanation, hit.score) for hit in hits):
         total = max(0.0, why.fused + sum(why.terms.values())) * math.prod(why.factors.values())
-        assert hit.score == pytest.approx(total * (1 + sum(why.boosts.values())), abs=1e-5)
-    assert any(map(tokens_of, result.hits))
-    for plain in ({"rerank": False}, {"channels": (Channel.TEXT,)}):
-        assert not any(map(tokens_of, search(engine, SearchRequest(query="seal on ice", **plain)).hits))
+        assert round(total * (1 + sum(why.boosts.values())), 6) == score
+    assert {name for hit in hits for name in hit.explanation.factors} == factors
+    assert hits[0].score > 1 or fields
+    assert any(hit.explanation.terms for hit in hits) == ("channels" not in fields)
 
 
 def test_what_lacks_token_vectors_is_told_and_made_without_being_asked(open_memory: OpenMemory, vault: Path) -> None:

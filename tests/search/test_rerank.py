@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from scrimshaw.search.rerank import (
     SHORT,
     TIER_FACTORS,
     compare_values,
-    lower_score,
     score_factors,
 )
 
@@ -79,18 +79,16 @@ def test_no_factor_is_a_bonus_and_the_floor_holds(
     found = score_factors(
         memory, artifact=artifact, confidence=confidence, retrievability=retrievability, length_penalty=penalty
     )
-    assert all(0 < factor < 1 for factor in found.values())
-    lowered = lower_score(score, memory, found)
+    assert all(0 < factor < 1 for name, factor in found.items() if name != "floor")
+    lowered = score * math.prod(found.values())
     assert lowered <= score
     assert lowered >= score * FLOOR * TIER_FACTORS.get(memory.tier, 1.0) * 0.999_999
 
 
 def test_the_worst_normal_memory_keeps_the_floor() -> None:
     worst = score_factors(replace(MEMORY, length=1), artifact=ArtifactClass.SPEC, confidence=0.0, retrievability=0.0)
-    assert len(worst) == 4
-    assert lower_score(1.0, MEMORY, worst) == FLOOR
-    assert lower_score(1.0, MEMORY, {}) == 1.0
-    assert lower_score(1.0, MEMORY, {"validation": 0.95}) == pytest.approx(0.95)
+    assert len(worst) == 5
+    assert math.prod(worst.values()) == pytest.approx(FLOOR)
 
 
 @pytest.mark.parametrize(
@@ -99,10 +97,9 @@ def test_the_worst_normal_memory_keeps_the_floor() -> None:
         ([], []),
         ([0.7], [0.0]),
         ([0.1, 0.1, 0.1], [0.0, 0.0, 0.0]),
-        ([None, None], [0.0, 0.0]),
-        ([0.9, 0.1, None], [0.5, -0.5, 0.0]),
+        ([0.9, 0.1], [0.5, -0.5]),
         ([0.4, 0.2, 0.0], [0.6124, 0.0, -0.6124]),
     ],
 )
-def test_a_value_counts_by_its_distance_from_the_mean(values: list[float | None], expected: list[float]) -> None:
+def test_a_value_counts_by_its_distance_from_the_mean(values: list[float], expected: list[float]) -> None:
     assert compare_values(values, 0.5) == pytest.approx(expected, abs=1e-4)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.token_vectors import DIMENSIONS, match_tokens, pack_tokens
+from scrimshaw.search.token_vectors import DIMENSIONS, match_tokens, measure_agreement, pack_tokens
 
 PASSAGES = (
     "The parser rejects tabs in front matter, so they become spaces before it reads the file.",
@@ -37,3 +37,11 @@ def test_a_passage_is_matched_by_its_own_tokens_only(minilm: MiniLMEmbedder) -> 
     packed = [pack_tokens(minilm.embed_tokens(text)[1]) for text in PASSAGES]
     alone = [match_tokens(query, [each])[0] for each in packed]
     assert match_tokens(query, packed) == pytest.approx(alone, abs=1e-6)
+
+
+def test_a_passage_agrees_with_the_best_of_the_others_and_not_with_itself() -> None:
+    north, east = (np.array(row, np.float16).tobytes() for row in ([0, 1, 0], [1, 0, 0]))
+    assert measure_agreement([north, north, east, east], [1.0, 0.9, 0.9, 0.9]) == pytest.approx(
+        [1 / 3, 0.576, 0.212, 0.212], abs=1e-3
+    )
+    assert measure_agreement([north], [1.0]) == [0.0]

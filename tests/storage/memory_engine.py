@@ -142,15 +142,18 @@ class MemoryIndex:
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         return {name: self._documents[name].body.text for name in ids if name in self._documents}
 
-    def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
+    def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
         found = {}
         for name, ordinal in wanted:
             for chunk in self._documents[name].chunks if name in self._documents else ():
                 if chunk.ordinal == ordinal:
                     text = self._documents[name].body.text[chunk.start : chunk.end]
-                    tokens = self._tokens.get((tokens_of, self._key(name, ordinal)), b"")
+                    tokens = self._tokens.get((vectors_of, self._key(name, ordinal)), b"")
                     named = {"anchor": chunk.anchor, "heading": chunk.heading, "context": chunk.context}
-                    found[name, ordinal] = Piece(text="" if tokens_of else text, tokens=tokens, **named)
+                    row = self._vectors.get((vectors_of, name, ordinal))
+                    own = b"" if row is None else np.asarray(row, np.float16).tobytes()
+                    text = "" if vectors_of else text
+                    found[name, ordinal] = Piece(text=text, tokens=tokens, vector=own, **named)
         return found
 
     def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:

@@ -272,9 +272,12 @@ def test_token_vectors_belong_to_the_text_and_are_read_with_it(index: Index) -> 
     assert [chunk.text for chunk in index.chunks_to_embed(M, after=0, limit=9, tokens=True)] == ["two"]
     assert index.chunks_to_embed(M, after=0, limit=9) == []
     wanted = [("a", 0), ("a", 1)]
-    assert [piece.tokens for piece in index.pieces(wanted, tokens_of=M).values()] == [b"packed", b""]
-    assert [piece.tokens for piece in index.pieces(wanted, tokens_of="other").values()] == [b"", b""]
-    assert [piece.text for piece in index.pieces(wanted, tokens_of=M).values()] == ["", ""]
+    assert [piece.tokens for piece in index.pieces(wanted, vectors_of=M).values()] == [b"packed", b""]
+    assert [piece.tokens for piece in index.pieces(wanted, vectors_of="other").values()] == [b"", b""]
+    assert [piece.text for piece in index.pieces(wanted, vectors_of=M).values()] == ["", ""]
+    own = [np.frombuffer(piece.vector, np.float16) for piece in index.pieces(wanted, vectors_of=M).values()]
+    assert np.array_equal(own, np.array([EAST, NORTH], np.float16))
+    assert [piece.vector for piece in index.pieces(wanted, vectors_of="other").values()] == [b"", b""]
     assert [piece.tokens for piece in index.pieces(wanted).values()] == [b"", b""]
     assert index.vector_counts().with_tokens == index.vector_counts(record=True).with_tokens == 2  # both have the text
 
@@ -284,6 +287,6 @@ def test_a_text_that_stays_keeps_its_token_vectors_and_one_that_goes_takes_them(
     keys = [chunk.key for chunk in index.chunks_to_embed(M, after=0, limit=9)]
     index.put_vectors(M, [(key, EAST) for key in keys], tokens=dict.fromkeys(keys, b"packed"))
     index.put([document("a", "one\n", "three")])
-    assert [piece.tokens for piece in index.pieces([("a", 0), ("a", 1)], tokens_of=M).values()] == [b"packed", b""]
+    assert [piece.tokens for piece in index.pieces([("a", 0), ("a", 1)], vectors_of=M).values()] == [b"packed", b""]
     index.put_vectors("other", [(keys[0], NORTH)], only=True)
     assert index.vector_counts().with_tokens == 0

@@ -33,7 +33,7 @@ from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
 from scrimshaw.search.routing import Profile
 from scrimshaw.search.tokens import find_phrases
-from scrimshaw.storage.ports import Index, Query, Review
+from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
 HOP_SHARE = 0.5
@@ -67,6 +67,7 @@ class SearchState(Struct, kw_only=True):
     degradations: Degradations
     lists: Mapping[str, Sequence[Match]] = {}  #: what the channels found that found anything
     chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
+    nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, where that was found
     questions: Mapping[str, int] = {}  #: memory id -> its question that matches better than its text
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
@@ -113,8 +114,10 @@ class CandidateFinder:
                 scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
                 found[Channel.TRIGGER] = self._select_matches(scores, state.filters)[: self._depth]
         state.lists = {channel: matches for channel, matches in found.items() if matches}
+        near = state.lists.get(Channel.VECTOR, ())
+        state.nearest = {match.id: match.chunk for match in near if match.chunk >= 0}
         chunks, questions = dict[str, int](), dict[str, int]()
-        for match in (*state.lists.get(Channel.VECTOR, ()), *state.lists.get(Channel.TEXT, ())):
+        for match in (*near, *state.lists.get(Channel.TEXT, ())):
             if match.chunk >= 0:
                 chunks[match.id] = match.chunk
             if match.question >= 0:
@@ -175,10 +178,10 @@ class CandidateFinder:
         new = scores.keys() - seeds.keys()
         return self._select_matches({name: scores[name] for name in new}, filters) if new else []
 
-    def read_tokens(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], bytes]:
-        """The token vectors of the passages at these places, empty where there are none."""
+    def read_vectors(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Piece]:
+        """The passages at these places with their vectors and those of their tokens, empty where there are none."""
         assert not isinstance(self._embedder, Degradation)
-        return {at: each.tokens for at, each in self._index.pieces(places, tokens_of=self._embedder.model).items()}
+        return self._index.pieces(places, vectors_of=self._embedder.model)
 
     def match_phrases(self, text: str, *, titles: bool) -> dict[str, list[str]]:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""

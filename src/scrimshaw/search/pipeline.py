@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,9 +20,10 @@ from scrimshaw.search.degradation import Degradations, IndexPart
 from scrimshaw.search.embedders import Embedder
 from scrimshaw.search.fusion import Fused, fuse
 from scrimshaw.search.passages import count_sent
+from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
-from scrimshaw.search.token_vectors import is_packed, match_tokens
+from scrimshaw.search.token_vectors import is_packed, match_tokens, measure_agreement
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
@@ -29,8 +31,6 @@ SEEDS = 5  # hits whose causal neighbours are looked at; more seeds lift what an
 NEAREST = 3  # hits that are named where nothing is sure to answer
 RECALLED_STAY = 3  # so many hits from the session's record stay, however good the memories are
 PREFIX = 0.5  # a word that only begins like one of the query's says half as much
-# Decimals of a score as a hit shows it; what is equal there is equal.
-DIGITS = 6
 NO_CONTEXT = SessionContext()
 ALL_OF_LIMIT = 1000
 
@@ -201,7 +201,7 @@ class Searcher:
         """All of them by their lowered scores: a page must not depend on how many were looked at for it."""
         request = state.request
         if request.rerank:
-            self._compare_tokens(state, candidates[: rerank.COMPARED])
+            self._compare_passages(state, candidates[: rerank.COMPARED])
         found = {each.memory.id: each.memory for each in candidates}
         memories = lineage.resolve_trust(self._index, found, state.degradations)
         for each in candidates:
@@ -214,8 +214,8 @@ class Searcher:
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
                 )
-            score = max(0.0, each.fused.score + sum(each.terms.values()))
-            each.score = rerank.lower_score(score, each.memory, each.factors)
+            score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
+            each.score = score * math.prod(each.factors.values())
         ranked = sorted(candidates, key=_sort_key)
         if not request.state_limits:
             return ranked
@@ -227,25 +227,36 @@ class Searcher:
             limited += members
         return sorted(limited, key=_sort_key)
 
-    def _compare_tokens(self, state: SearchState, best: Sequence[Candidate]) -> None:
-        """Give each of the best what the tokens of its passage say of the query, compared with the others."""
+    def _compare_passages(self, state: SearchState, best: Sequence[Candidate]) -> None:
+        """Give each of the best whose passage has token vectors what it adds to compare it with the others."""
         if not (self._has_tokens and best and state.query_tokens is not None and len(state.query_tokens)):
             return
         with state.degradations.tolerate(IndexPart.VECTORS):
             places = {each.memory.id: state.place_of(each.memory.id) for each in best}
+            near = {name: (place[0], state.nearest.get(name, place[1])) for name, place in places.items()}
             asked = {places[name]: (name, QUESTIONS + at) for name, at in state.questions.items() if name in places}
-            found = self._finder.read_tokens([*places.values(), *asked.values()])
-            packed = {place: tokens for place, tokens in found.items() if is_packed(tokens)}
-            if len(packed) < len(found) and state.has_all_vectors:  # else that is said already
-                state.degradations.note(tokens_pending(len(found) - len(packed), len(found)))
+            found = self._finder.read_vectors({*places.values(), *near.values(), *asked.values()})
+            compared = {place: found[place].tokens for place in (*places.values(), *asked.values()) if place in found}
+            packed = {place: tokens for place, tokens in compared.items() if is_packed(tokens)}
+            if len(packed) < len(compared) and state.has_all_vectors:  # else that is said already
+                state.degradations.note(tokens_pending(len(compared) - len(packed), len(compared)))
             matches = dict(zip(packed, match_tokens(state.query_tokens, [*packed.values()]), strict=True))
             for place, question in asked.items():
                 if question in matches:
                     matches[place] = max(matches[question], matches.get(place, 0.0))
-            for each, term in zip(
-                best, rerank.compare_values([matches.get(place) for place in places.values()]), strict=True
-            ):
-                each.terms = {"tokens": term}
+            vectors = {name: found[near[name]].vector for name, place in places.items() if near[name] in found}
+            known = [each for each in best if places[each.memory.id] in matches and vectors.get(each.memory.id)]
+            if known:
+                met = [matches[places[each.memory.id]] for each in known]
+                tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
+                scores = [each.fused.score + term for each, term in zip(known, tokens, strict=True)]
+                values = {
+                    "agreement": measure_agreement([vectors[each.memory.id] for each in known], scores),
+                    "length": [math.log1p(each.memory.length) for each in known],
+                }
+                others = {name: rerank.compare_values(of, rerank.COEFFICIENTS[name]) for name, of in values.items()}
+                for each, *terms in zip(known, tokens, *others.values(), strict=True):
+                    each.terms = dict(zip(("tokens", *others), terms, strict=True))
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Where nothing was found, memories with words that begin like those of the query."""
@@ -286,7 +297,9 @@ class Searcher:
             counts = [sum(term[:_STEM] in found.casefold() for term in state.terms) for found in statements]
             statement = statements[counts.index(max(counts))] if any(counts) else "\0"
             for proof in (other for other in passages if statement in " ".join(texts[other.memory.id].text.split())):
-                proof.score = max(proof.score, each.score)
+                if 0 < proof.score < each.score:
+                    gain = (each.score / proof.score - 1) * (1 + sum(proof.boosts.values()))
+                    proof.boosts, proof.score = {**proof.boosts, "statement": gain}, each.score
                 folded.add(each.memory.id)
         return sorted((each for each in ranked if each.memory.id not in folded), key=_sort_key) if folded else ranked
 
@@ -350,8 +363,8 @@ class Searcher:
             explanation = Explanation(
                 ranks=fused.ranks,
                 raw={channel: round(score, 4) for channel, score in fused.raw.items()},
-                fused=round(fused.score, 6),
-                terms={name: round(term, DIGITS) for name, term in each.terms.items()},
+                fused=round(fused.score, DIGITS),
+                terms=each.terms,
                 factors=each.factors,
                 boosts=each.boosts,
                 phrases=tuple(state.phrases.get(name, ())),

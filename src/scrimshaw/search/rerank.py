@@ -1,7 +1,8 @@
-"""What changes the fused score of a candidate: terms that compare the best ones, then factors that only lower. Pure.
+"""What changes the fused score of a candidate: terms that compare the best ones, then factors. Pure.
 
-Each factor is at most 1, and for a normal memory their product stays within [FLOOR, 1]; a temporary or deprecated
-memory may fall below. None is ever a bonus.
+A score is the fused one and its terms, together at least 0, times its factors and 1 + its boosts; so it may exceed 1.
+No factor is a bonus: each is at most 1, but for `floor`, which keeps the product for a normal memory at FLOOR; one of a
+temporary or deprecated memory may be lower.
 """
 
 from __future__ import annotations
@@ -13,10 +14,14 @@ from scrimshaw.models import RECORD, ArtifactClass, Memory, Retention, Tier, Tru
 
 FLOOR = 0.80
 
-# So many of the best are compared by their tokens, and what one standard deviation adds (docs/evaluation).
-COMPARED, TOKENS_WEIGHT = 30, 0.12
+# So many of the best are compared, and what one standard deviation adds: of how well the tokens of the passage meet
+# those of the query, of how near the passage is to those of the best others, and of the logarithm of the memory's
+# length (docs/evaluation).
+COMPARED = 30
+COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
 
 _EQUAL = 1e-9  # values that differ by less differ by rounding
+DIGITS = 6  # decimals of a score and of its parts as a hit shows them; what is equal there is equal
 
 # Highest to lowest; deprecated memories are only seen when asked for.
 TIER_FACTORS: Mapping[Tier, float] = {Tier.TEMPORARY: 0.90, Tier.DEPRECATED: 0.50}
@@ -33,12 +38,11 @@ UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
 
 
-def compare_values(values: Sequence[float | None], weight: float = TOKENS_WEIGHT) -> list[float]:
-    """What each value adds to a score: its distance from the mean of all in standard deviations; no value, nothing."""
-    known = [value for value in values if value is not None]
-    mean = sum(known) / max(len(known), 1)
-    spread = math.dist(known, [mean] * len(known)) / math.sqrt(max(len(known), 1))
-    return [0.0 if value is None or spread < _EQUAL else weight * (value - mean) / spread for value in values]
+def compare_values(values: Sequence[float], weight: float) -> list[float]:
+    """What each value adds to a score: its distance from the mean of all in standard deviations, times the weight."""
+    mean = sum(values) / max(len(values), 1)
+    spread = math.dist(values, [mean] * len(values)) / math.sqrt(max(len(values), 1))
+    return [0.0 if spread < _EQUAL else round(weight * (value - mean) / spread, DIGITS) for value in values]
 
 
 def score_factors(
@@ -49,7 +53,7 @@ def score_factors(
     retrievability: float = 1.0,
     length_penalty: bool = True,
 ) -> dict[str, float]:
-    """The factors below 1 by name; `confidence` is the share of validations that found it useful, 0.5 without any."""
+    """The factors by name, none that is 1; `confidence` is the share of validations that found it useful, or 0.5."""
     length = 1.0
     if length_penalty and memory.length < SHORT:
         length = SHORT_FACTOR
@@ -63,9 +67,6 @@ def score_factors(
         "outcome": OUTCOME_FACTOR if memory.source == RECORD and memory.provenance.trust != Trust.AGENT else 1.0,
         "retrievability": 0.9 + 0.1 * retrievability,
     }
-    return {name: factor for name, factor in found.items() if factor < 1.0}
-
-
-def lower_score(score: float, memory: Memory, factors: Mapping[str, float]) -> float:
-    """The score after its factors."""
-    return score * max(math.prod(factors.values()), FLOOR * TIER_FACTORS.get(memory.tier, 1.0))
+    lowering = {name: factor for name, factor in found.items() if factor < 1.0}
+    product, floor = math.prod(lowering.values()), FLOOR * TIER_FACTORS.get(memory.tier, 1.0)
+    return lowering if product >= floor else {**lowering, "floor": floor / product}

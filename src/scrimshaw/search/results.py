@@ -37,12 +37,12 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
 
 
 class Explanation(Struct, frozen=True, kw_only=True):
-    """Why a hit has its place."""
+    """Why a hit has its place: its score is (fused + terms, at least 0) x factors x (1 + boosts)."""
 
     ranks: Mapping[str, int]  #: rank (from 1) and engine score in each channel that found it
     raw: Mapping[str, float]
     fused: float  #: the fusion of the channels, 0..1
-    terms: Mapping[str, float] = {}  #: what was added to it, and what lowered and lifted the sum
+    terms: Mapping[str, float] = {}  #: what was added to it, and what lowered and lifted the sum: shares
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
     phrases: tuple[str, ...] = ()  #: its trigger phrases that occur in the query

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 # Nearly as good as 128 directions in floating point (docs/evaluation.md).
 DIMENSIONS, LEVELS = 64, 16
 _HALF, _MIDDLE = DIMENSIONS // 2, (LEVELS - 1) / 2
+# By how much less than the best another passage scores to count less by a factor of e (docs/evaluation.md).
+AGREEMENT_RANGE = 0.1
 # Little-endian float16, made by `scrimshaw eval projection`: the mean token, a row for each of its numbers with its
 # share in every direction, and the step between two levels in every direction.
 FILE = Path(__file__).with_name("model") / "token_projection.f16"
@@ -67,6 +69,17 @@ def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
     starts = [0, *accumulate(len(each) // _HALF for each in passages)][:-1]
     best: list[float] = np.maximum.reduceat(cosines, starts, axis=1).mean(axis=0).tolist()
     return best
+
+
+def measure_agreement(vectors: Sequence[bytes], scores: Sequence[float]) -> list[float]:
+    """The mean cosine of each passage to the others, weighed by their scores; vectors are in float16."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
+
+    rows = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
+    weights = np.exp((np.asarray(scores) - max(scores)) / AGREEMENT_RANGE)
+    others = rows @ rows.T * (1 - np.eye(len(rows)))
+    found: list[float] = (others @ weights / np.maximum(weights.sum() - weights, 1e-9)).tolist()
+    return found
 
 
 def _unit(rows: Rows) -> Rows:

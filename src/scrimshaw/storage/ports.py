@@ -72,7 +72,9 @@ class Piece(Struct, frozen=True, kw_only=True):
     heading: str
     text: str
     context: str = ""
-    tokens: bytes = b""  #: its token vectors, packed, where they were asked for and made
+    #: Where vectors were asked for, and are made: those of its tokens, packed, and its own in float16.
+    tokens: bytes = b""
+    vector: bytes = b""
 
 
 class PendingChunk(NamedTuple):
@@ -192,10 +194,10 @@ class Index(Protocol):
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         """The redacted bodies of these memories."""
 
-    def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
+    def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
         """The chunks named by memory id and ordinal; what does not exist is absent.
 
-        With `tokens_of` a model its token vectors instead of the texts, of which some stand in very long bodies.
+        With `vectors_of` a model its vectors instead of the texts, of which some stand in very long bodies.
         """
 
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:

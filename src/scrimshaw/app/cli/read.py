@@ -190,7 +190,9 @@ def search(
         float | None, typer.Option(min=0, max=1, help="A less sure answer is none; 0 shows all; else 0.5.")
     ] = None,
     content: Annotated[bool, typer.Option("--content", help="Whole texts, not excerpts.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Why each hit stands where it stands.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Why each hit has its score: (fused + terms) x factors x (1 + boosts).")
+    ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
     no_scan: frame.NoScan = False,
 ) -> SearchResult:

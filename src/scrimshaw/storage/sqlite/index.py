@@ -58,11 +58,11 @@ SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN m
 WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
 
 _CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
-_PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}} FROM wanted w JOIN {_CHUNKS}"
-_TOKENS = """coalesce((SELECT packed FROM vectors v JOIN token_vectors t ON t.vector = v.seq
-WHERE v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?), x'')"""
-_TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "x''")
-_TOKEN_PIECE = _PIECE.format("''", _TOKENS)
+_PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}}, {{}} FROM wanted w JOIN {_CHUNKS}"
+_TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "x''", "x''")
+_OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
+_VECTORS = _PIECE.format("''", "coalesce(packed, x'')", "coalesce(v.vector, x'')")
+_VECTOR_PIECE = f"{_VECTORS} {_OF_CHUNK} LEFT JOIN token_vectors t ON t.vector = v.seq"
 _PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
 _COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
 _PUT_WORDS = "INSERT INTO memory_text (rowid, name, title, triggers, body) VALUES (?,?,?,?,?)"
@@ -214,8 +214,8 @@ class SqliteIndex:
     def bodies(self, ids: Sequence[str]) -> dict[str, str]:
         return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
 
-    def pieces(self, wanted: Collection[tuple[str, int]], *, tokens_of: str = "") -> dict[tuple[str, int], Piece]:
-        select, arguments = (_TOKEN_PIECE, [tokens_of]) if tokens_of else (_TEXT_PIECE, [])
+    def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
+        select, arguments = (_VECTOR_PIECE, [vectors_of]) if vectors_of else (_TEXT_PIECE, [])
         rows = self._read_chunks(select, wanted, *arguments)
         return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
 
