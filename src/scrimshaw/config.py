@@ -46,8 +46,10 @@ def _note(what: str) -> Meta:
     return Meta(description=what)
 
 
-# Test data and scratch files are not knowledge.
-_NO_KNOWLEDGE = ("**/*fixtures/**", "**/__fixtures__/**", "**/testdata/**", "**/scratch/**")
+# Test data, scratch files and what others wrote are not knowledge of this project.
+_NO_KNOWLEDGE = (
+    "**/*fixtures/**", "**/__fixtures__/**", "**/testdata/**", "**/scratch/**", "**/vendor/**", "**/third_party/**",
+)  # fmt: skip
 Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 Shares = tuple[Share, Share]
 
@@ -146,6 +148,7 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     """Files and their index."""
 
     exclude: Annotated[tuple[str, ...], _note("globs that no document source reads")] = _NO_KNOWLEDGE
+    include: Annotated[tuple[str, ...], _note("globs to read besides, hidden or ignored by git as they may be")] = ()
     max_file_bytes: Annotated[int, _within(1024, 2**30, "bytes", "a larger file is skipped by name")] = 2 * 1024 * 1024
     busy_timeout_ms: Annotated[int, _within(1, 600_000, "milliseconds", "patience with another writer")] = 10_000
     record_days: Annotated[float, _within(0, 36_500, "days", "sessions of so many days are searched")] = 1_095.0

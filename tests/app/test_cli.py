@@ -125,7 +125,7 @@ class TestInit:
         done = cli("init", "--json")
         found = {source["name"]: source["memories"] for source in done.json["sources"]}
         assert done.code == 0
-        assert found == {"vault": 0, "serena": 1, "adr": 1, "docs": 1, "global": 0}
+        assert found == {"vault": 0, "serena": 1, "docs": 2, "global": 0}
         assert [Path(skip["path"]).name for skip in done.json["skipped"]] == ["broken.md"]
         assert done.json["made"] == ["memories/", "config.toml", ".gitignore"]
         assert sorted(path.name for path in (project / ".scrimshaw").iterdir()) == [

@@ -31,8 +31,8 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (folder / ".scrimshaw/memories").mkdir(parents=True)
     (folder / "docs").mkdir()
     (folder / "docs/guide.md").write_text("# Guide\nHow to steer by the stars.\n")
-    (folder / "elsewhere").mkdir()
-    (folder / "elsewhere/note.md").write_text("# Note\nThe anchor weighs four hundred pounds, as the log says.\n")
+    (folder / ".elsewhere").mkdir()
+    (folder / ".elsewhere/note.md").write_text("# Note\nThe anchor weighs four hundred pounds, as the log says.\n")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
@@ -110,11 +110,11 @@ def test_every_door_leaves_one_row(
     assert {row["session"] for row in engine.journal.history("a")} == {"s"}
     doors.mcp("checkpoint_create", name="one")
     # Files in, by tool and by job
-    elsewhere = project / "elsewhere/note.md"
+    elsewhere = project / ".elsewhere/note.md"
     doors.mcp("memory_save", ("import", "note"), file_path=str(elsewhere), force=True, session_id="s")
     assert [row["session"] for row in engine.journal.history("note")] == ["s"]
     engine.index.retire([])
-    importers.start_ingest(engine, [str(_written(project / "elsewhere/second.md", OTHER))])
+    importers.start_ingest(engine, [str(_written(project / ".elsewhere/second.md", OTHER))])
     job = engine.journal.claim((importers.INGEST,), 60.0)
     assert job
     importers.run_ingest_job(engine, job, keeping(engine.journal, job))

@@ -408,7 +408,7 @@ def start_two_imports(world: World) -> None:
 
 def write_outside(world: World, name: str = "tide") -> Path:
     """A file that no source holds."""
-    return write_memory(world.project / "elsewhere", name, "# Tide\n\nHigh water comes an hour later each day.\n")
+    return write_memory(world.project / ".elsewhere", name, "# Tide\n\nHigh water comes an hour later each day.\n")
 
 
 def link_notes(world: World) -> None:

@@ -23,7 +23,7 @@ LEASE_S = 60.0
 @pytest.fixture
 def outside(project: Path) -> Path:
     """A folder that no source reads."""
-    return project / "outside"
+    return project / ".outside"
 
 
 def ids(engine: Engine) -> list[str]:

@@ -115,3 +115,65 @@ def test_anchors_are_unique_and_open_their_own_section(body: str) -> None:
         text = find_section(body, found, heading.anchor)
         assert text
         assert body.startswith(text, heading.start)
+
+
+RST = """\
+=======
+ Whales
+=======
+
+Text.
+
+Where they *live*
+=================
+
+::
+
+    code
+    ====
+
+A line before
+and a line
+----------
+
+Depths
+------
+
+=====  =====
+A      B
+=====  =====
+
+Where they *live*
+=================
+"""
+
+ADOC = """\
+= Whales
+:toc:
+
+== Depths
+
+----
+== no heading
+----
+
+=== Cold  water
+"""
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("name", "body", "expected"),
+    [
+        (
+            "a.rst",
+            RST,
+            [(1, "whales"), (2, "where-they-live"), (3, "depths"), (2, "where-they-live-1")],
+        ),
+        ("a.adoc", ADOC, [(1, "whales"), (2, "depths"), (3, "cold-water")]),
+        ("a.md", ADOC, [(2, "-no-heading")]),
+    ],
+)
+def test_headings_of_other_markup(name: str, body: str, expected: list[tuple[int, str]], line_end: str) -> None:
+    headings = parse_headings(body.replace("\n", line_end), name=name)
+    assert [(each.level, each.anchor) for each in headings] == expected

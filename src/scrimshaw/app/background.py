@@ -18,6 +18,7 @@ from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, WATCHER
 from scrimshaw.errors import ScrimshawError, StorageFailure, VaultBusy
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import DRAFT_JOB, DRAFTS_LOCK, Degradation, Job, JobState
+from scrimshaw.storage.scan import SUFFIXES
 from scrimshaw.storage.transaction import lock
 
 # From the first question on, answers wait so long in all for the first scan: longer than a thousand unchanged files
@@ -215,7 +216,7 @@ class Background:
             *roots,
             stop_event=self._stop,
             debounce=SETTLE_MS,
-            watch_filter=lambda _change, path: path.endswith((".md", "links.toml")),
+            watch_filter=lambda _change, path: path.lower().endswith((*SUFFIXES, "links.toml")),
             rust_timeout=WATCH_TIMEOUT_MS,
             yield_on_timeout=True,
         )

@@ -198,6 +198,9 @@ def project_sources(settings: Settings) -> list[Source]:
     user = Source(name="global", root=settings.home / MEMORIES, writable=True, artifact=memory, id_prefix=GLOBAL)
     stated = [Source(**{**structs.asdict(each), "root": settings.project / each.root}) for each in settings.sources]
     documents = stated or discover(settings.project, settings.serena_home)
+    documents += [Source(name="included", root=settings.project, include=settings.index.include)] * bool(
+        settings.index.include
+    )
     # What no document source reads; memories that somebody wrote as such are left whole.
     exclude = settings.index.exclude
     limited = [each if each.artifact == memory else replace(each, exclude=each.exclude + exclude) for each in documents]

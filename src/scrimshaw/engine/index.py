@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
@@ -20,6 +21,7 @@ from scrimshaw.storage.databases import note_ledger_end
 from scrimshaw.storage.durable import delete_leftovers
 from scrimshaw.storage.place import CHECKPOINTS
 from scrimshaw.storage.ports import Review
+from scrimshaw.storage.scan import find_left_out
 from scrimshaw.storage.sync import Progress, SyncReport, sync_index
 from scrimshaw.storage.toml_files import LINKS_FILE, read_links
 
@@ -125,6 +127,15 @@ def vectors_ready(engine: Engine, *, record: bool = False) -> tuple[int, int]:
 def skipped_files(engine: Engine) -> list[Skip]:
     """The files that were passed over, by path."""
     return [Skip(path=state.path, reason=state.reason) for state in engine.index.manifest().values() if state.reason]
+
+
+def left_out_documents(engine: Engine) -> dict[str, dict[str, int]]:
+    """How many documents of the project no source reads, by reason and by their folder; most first."""
+    settings, groups = engine.settings, dict[str, Counter[str]]()
+    for name, reason in find_left_out(settings.project, engine.index.manifest(), settings.index.exclude):
+        reason = "unnamed" if settings.sources and reason != "excluded" else reason
+        groups.setdefault(reason, Counter())["/".join(name.split("/")[:-1][:2]) or name] += 1
+    return {reason: dict(folders.most_common()) for reason, folders in groups.items()}
 
 
 def catch_up(engine: Engine) -> None:

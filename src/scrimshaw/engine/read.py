@@ -107,7 +107,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     session = memory.provenance.session
     if session and _EVENT.fullmatch(f"#{anchor}"):  # by which a statement of a session's memory names its event
         return get(engine, f"{sessions.ITEM_PREFIX}{session}#{anchor}")
-    section = find_section(body, headings := parse_headings(body), anchor) if anchor else body
+    section = find_section(body, headings := parse_headings(body, name=memory.path), anchor) if anchor else body
     if section is None:
         is_own = memory.provenance.trust == Trust.HUMAN
         known = [each.anchor for each in headings if is_own or not is_suspicious(each.anchor)]

@@ -32,6 +32,16 @@ _WORTH_PARSING = re.compile(r"\]\(|\[\[|mem:")
 _WIKI = re.compile(r"(?<![!\[\\])\[\[([^\[\]|\n\"$=:*?<>\\]+)(?:\]\](?!\])|\|[^\[\]\n]*(?:\]\]|\Z))")
 _MEM = re.compile(r"(?<![\w/.:-])mem:([\w\-/]+(?:\.[\w\-/]+)*)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\\")
+_RULE = r"[=\-`:.'\"~^_*+#]"
+# A title and the line below it: with the same line above, or after a blank line.
+_UNDERLINED = re.compile(
+    rf"^(?:(?P<above>({_RULE})\2{{2,}})[ \t]*\r?\n[ \t]*|(?<![^\r\n]\n)(?<![^\n]\r\n))(?P<text>\S(?:.*\S)?)[ \t]*\r?\n"
+    rf"(?P<line>(?(above)(?P=above)|({_RULE})\5{{2,}}))[ \t]*\r?$",
+    re.MULTILINE,
+)
+_MARKED = re.compile(r"^(?:(?P<marks>={1,6})[ \t]+(?P<text>\S.*)|(?P<fence>([-.*_+/])\4{3,})[ \t]*\r?)$", re.MULTILINE)
+ASCIIDOC = (".adoc", ".asciidoc")
+_FoundHeading = tuple[int, str, int]  # its level, text and place
 _BREAKS = ("\n\n", "\n", ". ", " ")
 
 
@@ -63,27 +73,53 @@ def _parse_inline(page: MarkdownPage, content: str) -> list[Token]:
 # Headings
 
 
-def parse_headings(body: str, page: MarkdownPage | None = None) -> tuple[Heading, ...]:
-    """Headings of a body, but those inside quotes, lists and code; `page` holds its tokens where they are known."""
-    page = page or parse_page(body)
-    starts, headings, counts = list[int](), list[Heading](), dict[str, int]()
-    for token, inline in pairwise(page.blocks):
-        if token.type != "heading_open" or token.level:
-            continue
-        starts = starts or [0, *(match.end() for match in _LINE_END.finditer(body))]
-        text = inline.content
-        if _MARKUP.search(text):
-            parts = (part for part in _parse_inline(page, text) if part.type != "html_inline")
-            text = "".join(" " if part.type in ("softbreak", "hardbreak") else part.content for part in parts)
-        text = " ".join(text.split())
+def parse_headings(body: str, page: MarkdownPage | None = None, name: str = "") -> tuple[Heading, ...]:
+    """Headings of a body, but those inside quotes, lists and code; `page` holds its tokens where they are known.
+
+    Where the file's `name` ends so, they are those of reStructuredText or AsciiDoc, found by their lines alone.
+    """
+    found, headings, counts = list[_FoundHeading](), list[Heading](), dict[str, int]()
+    if name.endswith((".rst", *ASCIIDOC)):
+        found.extend(find_marked(body) if name.endswith(ASCIIDOC) else find_underlined(body))
+    else:
+        page, starts = page or parse_page(body), list[int]()
+        for token, inline in pairwise(page.blocks):
+            if token.type != "heading_open" or token.level:
+                continue
+            starts = starts or [0, *(match.end() for match in _LINE_END.finditer(body))]
+            text = inline.content
+            if _MARKUP.search(text):
+                parts = (part for part in _parse_inline(page, text) if part.type != "html_inline")
+                text = "".join(" " if part.type in ("softbreak", "hardbreak") else part.content for part in parts)
+            found.append((int(token.tag[1:]), " ".join(text.split()), starts[token.map[0] if token.map else 0]))
+    for level, text, start in found:
         anchor = plain = make_anchor(text)
         while anchor in counts:
             counts[plain] += 1
             anchor = f"{plain}-{counts[plain]}"
         counts[anchor] = 0
-        start = starts[token.map[0] if token.map else 0]
-        headings.append(Heading(level=int(token.tag[1:]), text=text, anchor=anchor, start=start))
+        headings.append(Heading(level=level, text=text, anchor=anchor, start=start))
     return tuple(headings)
+
+
+def find_underlined(body: str) -> Iterator[_FoundHeading]:
+    """reStructuredText's headings: each way to underline, with or without a line above, is a level of its own."""
+    ways = list[tuple[str, bool]]()
+    for match in _UNDERLINED.finditer(body):
+        way = match["line"][0], bool(match["above"])
+        if len(match["line"]) >= len(match["text"]) and (way[1] or match["text"][0].isalnum()):
+            ways += [] if way in ways else [way]
+            yield ways.index(way) + 1, " ".join(match["text"].split()), match.start()
+
+
+def find_marked(body: str) -> Iterator[_FoundHeading]:
+    """AsciiDoc's headings: lines that begin with equals signs, outside of blocks between fences."""
+    fence = ""
+    for match in _MARKED.finditer(body):
+        if match["fence"]:
+            fence = "" if match["fence"] == fence else fence or match["fence"]
+        elif not fence:
+            yield len(match["marks"]), " ".join(match["text"].split()), match.start()
 
 
 def find_section(body: str, headings: Sequence[Heading], anchor: str) -> str | None:

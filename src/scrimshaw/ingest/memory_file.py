@@ -337,7 +337,7 @@ def build_document(
     file.raise_problem()
     values, body = file.values, redact(file.body)
     page = markdown.parse_page(body.text)
-    headings = markdown.parse_headings(body.text, page)
+    headings = markdown.parse_headings(body.text, page, source.path)
     stem = source.memory_id.rpartition("/")[2]
     title = (
         clean(front.parse_line(values.get("title"))).strip()

@@ -9,6 +9,7 @@ import shlex
 import subprocess
 import threading
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -83,6 +84,16 @@ def other_work_trees(project: Path) -> list[Path]:
     tops = [Path(each[0].removeprefix("worktree ")).resolve() for each in lines if "bare" not in each]
     inside = project.resolve().relative_to(Path(top).resolve())
     return [other / inside for other in tops if other != Path(top).resolve()]
+
+
+def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | None:
+    """The files below a folder that end so and that git does not ignore, by path; None where git does not answer."""
+    if any((folder / ".git").exists() for folder in (project, *project.absolute().parents)):
+        command = ("ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--")
+        patterns = (f":(icase)*{suffix}" for suffix in suffixes)
+        with suppress(StorageFailure):
+            return sorted(filter(None, ask_git(project, *command, *patterns, timeout_s=PRESENT_S).split("\0")))
+    return None
 
 
 class Deleted(Struct, frozen=True, kw_only=True):

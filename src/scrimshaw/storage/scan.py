@@ -1,12 +1,12 @@
-"""Find the Markdown files of a source in a fixed order, and the sources that a project's folders suggest."""
+"""Find the documents of a source in a fixed order, and the sources that a project's folders suggest."""
 
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import takewhile
+from itertools import islice, takewhile
 from math import inf
 from operator import attrgetter
 from pathlib import Path, PurePosixPath
@@ -17,20 +17,24 @@ from ruamel.yaml.error import YAMLError
 
 from scrimshaw.errors import ConfigError
 from scrimshaw.models import ArtifactClass, Skip, SourceFile, Trust
+from scrimshaw.storage.git import list_visible_files
 from scrimshaw.storage.paths import SUFFIX, printable
 from scrimshaw.toml_text import read_regular_file
 
 # Some 500,000 tokens: a larger file is no note that a person wrote.
 MAX_BYTES = 2 * 1024 * 1024
-IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__"})
+MOST_FOLDERS = 20_000  # without git to say what matters, as in a home folder; some two seconds
+IGNORED_FOLDERS = frozenset({"node_modules", "__pycache__", "site-packages"})
+_MACHINERY = frozenset({".git", ".scrimshaw", ".venv", ".tox"})  # where nobody looks for documents
+# What documents are written in, besides SUFFIX.
+OTHER_SUFFIXES = (".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
+SUFFIXES = (SUFFIX, *OTHER_SUFFIXES)
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
-ADR_FOLDERS = (
-    "docs/adr", "docs/adrs", "docs/decisions", "docs/architecture/decisions",
-    "doc/adr", "doc/architecture/decisions", "adr",
-)  # fmt: skip
-DOC_FOLDERS = ("docs",)
+# Hidden folders are private to a tool, but for these, wherever they are.
+_SHARED = re.compile(r"(?:^|/)\.(?:github|specify|opencode/specs|cursor/rules)(?=/)")
+_SHARED_TOPS = frozenset({".github", ".specify", ".opencode", ".cursor"})
 SERENA_MEMORIES = ".serena/memories"
-NOT_DOCUMENTS = (".specify/templates/**", ".specify/scripts/**")
+NOT_DOCUMENTS = ("**/.specify/templates/**", "**/.specify/scripts/**")
 
 _BY_NAME = {str(each): each for each in ArtifactClass if each not in (ArtifactClass.MEMORY, ArtifactClass.UNKNOWN)}
 _BY_FOLDER = {
@@ -53,7 +57,7 @@ class Source:
 
     name: str
     root: Path
-    #: Patterns relative to `root`, see `compile_globs`. A hidden folder is entered only where a pattern names it.
+    #: Patterns relative to `root`, see `compile_globs`. Most hidden folders are entered only where one names them.
     include: tuple[str, ...] = ("**/*.md",)
     exclude: tuple[str, ...] = ()
     writable: bool = False
@@ -62,23 +66,24 @@ class Source:
     ignored: tuple[str, ...] = ()  #: regular expressions (RE2) over whole ids, like `read_only`
     read_only: tuple[str, ...] = ()
     trust: Trust = Trust.HUMAN  #: who vouches for a file that does not say so itself
+    honours_git: bool = False  #: what git ignores is left out
 
 
-class _MarkdownFile(NamedTuple):
+class _DocumentFile(NamedTuple):
     """A file that the walk met, with its path under the source's root as its name."""
 
     path: str
     name: str
-    entry: os.DirEntry[str]
+    entry: os.DirEntry[str] | Path
 
 
 def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Skip]:
-    """Every Markdown file that the source asks for, as SourceFile or, with the reason, as Skip; raises ConfigError."""
+    """Every document that the source asks for, as SourceFile or, with the reason, as Skip; raises ConfigError."""
     # No linked folder is followed. A linked file comes after the plain ones, if its target is inside the root and not
     # itself in the source.
     root = os.path.realpath(source.root)
     classify = partial(_classify, source, max_bytes, _compile_ids(source.ignored), _compile_ids(source.read_only))
-    seen, links = set[str](), list[_MarkdownFile]()
+    seen, links = set[str](), list[_DocumentFile]()
     for found in _walk_patterns(source, root):
         if found.path in seen:
             continue
@@ -102,20 +107,28 @@ def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Sk
 
 def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
     """The sources a project's folders suggest, all read-only; raises ConfigError for broken Serena settings."""
-    existing = [folder for folder in SPEC_FOLDERS + ADR_FOLDERS + DOC_FOLDERS if (project / folder).is_dir()]
+    existing = [folder for folder in SPEC_FOLDERS if (project / folder).is_dir()]
     # Of several names for one folder the one that is no link counts.
     existing.sort(key=lambda folder: not (project / folder).is_symlink())
     found = set({os.path.realpath(project / folder): folder for folder in existing}.values())
-    specs, adrs, docs = (
-        tuple(f"{folder}/**/*.md" for folder in folders if folder in found)
-        for folders in (SPEC_FOLDERS, ADR_FOLDERS, DOC_FOLDERS)
-    )
+    specs = tuple(f"{folder}/**/*" for folder in SPEC_FOLDERS if folder in found)
+    no_docs = (*(f"{folder}/**" for folder in SPEC_FOLDERS), *NOT_DOCUMENTS)
     sources = (
         Source(name="specs", root=project, include=specs, exclude=NOT_DOCUMENTS),
-        Source(name="adr", root=project, include=adrs),
-        Source(name="docs", root=project, include=docs, exclude=tuple(f.removesuffix("/*.md") for f in specs + adrs)),
+        Source(name="docs", root=project, include=("**/*",), exclude=no_docs, honours_git=True),
     )
     return _serena_sources(project, serena_home) + [source for source in sources if source.include]
+
+
+def find_left_out(project: Path, read: Collection[str], exclude: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Name of each document below a project that is not among the paths `read`: `hidden`, `excluded` or `ignored`."""
+    excluded, top = compile_globs(exclude), os.path.realpath(project)
+    for folder, below, names in islice(os.walk(top), MOST_FOLDERS):
+        below[:] = sorted(set(below) - IGNORED_FOLDERS - _MACHINERY)
+        for path in (f"{folder}/{name}" for name in names if name.lower().endswith(SUFFIXES)):
+            name = path.removeprefix(f"{top}/")
+            if os.path.realpath(path) not in read:
+                yield name, "hidden" if _is_hidden(name) else "excluded" if excluded.fullmatch(name) else "ignored"
 
 
 def artifact_class(path: PurePosixPath) -> ArtifactClass:
@@ -139,9 +152,10 @@ def compile_globs(globs: Iterable[str]) -> re.Pattern[str]:
     return re.compile("|".join(parts) or r"(?!)", re.DOTALL)
 
 
-def _walk_patterns(source: Source, root: str) -> Iterator[_MarkdownFile | Skip]:
+def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
     """What each pattern finds, in turn; a file may come more than once."""
     excluded = compile_globs(source.exclude)
+    listed = list_visible_files(source.root, SUFFIXES) if source.honours_git else None
     for glob in source.include:
         # The folders in front of the first wildcard: `docs` of `docs/**/*.md`.
         literal = list(takewhile(lambda segment: not _GLOB_TOKEN.search(segment), glob.split("/")[:-1]))
@@ -152,16 +166,37 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_MarkdownFile | Skip]:
             continue
         wanted = compile_globs([glob])
         depth = inf if "**" in glob else glob.count("/") - len(literal)
-        for found in _walk(folder, f"{start}/" if start else "", depth, excluded):
-            if isinstance(found, Skip) or wanted.fullmatch(found.name):
+        prefix = f"{start}/" if start else ""
+        files = (
+            _DocumentFile(f"{root}/{name}", _lower_suffix(name), Path(root, name))
+            for name in listed or ()
+            if name.startswith(prefix) and IGNORED_FOLDERS.isdisjoint(name.split("/")) and not excluded.fullmatch(name)
+        )
+        for found in files if listed is not None else _walk(folder, prefix, depth, excluded):
+            if isinstance(found, Skip) or (
+                wanted.fullmatch(found.name) and not _is_hidden(found.name.removeprefix(prefix).rpartition("/")[0])
+            ):
                 yield found
 
 
-def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Iterator[_MarkdownFile | Skip]:
-    """Markdown files, each folder's own before those below, and folders not entered; `prefix` ends in `/`."""
-    pending = [(top, prefix, depth)]
+def _is_hidden(path: str) -> bool:
+    """Whether a path leads through a hidden folder, or to a hidden file, but for those that are for everybody."""
+    return "/." in f"/{_SHARED.sub('', path + '/')}"
+
+
+def _lower_suffix(name: str) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return stem + dot + suffix.lower()
+
+
+def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Iterator[_DocumentFile | Skip]:
+    """Documents, each folder's own before those below, and folders not entered; `prefix` ends in `/`."""
+    pending, entered = [(top, prefix, depth)], 0
     while pending:
         folder, prefix, depth = pending.pop()
+        if (entered := entered + 1) > MOST_FOLDERS:
+            yield _skip(folder, f"{MOST_FOLDERS} folders were looked into before; [index] include can name it")
+            break
         try:
             with os.scandir(folder) as listing:
                 entries = sorted(listing, key=attrgetter("name"))
@@ -173,13 +208,14 @@ def _walk(top: str, prefix: str, depth: float, excluded: re.Pattern[str]) -> Ite
         below = [
             entry
             for entry in entries
-            if depth and not entry.name.startswith(".") and entry.name not in IGNORED_FOLDERS
+            if depth and entry.name not in IGNORED_FOLDERS
+            if not entry.name.startswith(".") or entry.name in _SHARED_TOPS
             if _is_folder(entry) and not excluded.fullmatch(f"{prefix}{entry.name}/")
         ]
         for entry in entries:
-            name = f"{prefix}{entry.name[: -len(SUFFIX)]}{SUFFIX}"
-            if entry.name.lower().endswith(SUFFIX) and not _is_folder(entry) and not excluded.fullmatch(name):
-                yield _MarkdownFile(entry.path, name, entry)
+            name = _lower_suffix(f"{prefix}{entry.name}")
+            if name.endswith(SUFFIXES) and not _is_folder(entry) and not excluded.fullmatch(name):
+                yield _DocumentFile(entry.path, name, entry)
         yield from (_skip(entry.path, "symbolic link to a folder") for entry in below if entry.is_symlink())
         plain = (entry for entry in reversed(below) if not entry.is_symlink())
         pending += [(entry.path, f"{prefix}{entry.name}/", depth - 1) for entry in plain]
@@ -191,10 +227,10 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _classify(
-    source: Source, max_bytes: int, is_ignored: _IdTest, is_read_only: _IdTest, found: _MarkdownFile, path: str
+    source: Source, max_bytes: int, is_ignored: _IdTest, is_read_only: _IdTest, found: _DocumentFile, path: str
 ) -> Iterator[SourceFile | Skip]:
     """One SourceFile or Skip; nothing for an ignored id or a file that is gone."""
-    memory_id = f"{source.id_prefix}{found.name[: -len(SUFFIX)]}"
+    memory_id = f"{source.id_prefix}{found.name.removesuffix(SUFFIX)}"
     try:
         info = found.entry.stat()
     except OSError as error:
@@ -203,7 +239,7 @@ def _classify(
         return
     objections = {
         "hidden file": found.entry.name.startswith("."),
-        f"its name does not end in {SUFFIX} in small letters": not found.entry.name.endswith(SUFFIX),
+        "its name ends in capital letters": not found.entry.name.endswith(SUFFIXES),
         "its name is not UTF-8": printable(found.path) != found.path,
         "not a regular file": not stat.S_ISREG(info.st_mode),
         f"{info.st_size} bytes are more than the limit of {max_bytes}": info.st_size > max_bytes,

@@ -26,8 +26,9 @@ _HEAD = """\
 # A key such as search.limit is SCRIMSHAW_SEARCH_LIMIT in the environment, which wins.
 """
 _SOURCES = """
-# What to read besides the vault. Without an entry, specs, decision records, docs and Serena's memories are found
-# by their usual folders; with one, only the entries count.
+# What to read besides the vault. Without an entry, it is Serena's memories and every document of the project that git
+# does not ignore; index.include and index.exclude say what more, and what not. With an entry,
+# only the entries count.
 # [[sources]]
 # name = "docs"
 # include = ["docs/**/*.md", "README.md"]

@@ -25,6 +25,7 @@ from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
 from scrimshaw.engine.importers import ImportResult
 from scrimshaw.errors import InvalidRequest, StorageFailure
 from scrimshaw.models import Filters
+from scrimshaw.storage.scan import Source
 
 app = typer.Typer()
 
@@ -35,6 +36,21 @@ _SCOPE_ADVICE = {
     Scope.SHARED: "Commit the files; whoever has `scrimshaw` on the PATH, as after `uv tool install`, is then set up.",
     Scope.LOCAL: "What names programs by their path on this machine is for you alone: keep it out of git.",
 }
+# What a file is by its name alone.
+_KINDS = {
+    "readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing",
+    "agents": "instructions", "claude": "instructions", "gemini": "instructions",
+    "copilot-instructions": "instructions",
+}  # fmt: skip
+PLACES_SHOWN = 5
+# Why documents are left out, and what changes that.
+_IN_CONFIG = "in .scrimshaw/config.toml"
+_LEFT_OUT = {
+    "hidden": ("hidden", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
+    "ignored": ("ignored by git", f'to read them: [index] include = ["{{}}/**"] {_IN_CONFIG}'),
+    "excluded": ("by [index] exclude", f"to read them: change the list exclude below [index] {_IN_CONFIG}"),
+    "unnamed": ("not among [[sources]]", f"to read them: add them to a [[sources]] {_IN_CONFIG}"),
+}
 _STYLES = {"taken": "green", "left": "yellow", "failed": "red", "found": "cyan"}
 _DIFF_STYLES = {"+": "green", "-": "red", "@": "cyan"}
 
@@ -43,8 +59,14 @@ def _render_initialized(result: Mapping[str, Any]) -> Lines:
     made = f"made {', '.join(result['made'])}" if result["made"] else "everything was there already"
     yield line(("Memory of ", "bold"), (result["project"], "bold"), f": {made}")
     for source in result["sources"]:
-        where = "" if source["writable"] else f": {', '.join(source['include'])}  read only"
-        yield line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {source['root']}{where}")
+        kinds = ", ".join(f"{count} {kind}" for kind, count in source["kinds"].items())
+        yield line(f"{source['memories']:>7}  ", (source["name"], "cyan"), f"  {kinds or source['root']}")
+    for reason, folders in result["left_out"].items():
+        (why, change), count = _LEFT_OUT[reason], sum(folders.values())
+        places = ", ".join(f"{place} ({many})" for place, many in [*folders.items()][:PLACES_SHOWN])
+        more = f" and {len(folders) - PLACES_SHOWN} more places" * (len(folders) > PLACES_SHOWN)
+        yield line(f"{count:>7}  ", ("left out", "yellow"), f", {why}: {places}{more}")
+        yield line((f"         {change.format(next(iter(folders)))}", "dim"))
     yield from frame.render_coverage(result["skipped"], result["vectors"])
     first, *others = CLIENT_NAMES
     yield f"\nConnect your agent:  scrimshaw setup {first}  (or {', '.join(others)})"
@@ -112,15 +134,20 @@ def init(
         in_haste = no_vectors or bool(imported and imported["interrupted"])
         index.catch_up(engine)  # with what was imported
         vectors = frame.fill_vectors(engine, as_json, skip=in_haste, record=False)
-        counts = engine.index.count(Filters(include_deprecated=True), by="source")
-        sources = [
-            {"name": each.name, "root": str(each.root), "include": each.include, "writable": each.writable}
-            | {"memories": counts.get(each.name, 0)}
-            for each in engine.sources
-        ]
+        sources = [describe_source(engine, each) for each in engine.sources]
+        left_out = index.left_out_documents(engine)
     # `made` and `kept` are names in the project's Scrimshaw folder.
-    about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources}
+    about = {"project": str(settings.project), "made": made, "kept": kept, "sources": sources, "left_out": left_out}
     return about | {"skipped": report.skipped, "vectors": vectors, "client_config": CLIENT_CONFIG, "imported": imported}
+
+
+def describe_source(engine: Engine, source: Source) -> dict[str, Any]:
+    """A source with how many memories it has, and of what kinds."""
+    found = engine.index.select(Filters(source=source.name, include_deprecated=True))
+    names = ((each, each.id.rpartition("/")[2].partition(".")[0].lower()) for each in found)
+    kinds = Counter(_KINDS.get(name) or str(each.artifact).replace("unknown", "document") for each, name in names)
+    fields = {"name": source.name, "root": str(source.root), "include": source.include, "writable": source.writable}
+    return fields | {"memories": len(found), "kinds": dict(kinds.most_common())}
 
 
 @app.command(epilog=example("scrimshaw serve --toolsets core,discovery"))

@@ -1,0 +1,105 @@
+"""`scrimshaw init` in repositories that look nothing alike: it finds what there is, and names what it leaves out."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.app.command_line import Cli, command_line
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    monkeypatch.setattr("scrimshaw.app.setup.all_clients", dict)
+    return folder
+
+
+@pytest.fixture
+def cli(repository: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return command_line(capsys)
+
+
+def fill(folder: Path, *names: str, text: str = "The whale surfaced.\n") -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def make_git(folder: Path, ignored: str) -> None:
+    subprocess.run(["git", "-C", str(folder), "init", "-q"], check=True)
+    (folder / ".gitignore").write_text(ignored)
+
+
+def documents(cli: Cli) -> dict[str, Any]:
+    done = cli("init", "--json")
+    assert done.code == 0
+    (docs,) = (each for each in done.json["sources"] if each["name"] == "docs")
+    return {"kinds": docs["kinds"], "left_out": done.json["left_out"]}
+
+
+def test_documents_in_odd_places(cli: Cli, repository: Path) -> None:
+    fill(repository, "Readme.markdown", "wissen/2024/notiz.md", "src/deep/down/DESIGN.md", ".claude/plan.md")
+    fill(repository, "ADR/0001-whales.md", "tests/fixtures/sample.md", "build/site/page.md")
+    make_git(repository, "build/\n")
+    assert documents(cli) == {
+        "kinds": {"document": 2, "decision-record": 1, "readme": 1},
+        "left_out": {
+            "hidden": {".claude": 1},
+            "excluded": {"tests/fixtures": 1},
+            "ignored": {"build/site": 1},
+        },
+    }
+    said = cli("init").out
+    assert "ignored by git: build/site (1)" in said
+    assert 'include = ["build/site/**"]' in said
+
+
+def test_what_was_left_out_is_read_once_the_settings_say_so(cli: Cli, repository: Path) -> None:
+    fill(repository, ".claude/plan.md", "build/site/page.md")
+    make_git(repository, "build/\n")
+    fill(repository, ".scrimshaw/config.toml", text='[index]\ninclude = [".claude/**", "build/site/**"]\n')
+    assert documents(cli) == {"kinds": {}, "left_out": {}}
+    assert sorted(each["id"] for each in cli("list", "--json").json["memories"]) == [".claude/plan", "build/site/page"]
+
+
+def test_stated_sources_alone_count(cli: Cli, repository: Path) -> None:
+    fill(repository, "a/x.md", "b/y.md")
+    fill(repository, ".scrimshaw/config.toml", text='[[sources]]\nname = "docs"\ninclude = ["a/**"]\n')
+    assert documents(cli) == {"kinds": {"document": 1}, "left_out": {"unnamed": {"b": 1}}}
+
+
+def test_a_monorepo(cli: Cli, repository: Path) -> None:
+    make_git(repository, "node_modules\n")
+    for name in ("web", "api"):
+        fill(repository, *(f"packages/{name}/{each}.md" for each in ("README", "CHANGELOG", "docs/adr/0001-use-it")))
+        fill(repository, f"packages/{name}/node_modules/left-pad/README.md")
+    fill(repository, "AGENTS.md", "packages/web/CLAUDE.md", ".cursor/rules/style.mdc")
+    kinds = {"readme": 2, "changelog": 2, "decision-record": 2, "instructions": 2, "document": 1}
+    assert documents(cli) == {"kinds": kinds, "left_out": {}}
+
+
+def test_other_markup(cli: Cli, repository: Path) -> None:
+    fill(repository, "README.rst", text="Whales\n======\n\nText.\n\nDepths\n------\n\nThe sperm whale dives deepest.\n")
+    fill(repository, "doc/guide.adoc", text="= Guide\n\n== Harpoons\n\nNobody throws a harpoon here.\n")
+    assert documents(cli) == {"kinds": {"readme": 1, "document": 1}, "left_out": {}}
+    assert "README.rst" in cli("search", "which one dives deepest").out
+    assert "sperm whale" in cli("get", "README.rst", "--anchor", "depths").out
+    assert "harpoon here" in cli("get", "doc/guide.adoc", "--anchor", "harpoons").out
+
+
+def test_no_documents(cli: Cli, repository: Path) -> None:
+    fill(repository, "src/main.py", "package.json")
+    assert documents(cli) == {"kinds": {}, "left_out": {}}
+
+
+def test_two_thousand_documents(cli: Cli, repository: Path) -> None:
+    fill(repository, *(f"area{number % 40}/notes/{number}.md" for number in range(2000)))
+    make_git(repository, "")
+    assert documents(cli) == {"kinds": {"document": 2000}, "left_out": {}}
