@@ -284,6 +284,13 @@ def test_a_question_in_other_words_brings_the_best_of_the_text(index: Index, vec
     assert search.ask("about walrus ivory").hits[0].explanation.answers == ""
 
 
+def test_the_tokens_of_a_question_count_for_its_memory(index: Index) -> None:
+    asked = note("a", "about ships", questions=("Which tusk is carved?",))
+    hits = Search(index, asked, note("b", "about ships"), vectors=True).ask("which tusk is carved").hits
+    terms = {hit.memory.id: hit.explanation.terms["tokens"] for hit in hits}
+    assert terms["a"] > 0 > terms["b"]
+
+
 def test_pages_join_to_the_whole(index: Index) -> None:
     tiers = [Tier.NORMAL, Tier.TEMPORARY]
     documents = [note(f"n{n:02}", "wal " * (n % 7 + 1), tier=tiers[n % 2]) for n in range(25)]

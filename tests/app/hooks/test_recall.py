@@ -49,6 +49,15 @@ def test_an_unsure_match_is_left_out(engine: Engine, project: Path, vault: Path,
     assert report(project, "UserPromptSubmit", prompt=prompt) == ""
 
 
+def test_a_question_in_other_words_makes_a_match_sure(engine: Engine, project: Path, vault: Path) -> None:
+    write_memory(vault, "crane", FACT, "questions: [How do we unload heavy cargo at the pier?]")
+    write_memory(vault, "other", "Nothing of that stands in this note.")
+    scan(engine)
+    told = context_of(report(project, "UserPromptSubmit", prompt="show me how to unload heavy cargo from the pier"))
+    assert "lifts boats" in told
+    assert "cargo" not in told
+
+
 @pytest.mark.parametrize(
     ("head", "is_told"),
     [
