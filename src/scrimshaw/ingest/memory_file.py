@@ -349,10 +349,11 @@ def build_document(
     if len(title.split()) > 1 and (head := find_head(title)):  # a title of one word is found everywhere
         phrases.append(Phrase(text=title, head=head, is_title=True))
     chunks = [*markdown.split_chunks(title, body.text, headings)]
-    questions = front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]
-    for place, question in enumerate(questions, start=QUESTIONS):
-        context = question[:LONGEST_QUESTION]
+    questions = list[str]()
+    for question in front.parse_phrases(values, "questions", clean, "\n")[:MOST_QUESTIONS]:
+        place, context = QUESTIONS + len(questions), question[:LONGEST_QUESTION]
         chunks.append(Chunk(ordinal=place, anchor="", heading="", start=0, end=0, context=context))
+        questions.append(context)
     tier = front.parse_member(values, "tier", Tier.NORMAL)
     provenance = front.parse_provenance(values, clean, source.trust)
     if source.is_vouched or provenance.trust == Trust.HUMAN:  # which any file can say of itself
@@ -369,7 +370,7 @@ def build_document(
         tier=tier,
         triggers=triggers,
         topics=front.parse_phrases(values, "topics", clean),
-        questions=questions,
+        questions=tuple(questions),
         headings=headings,
         chunks=tuple(chunks),
         edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),

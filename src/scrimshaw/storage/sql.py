@@ -9,16 +9,14 @@ import msgspec
 import msgspec.structs
 
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import QUESTIONS, RECORD, Filters, Memory, Tier, Trust
+from scrimshaw.models import RECORD, Filters, Memory, Tier, Trust
 
 _PLAIN = (
     "id", "source", "path", "title", "type", "tier", "artifact", "created", "updated", "content_hash", "tokens",
     "label_tokens", "length", "writable",
 )  # fmt: skip
-_QUESTIONS = f"""(SELECT json_group_array(context ORDER BY ordinal) FROM chunks
-WHERE memory = m.row AND ordinal >= {QUESTIONS})"""
 MEMORY_COLUMNS = (
-    f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, {_QUESTIONS}, m.origin, m.trust, m.session, m.quality, m.flags"
+    f"m.{', m.'.join(_PLAIN)}, m.triggers, m.topics, m.questions, m.origin, m.trust, m.session, m.quality, m.flags"
 )
 SORTS = {
     "id": "m.id",
@@ -90,7 +88,7 @@ def memory(row: Sequence[Any]) -> Memory:
     values = dict(zip(_PLAIN, plain, strict=True)) | {
         "triggers": msgspec.json.decode(triggers),
         "topics": msgspec.json.decode(topics),
-        "questions": msgspec.json.decode(questions),
+        "questions": msgspec.json.decode(questions or "[]"),
         "provenance": {"source": origin, "trust": trust, "session": session},
         "quality": None if quality is None else {"score": quality, "flags": msgspec.json.decode(flags)},
     }

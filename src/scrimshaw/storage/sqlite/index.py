@@ -425,6 +425,7 @@ def _insert_memory(write: apsw.Connection, document: Document) -> int:
         "name": file.memory_id.rpartition("/")[2],
         "triggers": msgspec.json.encode(document.triggers).decode(),
         "topics": msgspec.json.encode(document.topics).decode(),
+        "questions": msgspec.json.encode(document.questions).decode() if document.questions else "",
         "origin": provenance.source,
         "trust": provenance.trust,
         "session": provenance.session,
