@@ -70,7 +70,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         hits=[public_hit(hit, explain=True) for hit in hits] if trace else _group_hits(hits),
         count=len(result.hits),
         confidence=round(result.confidence, 2),
-        nearest=[name for name, end in zip(nearest, ends, strict=True) if end <= NEAREST_ROOM],
+        nearest=[name for name, end in zip(nearest, ends, strict=True) if end <= NEAREST_ROOM] or (),
         omitted=result.omitted,
         archived=result.archived,
         next_cursor="" if result.next_offset is None else str(result.next_offset),
