@@ -69,4 +69,4 @@ def engine(open_memory: OpenMemory) -> Engine:
 @pytest.fixture(scope="session")
 def minilm() -> MiniLMEmbedder:
     """The bundled model, loaded once."""
-    return MiniLMEmbedder(batch=8, max_tokens=256)
+    return MiniLMEmbedder(max_tokens=256)

@@ -42,7 +42,7 @@ def evaluate_projection(
         chosen = random.Random(0).sample(texts, min(sample, len(texts)))
         rows = []
         for text in chosen:
-            hidden = embedder.run_model([embedder.read_pieces(text)])[0][0]
+            hidden = embedder.run_model(embedder.read_pieces(text))
             rows.append(hidden / np.linalg.norm(hidden, axis=1, keepdims=True))
             advance(len(rows), len(chosen))
     numbers, share = fit_projection(np.concatenate(rows))

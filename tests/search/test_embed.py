@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scrimshaw.config import EmbeddingSettings
 from scrimshaw.models import Degradation
@@ -25,7 +23,6 @@ from scrimshaw.search.embedders import (
     Embedder,
     EmbedderUnavailable,
     MiniLMEmbedder,
-    batches,
     open_embedder,
     unit_rows,
 )
@@ -119,7 +116,7 @@ def test_memory_stays_small() -> None:
     """The whole process after loading, 50 queries and a long batch: 165-176 MB measured."""
     resident = in_a_fresh_process(
         "from scrimshaw.search.embedders import MiniLMEmbedder\n"
-        "embedder = MiniLMEmbedder(batch=8, max_tokens=256)\n"
+        "embedder = MiniLMEmbedder(max_tokens=256)\n"
         "for n in range(50):\n"
         "    embedder.embed([f'query number {n}'])\n"
         "embedder.embed(['a longer text about memory and files ' * 40] * 12)\n"
@@ -134,7 +131,7 @@ def test_the_runtime_reports_to_nobody(tmp_path: Path) -> None:
     in_a_fresh_process(
         "from scrimshaw.search.embedders import runtime_errors\n"
         "from scrimshaw.search.embedders import MiniLMEmbedder\n"
-        "MiniLMEmbedder(batch=8, max_tokens=256).embed(['a query'])\n"
+        "MiniLMEmbedder(max_tokens=256).embed(['a query'])\n"
         "runtime_errors()\n",
         HOME=str(tmp_path),
         USERPROFILE=str(tmp_path),
@@ -148,7 +145,7 @@ def test_the_runtime_reports_to_nobody(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def bundled() -> MiniLMEmbedder:
-    return MiniLMEmbedder(batch=8, max_tokens=256)
+    return MiniLMEmbedder(max_tokens=256)
 
 
 def test_rows_are_unit_float32(bundled: MiniLMEmbedder) -> None:
@@ -216,7 +213,7 @@ class SlowSession:
 def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPatch) -> None:
     session = SlowSession()
     monkeypatch.setattr(embedders, "_load_session", lambda _: session)
-    embedder = MiniLMEmbedder(batch=4, max_tokens=256)
+    embedder = MiniLMEmbedder(max_tokens=256)
     background = threading.Thread(target=embedder.embed, args=(["a document chunk"] * 800,))
     background.start()
     while len(session.sizes) < 3:
@@ -225,28 +222,17 @@ def test_a_query_does_not_wait_for_a_whole_document(monkeypatch: pytest.MonkeyPa
     served_after = session.sizes.index(1)
     background.join()
     assert served_after < 50
-    assert len(session.sizes) == 201
-
-
-@given(
-    lengths=st.lists(st.integers(1, 600), max_size=60), texts=st.integers(1, 20), room=st.sampled_from([64, 512, 4096])
-)
-def test_batches_hold_every_text_once_within_bounds(lengths: list[int], texts: int, room: int) -> None:
-    groups = batches(lengths, texts, room)
-    assert sorted(index for group in groups for index in group) == list(range(len(lengths)))
-    for group in groups:
-        assert 1 <= len(group) <= texts
-        assert len(group) == 1 or len(group) * max(lengths[index] for index in group) <= room
+    assert len(session.sizes) == 801
 
 
 def test_another_model_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     path.write_bytes(b"not the model")
-    assert "SHA-256" in refusal(MiniLMEmbedder(batch=8, max_tokens=256, path=path)).failure_mode
+    assert "SHA-256" in refusal(MiniLMEmbedder(max_tokens=256, path=path)).failure_mode
 
 
 def test_a_missing_model_file_is_refused(tmp_path: Path) -> None:
-    embedder = MiniLMEmbedder(batch=8, max_tokens=256, path=tmp_path / "gone.onnx")
+    embedder = MiniLMEmbedder(max_tokens=256, path=tmp_path / "gone.onnx")
     assert refusal(embedder).failure_mode.startswith("embedder_corrupt")
 
 
@@ -254,7 +240,7 @@ def test_a_file_the_runtime_cannot_read_is_refused(tmp_path: Path, monkeypatch: 
     path = tmp_path / "model.onnx"
     path.write_bytes(b"not the model")
     monkeypatch.setattr(embedders, "SHA256", hashlib.sha256(b"not the model").hexdigest())
-    assert refusal(MiniLMEmbedder(batch=8, max_tokens=256, path=path)).failure_mode.startswith("embedder_corrupt")
+    assert refusal(MiniLMEmbedder(max_tokens=256, path=path)).failure_mode.startswith("embedder_corrupt")
 
 
 @pytest.mark.parametrize("content", [None, b"garbage"])
@@ -267,7 +253,7 @@ def test_a_broken_tokenizer_file_is_refused(
     monkeypatch.setattr(tokens, "TOKENIZER_FILE", path)
     tokens.load_tokenizer.cache_clear()
     try:
-        assert refusal(MiniLMEmbedder(batch=8, max_tokens=256)).failure_mode.startswith("embedder_corrupt")
+        assert refusal(MiniLMEmbedder(max_tokens=256)).failure_mode.startswith("embedder_corrupt")
     finally:
         tokens.load_tokenizer.cache_clear()
 
@@ -280,7 +266,7 @@ def test_a_failing_inference_is_an_embedder_error(monkeypatch: pytest.MonkeyPatc
             raise RuntimeException("out of memory")
 
     monkeypatch.setattr(embedders, "_load_session", lambda _: Broken())
-    assert "out of memory" in refusal(MiniLMEmbedder(batch=8, max_tokens=256)).failure_mode
+    assert "out of memory" in refusal(MiniLMEmbedder(max_tokens=256)).failure_mode
 
 
 # Rows

