@@ -7,7 +7,7 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site lint types imports bench bench-operations bench-hook e2e eval coverage mutants clean
+.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook e2e eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -69,6 +69,12 @@ docs-check: $(STAMP)
 docs-site: $(STAMP)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group site
 	$(BIN)/python -m mkdocs build --strict
+
+# What clients install by their own means, in build/packages; judged by the clients that are there.
+packages: $(STAMP)
+	$(BIN)/python -m docs.packages
+	@if command -v claude >/dev/null; then claude plugin validate build/packages/claude; fi
+	@if command -v gemini >/dev/null; then gemini extensions validate build/packages/gemini; fi
 
 # Figures beside bare baselines of the same run. SHARED=DIR (with data/serena-memories.tar.gz) measures on real data.
 bench: $(STAMP) $(if $(SHARED),.bench/serena-memories)

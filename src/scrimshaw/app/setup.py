@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import re
 import shlex
 import shutil
@@ -18,7 +17,6 @@ import tomlkit
 from msgspec import Struct
 from msgspec.structs import replace
 
-from scrimshaw import __version__
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import HOOK, SERVER, Client, OwnFile, Programs, Scope, SharedFile
 from scrimshaw.app.json_text import edit_json, is_same_json, parse_json
@@ -27,7 +25,6 @@ from scrimshaw.storage.durable import remove_file, replace_file, storage_errors
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
 BACKUP = ".before-scrimshaw"
-_DESCRIPTION = "Memory for coding agents: Markdown in your git repository, searched and kept up to date."
 CORRECT_IT = "Correct it, then run setup again."
 Json = dict[str, Any]
 
@@ -159,13 +156,6 @@ def choose_clients(name: str, scope: Scope | None, remove: bool) -> tuple[Client
     if not found:
         raise NotFound("No agent client was found.", f"Name one: {', '.join(clients)}.")
     return tuple(each for each in found if scope is None or scope in each.scopes)
-
-
-def plugin_files(folder: Path) -> tuple[OwnFile, ...]:
-    """The files of every client's plugin below a folder, for other machines, which find programs by their path."""
-    about = {"name": SERVER, "version": __version__, "description": _DESCRIPTION}
-    files = (item for client in all_clients().values() for item in client.plugin_files(about).items())
-    return tuple(OwnFile(path=folder / name, text=json.dumps(value, indent=2) + "\n") for name, value in files)
 
 
 def check_connections(project: Path, programs: Programs) -> Iterator[Connection]:

@@ -403,8 +403,6 @@ def test_all_means_what_is_installed(cli: Cli, root: Path) -> None:
     [
         ((), 2),
         (("emacs",), 2),
-        (("claude", "--export-plugin", "x"), 2),
-        (("--export-plugin", "x", "--remove"), 2),
         (("claude", "--world"), 2),
         (("claude", "--user", "--local"), 2),
         (("codex", "--local"), 1),
@@ -522,33 +520,3 @@ class TestDoctor:
         found = self.finding(cli, "clients")
         assert found
         assert found["verdict"] == "note"
-
-
-class TestExport:
-    FILES = (
-        ".claude-plugin/plugin.json",
-        ".claude-plugin/marketplace.json",
-        "hooks/hooks.json",
-        ".mcp.json",
-        "gemini/gemini-extension.json",
-        "gemini/hooks/hooks.json",
-    )
-
-    def test_writes_a_plugin_and_an_extension_for_any_machine(self, cli: Cli, root: Path) -> None:
-        first = cli("setup", "--export-plugin", str(root / "out"), "--yes")
-        again = cli("setup", "--export-plugin", str(root / "out"), "--yes", "--json")
-        assert (first.code, again.json["files"]) == (0, [])
-        assert sorted(tree(root)) == sorted(f"out/{name}" for name in self.FILES)
-        files = {name: json.loads((root / "out" / name).read_bytes()) for name in self.FILES}
-        assert not any(str(root) in json.dumps(each) or "/opt" in json.dumps(each) for each in files.values())
-        claude, gemini = files["hooks/hooks.json"]["hooks"], files["gemini/hooks/hooks.json"]["hooks"]
-        assert handler(claude["SessionStart"])["command"] == "scrimshaw-hook claude ; exit 0"
-        assert handler(gemini["SessionStart"])["timeout"] == 5000
-        assert files[".mcp.json"]["mcpServers"] == files["gemini/gemini-extension.json"]["mcpServers"]
-        assert files[".claude-plugin/marketplace.json"]["plugins"][0]["name"] == "scrimshaw"
-
-    def test_has_the_hooks_that_setup_writes(self, cli: Cli, root: Path) -> None:
-        cli("setup", "--export-plugin", str(root / "out"), "--yes")
-        cli("setup", "claude", "--yes")
-        exported = json.loads((root / "out/hooks/hooks.json").read_bytes())["hooks"]
-        assert set(exported) == set(json.loads((root / "p/.claude/settings.local.json").read_bytes())["hooks"])

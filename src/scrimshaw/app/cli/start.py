@@ -16,7 +16,7 @@ from scrimshaw.app import setup as clients_setup
 from scrimshaw.app.cli import frame, project_files, write
 from scrimshaw.app.cli.frame import command, example, open_memory, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
-from scrimshaw.app.clients import CLIENT_NAMES, all_clients
+from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Client, Programs, Scope
 from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, plan_import, source_names
 from scrimshaw.app.setup import SetupChange
@@ -254,7 +254,7 @@ def _offer_import(engine: Engine, wanted: bool | None, as_json: bool) -> dict[st
 def setup(
     project: Path | None,
     as_json: bool,
-    client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")] = "",
+    client: Annotated[str, typer.Argument(help=f"One of {', '.join(CLIENT_NAMES)}; or all that are found.")],
     shared: Annotated[
         bool, typer.Option("--shared", help="In files to commit, for all who clone the project.")
     ] = False,
@@ -262,29 +262,24 @@ def setup(
     user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
-    export_plugin: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="Write plugins.")] = None,
     yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.
 
     They go into the client's own files, after showing what changes: where they are already, else into yours.
     """
-    scope = _choose_scope(shared, local, user)
-    if bool(client) == bool(export_plugin) or (export_plugin and remove):
-        raise typer.BadParameter("Name a client, or all; or give --export-plugin, without --remove.")
-    chosen: Sequence[Client] = ()
-    if export_plugin:
-        changes = list(clients_setup.plan_additions(clients_setup.plugin_files(export_plugin), export_plugin))
-        advice = [each.plugin_advice for each in all_clients().values() if each.plugin_advice]
-    else:
-        root = settings_of(project).project
-        if client not in (ALL, *CLIENT_NAMES):
-            raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
-        chosen = clients_setup.choose_clients(client, scope, remove)
-        plans = list(_plan_changes(chosen, scope, remove, root))
-        changes = [change for _, change in plans]
-        advice = [each.advice for each in chosen if each.advice and not remove]
-        advice += [] if remove else [text for each, text in _SCOPE_ADVICE.items() if each in dict(plans)]
+    root = settings_of(project).project
+    if client not in (ALL, *CLIENT_NAMES):
+        raise typer.BadParameter(f"{client!r} is no client; there are {', '.join(CLIENT_NAMES)}.")
+    scopes = [each for each, wanted in zip(Scope, (shared, local, user), strict=True) if wanted]
+    if len(scopes) > 1:
+        raise typer.BadParameter("Give one of --shared, --local and --user.")
+    scope = scopes[0] if scopes else None
+    chosen = clients_setup.choose_clients(client, scope, remove)
+    plans = list(_plan_changes(chosen, scope, remove, root))
+    changes = [change for _, change in plans]
+    advice = [each.advice for each in chosen if each.advice and not remove]
+    advice += [] if remove else [text for each, text in _SCOPE_ADVICE.items() if each in dict(plans)]
     files = [{"path": str(each.path), "action": each.action, "diff": each.diff()} for each in changes]
     result = {"clients": [each.name for each in chosen], "dry_run": dry_run, "files": files, "advice": advice}
     if not as_json:
@@ -296,13 +291,6 @@ def setup(
         for change in changes:
             clients_setup.apply_change(change)
     return result
-
-
-def _choose_scope(*flags: bool) -> Scope | None:
-    scopes = [scope for scope, wanted in zip(Scope, flags, strict=True) if wanted]
-    if len(scopes) > 1:
-        raise typer.BadParameter("Give one of --shared, --local and --user.")
-    return scopes[0] if scopes else None
 
 
 def _plan_changes(

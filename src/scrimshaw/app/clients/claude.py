@@ -52,9 +52,6 @@ class Claude(Client):
     guidance_file = "CLAUDE.md"
     scopes = (Scope.LOCAL, Scope.SHARED, Scope.USER)
     advice = "Claude Code asks once whether it may start a server of shared files; say yes, or look at /mcp."
-    plugin_advice = (
-        "Claude Code: `claude plugin marketplace add DIR`, then `claude plugin install scrimshaw@scrimshaw`."
-    )
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         event = super().read_event(payload, kind, wire)
@@ -116,19 +113,6 @@ class Claude(Client):
             SharedFile(path=servers, place=(*inside, "mcpServers", SERVER), entry=programs.server_entry()),
             SharedFile(path=settings, hooks=self._hooks(programs)),
         )
-
-    def plugin_files(self, about: js.Json) -> dict[str, Any]:
-        """A plugin and its marketplace, in the folder itself: clients look for `hooks/hooks.json` at the root."""
-        author, description = {"name": "The Scrimshaw authors"}, about["description"]
-        plugin = {"name": SERVER, "source": "./", "description": description}
-        market = {"name": SERVER, "description": description, "owner": author, "plugins": [plugin]}
-        hooks = {event: [group] for event, group in self._hooks(Programs()).items()}
-        return {
-            ".claude-plugin/plugin.json": {**about, "license": "MIT", "author": author},
-            ".claude-plugin/marketplace.json": market,
-            "hooks/hooks.json": {"hooks": hooks},
-            ".mcp.json": {"mcpServers": {SERVER: Programs().server_entry()}},
-        }
 
     def _hooks(self, programs: Programs) -> dict[str, Any]:
         """Nothing is answered to tool events and sub-agents, so the agent need not wait for them."""

@@ -115,8 +115,7 @@ class Client:
     transcript_glob = ""  #: where a session's own transcript lies below the home, `{}` for its id
     guidance_file = ""  #: the file of a project that guides it; empty where another client's file does
     scopes: tuple[Scope, ...] = (Scope.USER, Scope.SHARED)  #: the usual scope first
-    advice = ""  #: what the user must still do after set-up, and to install an exported plugin
-    plugin_advice = ""
+    advice = ""  #: what the user must still do after set-up
 
     def parse_payload(self, payload: Json, hint: str = "") -> Event | None:
         """The event of a hook's payload, with a `call_id` that is the same whenever the report is delivered again.
@@ -272,10 +271,6 @@ class Client:
             event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [handler]}
             for event in events or self.events
         }
-
-    def plugin_files(self, about: Json) -> dict[str, Any]:
-        """The JSON files of a plugin for other machines, by path; `about` is its name, version and description."""
-        return {}
 
     def check_trust(self, root: Path) -> str:
         """What keeps the hooks below a root from running; empty when nothing is known to."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
 from msgspec import structs
 
@@ -51,7 +50,6 @@ class Gemini(Client):
     transcript_glob = ".gemini/tmp/*/chats/session-*-{:.8}.json*"
     guidance_file = "GEMINI.md"
     advice = "Gemini CLI reads a project's settings only in a folder that you trust."
-    plugin_advice = "Gemini CLI: `gemini extensions install DIR/gemini`."
 
     def read_event(self, payload: js.Json, kind: EventKind, wire: str) -> Event:
         """`PreCompress` comes before every model call, so its occasion is maybe."""
@@ -118,14 +116,6 @@ class Gemini(Client):
         return (
             SharedFile(path=root / ".gemini/settings.json", place=("mcpServers", SERVER), entry=entry, hooks=hooks),
         )
-
-    def plugin_files(self, about: js.Json) -> dict[str, Any]:
-        """An extension, in a subfolder of its own: it rejects hooks written for another client."""
-        hooks = {event: [group] for event, group in self.group_hooks(Programs(), timeout=_TIMEOUT_MS).items()}
-        return {
-            "gemini/gemini-extension.json": {**about, "mcpServers": {SERVER: Programs().server_entry()}},
-            "gemini/hooks/hooks.json": {"hooks": hooks},
-        }
 
 
 def _apply_changes(rows: Iterable[js.Json]) -> list[js.Json]:
