@@ -420,6 +420,8 @@ def _program_of(entry: object) -> str:
     parts = (entry.get("command"), entry.get("args")) if isinstance(entry, Mapping) else ()
     lists = (part if isinstance(part, list) else [part] for part in parts)
     words = [word for each in lists for word in each if isinstance(word, str)]
+    if words[:1] and words[0].endswith(" statusline"):
+        words = shlex.split(words[0])
     return words[0] if words and (_runs_program(SERVER, words[0]) or SERVER in words[1:]) else ""
 
 

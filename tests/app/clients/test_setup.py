@@ -237,6 +237,20 @@ def test_opencode_gets_the_plugin_with_the_full_path(cli: Cli, root: Path) -> No
     assert 'const COMMAND = ["/opt/my tools/scrimshaw-hook", "opencode"]' in plugin
 
 
+def test_a_status_line_comes_only_when_it_is_asked_for_and_goes_with_the_rest(cli: Cli, root: Path) -> None:
+    settings = "p/.claude/settings.local.json"
+    cli("setup", "claude", "--yes")
+    assert "statusLine" not in json.loads((root / settings).read_bytes())
+    cli("setup", "claude", "--statusline", "--yes")
+    line = json.loads((root / settings).read_bytes())["statusLine"]
+    assert line == {"type": "command", "command": "'/opt/my tools/scrimshaw' statusline"}
+    assert cli("setup", "claude", "--yes", "--json").json["files"] == []
+    cli("setup", "claude", "--remove", "--yes")
+    assert tree(root) == {}
+    put(root, settings, b'{"statusLine": {"type": "command", "command": "mine"}}')
+    assert cli("setup", "claude", "--statusline", "--yes").code == 1
+
+
 def test_a_foreign_server_of_our_name_is_not_touched(cli: Cli, root: Path) -> None:
     content = b'{"mcpServers": {"scrimshaw": {"command": "node", "args": ["x.js"]}}}'
     put(root, "p/.mcp.json", content)

@@ -19,6 +19,11 @@ def run() -> None:
         with suppress(ScrimshawError):  # the command line stumbles over the same, and says so
             serve(find_project(Path.cwd()))
             sys.exit()
+    if sys.argv[1:] == ["statusline"]:  # asked for after every answer
+        from scrimshaw.app.statusline import print_line  # noqa: PLC0415 - a server has no use for it
+
+        print_line()
+        sys.exit()
     from scrimshaw.app.cli.main import run as run_command  # noqa: PLC0415 - a server has no use for it
 
     run_command()

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import typer
+from msgspec.structs import replace
 
 from scrimshaw.app import setup as clients_setup
 from scrimshaw.app.cli import frame, project_files, write
@@ -262,6 +263,9 @@ def setup(
     user: Annotated[bool, typer.Option("--user", help="In your own files for all projects.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Take our entries out again.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes, and write nothing.")] = False,
+    statusline: Annotated[
+        bool, typer.Option("--statusline", help="With a line on the memory below the prompt, where there can be one.")
+    ] = False,
     yes: frame.Yes = False,
 ) -> dict[str, Any]:
     """Connect an agent client: MCP server and hooks.
@@ -276,7 +280,7 @@ def setup(
         raise typer.BadParameter("Give one of --shared, --local and --user.")
     scope = scopes[0] if scopes else None
     chosen = clients_setup.choose_clients(client, scope, remove)
-    plans = list(_plan_changes(chosen, scope, remove, root))
+    plans = list(_plan_changes(chosen, scope, remove, root, statusline))
     changes = [change for _, change in plans]
     advice = [each.advice for each in chosen if each.advice and not remove]
     advice += [] if remove else [text for each, text in _SCOPE_ADVICE.items() if each in dict(plans)]
@@ -294,7 +298,7 @@ def setup(
 
 
 def _plan_changes(
-    chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path
+    chosen: Sequence[Client], scope: Scope | None, remove: bool, project: Path, with_status_line: bool
 ) -> Iterator[tuple[Scope, SetupChange]]:
     """All changes with their scopes; without one they go where a client is connected, and come out of every place."""
     programs = Programs() if remove or scope is Scope.SHARED else clients_setup.find_programs()
@@ -303,5 +307,6 @@ def _plan_changes(
         scopes = client.scopes if remove else clients_setup.find_scopes(client, project, programs)
         for each in (scope,) if scope else scopes:
             root = each.root(project)
-            files = client.setup_files(root, each, Programs() if each is Scope.SHARED else programs)
+            found = Programs() if each is Scope.SHARED else programs
+            files = client.setup_files(root, each, replace(found, has_status_line=with_status_line or remove))
             yield from ((each, change) for change in plan(files, root))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -109,9 +110,11 @@ class Claude(Client):
         servers = root / ".mcp.json" if scope is Scope.SHARED else Path.home() / ".claude.json"
         inside = ("projects", find_main_tree(root).as_posix()) if scope is Scope.LOCAL else ()
         settings = root / (".claude/settings.local.json" if scope is Scope.LOCAL else ".claude/settings.json")
+        line = {"type": "command", "command": shlex.join([Path(programs.server).as_posix(), "statusline"])}
+        status: js.Json = {"place": ("statusLine",), "entry": line} if programs.has_status_line else {}
         return (
             SharedFile(path=servers, place=(*inside, "mcpServers", SERVER), entry=programs.server_entry()),
-            SharedFile(path=settings, hooks=self._hooks(programs)),
+            SharedFile(path=settings, **status, hooks=self._hooks(programs)),
         )
 
     def _hooks(self, programs: Programs) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Programs(Struct, frozen=True, kw_only=True):
 
     server: str = SERVER
     hook: str = HOOK
+    has_status_line: bool = False  #: whether what a client shows below its prompt is asked of the server's program
 
     def hook_command(self, *arguments: str) -> str:
         """The hook with its arguments, as sh and PowerShell read it: a program that is gone stops no client."""

@@ -1,0 +1,41 @@
+"""The line below a client's prompt: how much the project remembers, what the session was told, and what is broken."""
+
+import sys
+from contextlib import closing, suppress
+from pathlib import Path
+
+import msgspec
+
+from scrimshaw.app.hooks.settings import BUSY_MS, load_settings
+from scrimshaw.config import find_project
+from scrimshaw.errors import ScrimshawError
+from scrimshaw.ingest.payload import Json, section, text
+from scrimshaw.models import Filters
+from scrimshaw.storage.databases import INDEX, Storage
+
+_RED = "\033[31m{}\033[0m"
+
+
+def print_line() -> None:
+    """Answer what a client sends on standard input; an empty line where the project has no memory."""
+    payload: Json = {}
+    with suppress(msgspec.MsgspecError):
+        payload = msgspec.json.decode(sys.stdin.buffer.read(), type=Json)
+    folder = Path(text(section(payload, "workspace").get("current_dir")) or text(payload.get("cwd")) or ".")
+    sys.stdout.buffer.write(f"{describe_memory(folder, text(payload.get('session_id')))}\n".encode())
+
+
+def describe_memory(folder: Path, session: str) -> str:
+    """How many memories there are and how many tokens of them a session was told; red where they cannot be read."""
+    try:
+        settings = load_settings(find_project(folder))
+        if not settings.folder.is_dir():
+            return ""
+        if not (settings.folder / INDEX).exists():
+            return _RED.format("no index: run `scrimshaw scan`")
+        with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
+            memories = sum(storage.index.count(Filters()).values())
+            told = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
+    except ScrimshawError as error:
+        return _RED.format(f"memory: {error.message} See `scrimshaw doctor`.")
+    return f"{memories:,} memories, {told:,} tokens told"
