@@ -36,7 +36,7 @@ def met(engine: Engine, project: Path) -> Engine:
 def test_a_cure_by_another_command_is_told_with_its_place(met: Engine) -> None:
     (fix,) = find_fixes(met, "E   ModuleNotFoundError: No module named 'yaml'")
     assert (fix.origin, fix.error, fix.command) == ("session:S1#e1", MISSING, "pytest tests")
-    assert (fix.done, fix.helped, fix.passed) == (("with `-q`", "`pip install pyyaml`"), True, "#e4")
+    assert (fix.done, fix.helped, fix.passed) == (("`pip install pyyaml`",), True, "#e4")
     assert len(fix.date) == len("2026-01-31")
 
 
@@ -59,7 +59,7 @@ def test_the_command_and_a_search_tell_it(met: Engine, project: Path, capsys: py
     cli = command_line(capsys)
     (told,) = cli("fix", MISSING, "--json", "--project", str(project)).json
     assert "pip install pyyaml" in cli("fix", MISSING, "--project", str(project)).out
-    assert told["done"] == ["with `-q`", "`pip install pyyaml`"]
+    assert told["done"] == ["`pip install pyyaml`"]
     (fix,) = Agent(met, "S4").call("memory_search", query=MISSING)["fixes"]
     assert fix["passed"] == "#e4"
     assert "fixes" not in Agent(met, "S4").call("memory_search", query="which modules are there?")

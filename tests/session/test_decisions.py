@@ -18,7 +18,6 @@ def found(recording: Recording) -> list[str]:
         "Don't add a dependency for that, the standard library has urllib.",
         "Let's go with the second proposal for the cache.",
         "We should keep the fixtures instead of mocking the database.",
-        "nah, this ended up as more lines of parser code. revert",
     ],
 )
 def test_a_user_decides(said: str) -> None:
@@ -32,7 +31,6 @@ def test_a_user_decides(said: str) -> None:
         "I decided to store the vectors as float16.",
         "I'm going with a queue table rather than a spool file.",
         "We rejected the daemon since hooks must not start processes.",
-        "Replaced the hand-written parser with tomllib.",
         "The cleanest solution is one writer, and I'll follow it in the worker.",
         "I'll wrap the call in a timeout so that a dead peer cannot stall the search.",
     ],
@@ -56,6 +54,9 @@ def test_an_agent_decides(said: str) -> None:
         "I'll use a temporary script instead of the shell.",
         "I should add an upload limit because operators change it.",
         "Also replace the old parser with the new one.",
+        "Replaced the hand-written parser with tomllib.",
+        "I've updated the parser because the table grew.",
+        "That is why we keep the parser instead of tomllib.",
         "I'll define an app config or just use the migrations instead.",
     ],
 )
@@ -88,6 +89,29 @@ def test_a_choice_is_told_once() -> None:
     recording.answer("I'll use apsw instead of sqlite3 for the journal.")
     recording.answer("So I'll use apsw instead of sqlite3 for the journal here.")
     assert len(found(recording)) == 1
+
+
+def test_of_two_words_on_one_choice_the_last_counts() -> None:
+    recording = Recording().answer("I'll use apsw instead of sqlite3 for the journal because its wheel is newer.")
+    last = "I'll use sqlite3 instead of apsw for the journal because its wheel is smaller."
+    assert found(recording.answer(last)) == [last]
+
+
+def test_what_a_person_takes_back_is_no_choice_any_more() -> None:
+    recording = Recording().prompt("Implement the storage layer.").edit("src/storage.py")
+    recording.answer("I'll use apsw instead of sqlite3 for the journal. I added the journal writer.")
+    assert found(recording) != []
+    made = recording.prompt("nah, revert that please").draft()
+    assert (made.decisions, [each.text for each in made.changed]) == ((), ["src/storage.py"])
+
+
+def test_a_step_that_names_what_the_last_difference_adds_is_a_choice() -> None:
+    said = "Now I will modify the loader to raise a `KeyError` for `read_table`."
+    recording = Recording().prompt("Implement the storage layer.").answer(said).edit("src/load.py", "+ KeyError")
+    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
+    recording.bash("git diff", f"{shown}+    raise ValueError(name)\n")
+    assert found(recording) == []
+    assert found(recording.bash("git diff", f"{shown}+    raise KeyError(name)\n")) == [said]
 
 
 def test_a_commit_that_names_an_alternative_is_a_choice() -> None:

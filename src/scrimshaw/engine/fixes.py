@@ -41,7 +41,7 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
     found = []
     for session in sessions:
         events, items = engine.sessions.events(session), engine.sessions.items(session)
-        for failure in find_failures(events, find_runs(events, items), find_edits(events, items)):
+        for failure in find_failures(events, items, find_runs(events, items), find_edits(events, items)):
             output = failure.run.event.text.partition("\n")[2]
             if (share := _share(words, output)) >= LEAST_SHARE:
                 line = cut_line(max(output.splitlines(), key=lambda line: _share(words, line)).strip())

@@ -27,7 +27,7 @@ _A_SENTENCE = 4  # spaces; a shorter text may occur in a longer statement and st
 LONGEST_TITLE, LONGEST_TASK = 90, 700  # characters
 MOST_REQUESTS = 8
 _SUBJECTS = 2  # a request that names fewer has no subject of its own: "go on", "commit"
-_SENTENCE_WORDS, _ENOUGH_SUBJECTS = 6, 6
+_FEWEST_WORDS, _SENTENCE_WORDS, _ENOUGH_SUBJECTS = 3, 6, 6
 _FIRST_PROMPTS = 6  # the task is among them; what comes later redirects it
 _FIRST_SENTENCES = 6  # the goal is among them
 _REQUEST = PATTERNS["requests"]
@@ -139,7 +139,7 @@ def find_later_requests(record: Record, task: Statement | None) -> list[Statemen
     """What the user asked for after that: one sentence of each later prompt, of many those that say most."""
     found = []
     for event, prompt in _group_prompts(record.sentences).items():
-        is_later = task and event > task.event and prompt[0].by == USER
+        is_later = task and event > task.event and prompt[0].by == USER and prompt[0].turn in record.changes_by_turn
         if is_later and (asked := next(filter(_is_request, prompt), None)):
             found.append(Statement(asked.text, event))
     ranked = sorted(found, key=lambda each: -min(_ENOUGH_SUBJECTS, count_subjects(each.text)))[:MOST_REQUESTS]
@@ -204,6 +204,8 @@ def _count_all_subjects(prompt: Sequence[Sentence]) -> int:
 def _is_request(sentence: Sentence) -> bool:
     text, bare = sentence.text, _strip_courtesy(sentence.text)
     if len(text) > LONGEST_SENTENCE or _REQUEST["question_only"].search(bare):
+        return False
+    if not sections.is_clear(text, 1) or len(text.split()) < _FEWEST_WORDS:
         return False
     if _IMPERATIVE.match(bare):
         return count_subjects(text) > bool(_REQUEST["dangling"].match(bare))

@@ -1,12 +1,13 @@
 """What failed, what was done about it and whether that helped: one rule for drafts, states and fixes. Pure.
 
-A failure is overcome when a later run of the same command or test passed; the cure is what was run or changed between.
+A failure is overcome when a later run of the same command or test passed. A cure is told only where the next run passed
+and little was changed between: the only change, or those that the error names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
@@ -15,19 +16,24 @@ from scrimshaw.ingest.tool_calls import parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 
-MOST_ACTS = 3  # of each kind, the last ones
+MOST_ACTS = 3  # that cure one failure: what changed more had other reasons
 LONGEST_ACT = 160  # characters of a command, and of a change
-# Events after a failure in which something is done about it where the command is not run again; and the most until it
-# is: what was changed in a longer time had other reasons.
-NEAR, _FAR = 12, 30
+_FAR = 30  # events from a failure to its next run: what was changed in a longer time had other reasons
 _FAMILY_WORDS = 3
 _FAILURE = PATTERNS["failures"]
 _ERROR_LINES = [pattern for name, pattern in _FAILURE.items() if name.startswith("error_line_")]
 FIRM_ERRORS = _ERROR_LINES[:-1]
-_REMOVAL = re.compile(r"(?:^|[;&|] *)(?:git )?rm ")
+# Commands that take changes back, with their files; without any all that is not committed.
+_TAKE_BACK = re.compile(
+    r"(?:^|[;&|] *)(?:(?P<removal>(?:git )?rm)\b|git (?:checkout(?! -b)|restore(?! --staged)|reset --hard))"
+    r"(?P<files>[^;&|]*)"
+)
+_COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
+_WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
 _STEPS = re.compile(r"&&|;|\|\|")
 _INTERPRETER = re.compile(r"(?:\S*/)?(?:python[\d.]*|node|ruby|perl|bash|sh)\Z")
+_SHARED_WORDS = WORDS["empty"] | WORDS["soft"] | WORDS["folders"] | WORDS["extensions"] | {"assert", "edited"}
 _NO_WORD = re.compile(r"\A(?:\w+=\S*|\d?>\S*|\\)\Z")
 TEST = re.compile(r"(?i)(?:\b|_)(?:py)?tests?(?:\b|_)|\b(?:specs?|rspec|jest|vitest|tox|nox|ctest|phpunit|unittest)\b")
 
@@ -64,26 +70,44 @@ class Failure(NamedTuple):
     run: CommandRun
     following: CommandRun | None  #: its next run, which passed or failed in another way
     passed: RecordedEvent | None  #: the later run that passed
-    is_open: bool  #: whether nothing of its program and no tests passed since
-    cure: Sequence[str]  #: what `following` had more, what was run and which files were changed before it
+    is_open: bool  #: whether no command went well since
+    cure: Sequence[str]  #: where `following` passed, what it had more and what was run and changed before it
 
 
 def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
-    """The numbers of the events that changed each file that was not removed later, by path as the tool had it."""
-    by_shell = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}
-    found: dict[str, list[int]] = {}
+    """The numbers of the events that changed each file and were not taken back later, by path as the tool had it."""
+    found, committed, attempts = dict[str, list[int]](), 0, _find_attempts(events, items)
+    for event in events:
+        if event.number in attempts:
+            found.setdefault(event.path, []).append(event.number)
+        command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
+        for taken in _TAKE_BACK.finditer(command):
+            first = 0 if taken["removal"] else committed  # a file that was removed is gone, committed or not
+            for path in _choose_paths(taken, found):
+                found[path] = [number for number in found[path] if number <= first]
+        committed = event.number if _COMMIT.search(command) else committed
+    return {path: numbers for path, numbers in found.items() if numbers}
+
+
+def _find_attempts(events: Sequence[RecordedEvent], items: Sequence[Item]) -> set[int]:
+    """The numbers of the events that changed a file, whether or not that lasted."""
+    by_shell, found = {each.source.source_call_id for each in items if each.text.startswith(("Edit ", "Write "))}, set()
     for event in events:
         writes = event.tool in ("Edit", "Write") or (event.tool == "Bash" and event.call_id in by_shell)
-        is_refused = event.failed is True or _REFUSAL.search(event.text)
-        if event.kind == EventKind.TOOL and event.path and writes and not is_refused:
-            found.setdefault(event.path, []).append(event.number)
-    for event in events:
-        command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
-        names = [word.rstrip("/").rpartition("/")[2] for word in command.split()] if _REMOVAL.search(command) else []
-        for path in [path for path, numbers in found.items() if names and numbers[-1] < event.number]:
-            if any(fnmatchcase(part, name) for name in names if len(name) > 2 for part in path.split("/")):
-                del found[path]
+        if writes and event.path and event.failed is not True and not _REFUSAL.search(event.text):
+            found.add(event.number)
     return found
+
+
+def _choose_paths(taken: re.Match[str], paths: Iterable[str]) -> list[str]:
+    """The paths that a command takes back: by the name of any part for a removal, else by the end of the path."""
+    words = [word.rstrip("/") for word in taken["files"].split()]
+    if taken["removal"]:
+        names = [name for word in words if len(name := word.rpartition("/")[2]) > 2]
+        return [path for path in paths if any(fnmatchcase(part, name) for name in names for part in path.split("/"))]
+    if "reset" in taken[0] or words[-1:] == ["."]:
+        return [] if any(word.startswith("--") for word in words if word != "--") else [*paths]
+    return [path for path in paths if any(f"/{path}".endswith(f"/{word.removeprefix('./')}") for word in words)]
 
 
 def find_runs(events: Sequence[RecordedEvent], items: Sequence[Item]) -> list[CommandRun]:
@@ -114,57 +138,71 @@ def _find_families(command: str) -> Sequence[str]:
     return found
 
 
-def find_failures(events: Sequence[RecordedEvent], runs: Sequence[CommandRun], edits: Edits) -> Iterator[Failure]:
+def find_failures(
+    events: Sequence[RecordedEvent], items: Sequence[Item], runs: Sequence[CommandRun], edits: Edits
+) -> Iterator[Failure]:
     """What failed, in order; of runs of a command that failed in one way after each other the last."""
+    attempts = _find_attempts(events, items)
     for place, run in enumerate(runs):
         later = runs[place + 1 :]
         again = [each for each in later if each.repeats(run)] if run.failed else []
         following = again[0] if again else None
         if not run.failed or (following and following.failed and following.error == run.error):
             continue
-        begin, program = run.event.number + 1, run.family.split()[0]
-        end = following.event.number if following else begin + NEAR
-        span = range(begin, end if end - begin < _FAR else begin)
-        others = [each.command for each in later if each.event.number in span and not each.failed]
-        others = [each for each in others if not _FAILURE["look"].search(each)]
-        fine = (each for other in later if not other.failed for each in other.families)
+        passed = next((each.event for each in again if not each.failed), None)
+        end = following.event.number if following and passed else 0
+        between = [each for each in events if run.event.number < each.number < end]
+        is_lasting = all(each.number in edits.get(each.path, ()) for each in between if each.number in attempts)
         yield Failure(
             run=run,
             following=following,
-            passed=next((each.event for each in again if not each.failed), None),
-            is_open=not any(TEST.search(each) or each.split()[0] == program for each in fine),
-            cure=[*_find_added(run, following), *find_acts(events, edits, span)]
-            or [f"`{cut_line(each, LONGEST_ACT)}`" for each in others[-1:]],
+            passed=passed,
+            is_open=not any(not each.failed for each in later),
+            cure=[*_find_cure(run, following, between, attempts)] if following and end and is_lasting else (),
         )
 
 
-def _find_added(run: CommandRun, following: CommandRun | None) -> Iterator[str]:
+def _find_cure(
+    run: CommandRun, following: CommandRun, between: Sequence[RecordedEvent], attempts: Container[int]
+) -> Iterator[str]:
+    """What changed between a run that failed and the next: those the error names, or the one where that passed."""
+    changes: dict[str, list[RecordedEvent]] = {}
+    for event in between:
+        if event.number in attempts:
+            changes.setdefault(event.path, []).append(event)
+    if len(between) > _FAR or any(PATTERNS["changes"]["scratch"].search(path) for path in changes):
+        return  # much else was done, or the script that failed was mended itself
+    acts, named = dict[str, str](), {*_WORD.findall(run.error.lower())} - _SHARED_WORDS
+    for path, edited in changes.items():
+        change = "; ".join(read_change(each.text, path) for each in edited)
+        is_whole = change and len(change) <= LONGEST_ACT and "..." not in change
+        act = f"edited {path.rpartition('/')[2]}{f': {change}' if is_whole else ''}"
+        # the next error may have hidden this one, so the file in its output says too little
+        is_told = not following.failed and path.rpartition("/")[2] in run.event.text.partition("\n")[2]
+        acts[act] = run.error.lower() if is_told else f"{path} {change}"
+    for event in between:
+        command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.path else ""
+        if _FAILURE["remedy"].search(command):
+            acts[f"`{cut_line(command, LONGEST_ACT)}`"] = command
+    added = {f"with `{cut_line(each, LONGEST_ACT)}`": each for each in _find_added(run, following)}
+    is_single = len(acts) + bool(added) == 1 and not following.failed
+    acts |= added
+    related = [act for act in acts if is_single or named.intersection(_WORD.findall(acts[act].lower()))]
+    yield from related if len(related) <= MOST_ACTS else ()
+
+
+def _find_added(run: CommandRun, following: CommandRun) -> Iterator[str]:
     """The steps, options and variables that the next run of a command had and this one did not."""
-    known, steps = run.command.split(), _STEPS.split(following.command) if following else ()
-    found = list[str]()
-    for step in steps:
+    known = run.command.split()
+    for step in _STEPS.split(following.command):
         words = [word for word in step.split() if word not in known]
         if run.family in _find_families(step):
+            yield from [step.split()[0]] if words[:1] == step.split()[:1] and "/" in words[0] else []
             # an option with its values; a word that stands alone is another subject, not another way
-            options = re.findall(r"(?<!\S)(?:-[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=\S+)", " ".join(words))
-            found += [step.split()[0]] if step.split()[0] in words and "/" in step.split()[0] else []
-            found += [each for each in options if "'" not in each and '"' not in each]
+            options = re.findall(r"(?<!\S)(?:--[^\s'\"]+(?: [^-\s|<>][^\s]*)*|\w+=\S+)", " ".join(words))
+            yield from (each for each in options if not _FAILURE["no_cure"].search(each))
         elif words and (_FAILURE["remedy"].search(step) or step.split()[0] in ("source", ".")):
-            found.append(step.strip())
-    yield from (f"with `{cut_line(each, LONGEST_ACT)}`" for each in found[:MOST_ACTS])
-
-
-def find_acts(events: Sequence[RecordedEvent], edits: Edits, span: range) -> Iterator[str]:
-    """The last commands and edits in a span of events that mend something."""
-    near = [event for event in events if event.number in span and event.failed is not True]
-    commands = [event.text.partition("\n")[0] for event in near if event.tool == "Bash" and not event.path]
-    acts = dict.fromkeys(cut_line(each, LONGEST_ACT) for each in commands if _FAILURE["remedy"].search(each))
-    yield from (f"`{each}`" for each in [*acts][-MOST_ACTS:])
-    changes = {event.path: event.text for event in near if event.number in edits.get(event.path, ())}
-    for path, text in [*changes.items()][-MOST_ACTS:]:
-        change = read_change(text, path)
-        if "DEBUG" not in change:
-            yield f"edited {path.rpartition('/')[2]}{change and ': '}{cut_line(change, LONGEST_ACT)}"
+            yield step.strip()
 
 
 def read_change(text: str, path: str) -> str:

@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
-from operator import attrgetter, itemgetter
+from itertools import repeat
+from operator import attrgetter
 from os.path import commonprefix
 
 from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
-    LONGEST_ACT,
-    NEAR,
     CommandRun,
     Edits,
     Failure,
-    find_acts,
     find_edits,
     find_error_line,
     find_failures,
     find_runs,
-    read_change,
 )
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.statements import AGENT, LONGEST_SENTENCE, PATTERNS, SUMMARY, USER, Sentence, Statement
@@ -38,9 +34,11 @@ _LATEST = 0.8  # of the events of a session
 _ALIKE = 0.6  # share of common words above which two sentences state one choice
 _UNDER_HEADING = 5.0  # the weight of a line under a heading "Decisions"
 _WEAK, _WEAK_UP_TO = 1.5, 2  # a step with one cue only fills up where few choices were stated
-_FEWEST_WORDS, _SHORT = 4, 20  # words of a sentence
+_FEWEST_WORDS, _SHORT = 4, 8  # words of a sentence; of a request to take all back
+_LEAST_SUBJECTS = 2  # words that name one, in a sentence that can be understood alone
 _DECISION = PATTERNS["decisions"]
 _NO_CHOICES = ("not_a_decision", "exploring", "scaffold")
+_LONG_WORD = re.compile(r"\w{3,}")
 _DECISION_HEADING = re.compile(r"(?i)\bdecisions?\b")
 _QUOTED, _TELLING_CODE = re.compile(r"`[^`\n]+`"), 6  # characters, with its marks
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
@@ -49,6 +47,7 @@ _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 MOST_FINDINGS, _ENOUGH_STATEMENTS, _CLOSING = 5, 2, 2
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
+LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; half as much again as is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
 _CHANGE = PATTERNS["changes"]
@@ -59,9 +58,9 @@ _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends on
 MOST_PROBLEMS, LEAST_PROBLEMS, _CALLS_PER_PROBLEM = 12, 3, 15
 MOST_UNSOLVED = 2
 _LATE = 0.5
-# A failure that was not tried again was given up, not left open, before that share of the events but the last few.
-_GIVEN_UP, _STILL_NEW = 0.7, 4
-_NEAR = 4  # sentences after a cause in which an agent says what it does about it
+_STILL_NEW = 8  # events from a failure that was not tried again to the end: before, it was given up
+_NEAR = 6  # events after a cause in which an agent changes something about it
+_FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
 
 # Open points
@@ -102,13 +101,25 @@ class Record:
     @cached_property
     def failures(self) -> Sequence[Failure]:
         """What failed, with what was done about it."""
-        return [*find_failures(self.events, self.runs, self.edits)]
+        return [*find_failures(self.events, self.items, self.runs, self.edits)]
 
     @cached_property
     def commits(self) -> Sequence[Statement]:
         """The commits by subject."""
         return find_commits(self.events)
 
+    @cached_property
+    def difference(self) -> RecordedEvent | None:
+        """The last difference that git showed."""
+        return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
+
+    @cached_property
+    def withdrawn(self) -> Container[int]:
+        """The turns that a person took back right after them."""
+        short = (each for each in self.sentences if each.by == USER and len(each.text.split()) < _SHORT)
+        return {each.turn - 1 for each in short if _DECISION["withdrawal"].search(each.text)}
+
+    @cached_property
     def changes_by_turn(self) -> Mapping[int, str]:
         """The text of the edits in each turn that changed a file or ran a command that changes something."""
         edited = {number for numbers in self.edits.values() for number in numbers}
@@ -133,19 +144,22 @@ def find_decisions(record: Record) -> list[Statement]:
     alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
     looking are none. Commits whose subject names an alternative count as well.
     """
-    sentences, commits, edited = record.sentences, record.commits, record.changes_by_turn()
+    sentences, commits, edited = record.sentences, record.commits, record.changes_by_turn
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
-    ranked = sorted((-_weigh_decision(sentences, place, edited), place) for place in range(len(sentences)))
-    for falling, place in ranked:
+    places = [place for place, each in enumerate(sentences) if each.by == USER or each.turn not in record.withdrawn]
+    difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
+    ranked = sorted((-_weigh_decision(sentences, place, edited, difference), -place) for place in places)
+    for falling, place in ((falling, -place) for falling, place in ranked):
         is_late = sentences[place].event > _LATEST * record.last_event  # what was chosen last is not crowded out
         is_enough = len(chosen) >= most * (1 + is_late) or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO)
         if not falling or is_enough:
             continue
-        words = set(re.findall(r"\w{3,}", sentences[place].text.lower()))
-        alike = (len(words & other) >= _ALIKE * max(1, min(len(words), len(other))) for other in chosen.values())
-        if not any(alike):
-            chosen[place] = words
+        words = set(_LONG_WORD.findall(sentences[place].text.lower()))
+        counts = {at: len(words & other) / max(1, min(len(words), len(other))) for at, other in chosen.items()}
+        alike = [at for at, share in counts.items() if share >= _ALIKE]
+        if place > max(alike, default=-1):  # the last word counts
+            chosen = {at: other for at, other in chosen.items() if at not in alike} | {place: words}
     found = []
     for place in sorted(chosen):
         text, by = sentences[place].text, sentences[place].by
@@ -157,29 +171,32 @@ def find_decisions(record: Record) -> list[Statement]:
     return sorted(found, key=attrgetter("event"))[-2 * most :]
 
 
-def _weigh_decision(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str]) -> float:
+def _weigh_decision(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str], difference: str) -> float:
     """How much a sentence looks like a choice; 0 if it does not. `edited` is what was changed, by turn."""
     sentence, text = sentences[place], sentences[place].text
-    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS
+    is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS and is_clear(text, 1)
     if not is_fit or any(_DECISION[name].search(text) for name in _NO_CHOICES):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
-    weight = _weigh_users(text) if sentence.by == USER else _weigh_agents(sentences, place, edited)
-    return weight if weight and count_subjects(text) else 0.0
+    return _weigh_users(text) if sentence.by == USER else _weigh_agents(sentences, place, edited, difference)
+
+
+def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
+    """Whether a sentence names its subject, in so many words, and does not only point at what was said before."""
+    return count_subjects(text) >= least and not _OPEN["pointing"].match(text)
 
 
 def _weigh_users(text: str) -> float:
     wish = bool(_DECISION["wish"].search(text))
-    withdrawal = bool(_DECISION["withdrawal"].search(text)) and len(text.split()) < _SHORT
-    explicit = bool(_DECISION["explicit"].search(text)) or withdrawal
+    explicit = bool(_DECISION["explicit"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
     if not explicit and not (wish and alternative):
         return 0.0
     return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text))
 
 
-def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str]) -> float:
+def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str], difference: str) -> float:
     sentence, text = sentences[place], sentences[place].text
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
@@ -187,14 +204,20 @@ def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int
         edited and not changes and not explicit
     )  # where others of its turns changed something, this one told of it
     is_done = any(len(code) >= _TELLING_CODE and code.strip("`()") in changes for code in _QUOTED.findall(text))
+    lasts = is_done and any(
+        code.strip("`()") in difference
+        for code in _QUOTED.findall(text)
+        if "/" not in code and len(code) >= _TELLING_CODE
+    )
     is_plan = _DECISION["planned"].search(text) and not is_done and not explicit
-    if is_past or is_plan or not _DECISION["agency"].search(text):
+    is_report = _CHANGE["result"].search(text) and not explicit
+    if is_past or is_plan or is_report or not _DECISION["agency"].search(text):
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    if not explicit and not intends and not (acts and (alternative or reason or is_done)):
+    if not explicit and not intends and not (acts and (alternative or reason or lasts)):
         return 0.0
     return 2 * explicit + 1.5 * alternative + reason + is_done
 
@@ -203,29 +226,30 @@ def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
     """The sentence just before, if it tells what was wrong."""
     before = sentences[max(0, place - 1)]
     is_near = place > 0 and before.event == sentences[place].event and not before.is_item
-    is_trouble = is_near and _DECISION["trouble"].search(before.text)
+    is_trouble = is_near and is_clear(before.text, 1) and _DECISION["trouble"].search(before.text)
     return before if is_trouble and not any(_DECISION[name].search(before.text) for name in _NO_CHOICES) else None
 
 
 def find_changes(record: Record) -> list[Statement]:
-    """Results as the agent told them, what an issue tracker answered when issues were opened or closed, commits by
-    subject (lines of the last difference where there are none), then changed files by path.
+    """What was done, then the changed files that say more by path."""
+    done, files = find_outcome(record), list_changed_files(record.edits)
+    texts = tuple(each.text for each in done)
+    known = {
+        each.text for each in files if each.text.endswith(texts) or any(map(str.endswith, texts, repeat(each.text)))
+    }
+    return [*done, *(each for each in files if each.text not in known)]
+
+
+def find_outcome(record: Record) -> list[Statement]:
+    """Results as the agent told them, what an issue tracker answered when issues were opened or closed, and commits by
+    subject, or what the last difference does where there are none.
     """
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
     tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)]
     tracked = [each for each in tracked if not each.text.endswith(": Closed")][-MOST_TRACKED:]
-    results = _find_results(record)
-    commits = (
-        record.commits[-MOST_COMMITS:] or _find_added_lines(record) or ([] if results else _find_last_edits(record))
-    )
-    undone = [
-        Statement(statements.cut_line(undo[0], LONGEST_ACT), run.event.number, "takes changes back")
-        for run in record.runs
-        if not run.failed and (undo := _CHANGE["undo"].search(run.event.text.partition("\n")[0]))
-    ]
-    return [*results, *tracked, *commits, *undone[-MOST_TRACKED:], *list_changed_files(record.edits)]
+    return [*_find_results(record), *tracked, *(record.commits[-MOST_COMMITS:] or _find_difference(record))]
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
@@ -235,21 +259,27 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     late = [each for each in answers if each.event >= _LATE * record.last_event]
     found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)]
     firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
-    worth = [each for each in firm if count_subjects(each.text) > 1]
+    worth = [each for each in firm if is_clear(each.text)]
     most = 1 if any(" " in each.text for each in changes) else _CLOSING
     closing = {*[*dict.fromkeys(each.event for each in answers)][-most:]} & {each.event for each in worth}
-    worth = [each for each in worth if each in found or (changed_little and each.event == max(closing, default=0))]
+    last = max(closing, default=0)
+    worth = [each for each in worth if each in found or (changed_little and each.event == last and not each.is_item)]
     return [Statement(each.text, each.event) for each in worth[-MOST_FINDINGS:]]
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
-    """Commits by subject, as git answered or else as the command said; one that was repeated counts once, at last."""
+    """Commits by subject, as git answered or else as the command said, that were neither repeated nor taken back."""
     found: dict[str, Statement] = {}
     for event in events:
         if event.tool != "Bash" or event.failed is True or "git" not in event.text:
             continue
-        message = _COMMIT_OUTPUT.search(event.text) or _CHANGE["commit_message"].search(event.text.partition("\n")[0])
+        command = event.text.partition("\n")[0]
+        message = _COMMIT_OUTPUT.search(event.text) or _CHANGE["commit_message"].search(command)
         subject = statements.cut_line(_BODY.split(message[1].strip())[0].strip(), LONGEST_SUBJECT) if message else ""
+        if found and _CHANGE["resets" if not subject else "amends"].search(command):
+            found.popitem()
+        reverted = _CHANGE["reverts"].match(subject)
+        found.pop(reverted[1] if reverted else subject, None)
         if subject:
             found[subject] = Statement(subject, event.number, COMMIT)
     return sorted(found.values(), key=attrgetter("event"))
@@ -257,13 +287,13 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
 
 def _find_results(record: Record) -> list[Statement]:
     """What the last answer to each request says was done, later ones first, and the last count of passing tests."""
-    busy = record.changes_by_turn()
-    answers = [each for each in record.answers() if each.turn in busy]
-    closing = {each.turn: each.event for each in answers}
+    busy = record.changes_by_turn
+    answers = [each for each in record.answers() if each.turn in busy and each.turn not in record.withdrawn]
     vague = (_CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
-    done = [each for each in firm if each.event == closing[each.turn] and _CHANGE["result"].search(each.text)]
-    long = [each for each in done if len(each.text.split()) > 3]
+    done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, 1)]
+    closing = {each.turn: each.event for each in firm}
+    long = [each for each in done if each.event == closing[each.turn]]
     latest = sorted(long, key=lambda each: (-each.turn, each.place))
     tallies = [each for each in firm if _CHANGE["tally"].search(each.text)]
     most = min(MOST_RESULTS, LEAST_RESULTS + record.calls // _CALLS_PER_RESULT)
@@ -271,34 +301,23 @@ def _find_results(record: Record) -> list[Statement]:
     return [Statement(text, event) for (event, _), text in sorted(chosen.items())]
 
 
-def _find_added_lines(record: Record) -> list[Statement]:
-    """The first lines that say something among those that the last difference adds to files that were edited."""
-    difference = next((event for event in reversed(record.events) if "\ndiff --git " in event.text), None)
-    if difference is None:
-        return []
-    paths = re.findall(r"(?m)^\+\+\+ (?:b/)?(\S+)", difference.text)
-    lasting = {path for path in paths if not _CHANGE["scratch"].search(path)}
-    edited = {path for path in lasting if any(each.endswith(path) for each in record.edits)} or lasting
-    ours = {path for path in edited if "test" not in path} or edited
-    path, found = "", list[Statement]()
-    for line in difference.text.splitlines():
-        if line.startswith("+++ "):
-            path = line.removeprefix("+++ ").removeprefix("b/")
-        elif path in ours and _CHANGE["added_line"].match(line):
-            found.append(Statement(" ".join(line[1:].split()), difference.number, f"line added to {path}"))
-    return found[:MOST_LINES]
-
-
-def _find_last_edits(record: Record) -> list[Statement]:
-    """The beginning of the last change of each file, where no difference shows them."""
-    last = {numbers[-1]: path for path, numbers in record.edits.items() if not _CHANGE["scratch"].search(path)}
-    changes = [(event, read_change(event.text, event.path)) for event in record.events if event.number in last]
-    found = [
-        Statement(statements.cut_line(change), event.number, f"last change of {last[event.number].rpartition('/')[2]}")
-        for event, change in changes
-        if count_subjects(change)
-    ]
-    return found[-MOST_LINES:]
+def _find_difference(record: Record) -> list[Statement]:
+    """What the last difference does to each source file: its code where that is short, else definitions by name."""
+    difference = record.difference
+    found = list[Statement]()
+    for part in difference.text.split("\ndiff --git ")[1:] if difference else ():
+        path, _, body = part.partition("\n+++ ")[2].partition("\n")
+        path = path.removeprefix("b/").strip()
+        lines = {sign: [" ".join(line[1:].split()) for line in body.splitlines() if line[:1] == sign] for sign in "+-"}
+        added, removed = (" ".join(filter(_CHANGE["code"].match, lines[sign])) for sign in "+-")
+        names = ", ".join([f"`{name}`" for name in dict.fromkeys(_CHANGE["definition"].findall(body))][:MOST_LINES])
+        change = f"in {names}" if names else ""
+        if len(added) + len(removed) <= LONGEST_CHANGE:
+            change = f"`{added}`{f' for `{removed}`' if removed else ''}" if added else f"without `{removed}`"
+        if change and difference and added != removed and not _CHANGE["scratch"].search(path) and "test" not in path:
+            found.append(Statement(path, difference.number, change))
+    ours = [each for each in found if not record.edits or any(path.endswith(each.text) for path in record.edits)]
+    return ours[:MOST_LINES]
 
 
 def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
@@ -324,97 +343,51 @@ def relative_paths(paths: Iterable[str]) -> list[str]:
 
 
 def find_problems(record: Record) -> list[Statement]:
-    """Failures that were overcome and causes the agent named, with what was done: the last where there are many."""
+    """Failures whose cure a later run shows, and causes that the agent named and acted on: the last where many are."""
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
-    # by what was done last; trouble that was only met gives way
-    found = {done: (is_named, told) for is_named, done, told in sorted(_find_causes(record), key=itemgetter(0))}
+    causes, told = find_causes(record), list[Statement]()
     for each in record.failures:
         if each.passed and each.cure and each.run.error:
-            number, (_, cause) = each.run.event.number, found.get(each.cure[-1], (False, None))
-            follows = cause is not None and cause.event > number
-            why = f"(e{cause.event}) {cause.text}" if cause and follows else _quote_step(record, number)
-            cure = "; ".join(filter(None, [why, *each.cure]))
-            told = Statement(
-                each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}"
+            number, end = each.run.event.number, each.following.event.number if each.following else 0
+            why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
+            causes = [cause for cause in causes if not number < cause.event < end]
+            cure = "; ".join([*why[-1:], *each.cure])
+            if _FILE_ALONE.fullmatch(cure):
+                continue
+            told.append(
+                Statement(each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}")
             )
-            found[each.cure[-1] if follows else told.note] = (True, told)
-    chosen = sorted(found.values(), key=lambda each: (each[0], each[1].event))[-most:]
-    return sorted((told for _, told in chosen), key=attrgetter("event"))
+    return sorted([*causes, *told][-most:], key=attrgetter("event"))
 
 
-def _quote_step(record: Record, number: int) -> str:
-    """What the agent said right after a run that it would do."""
-    for event in record.events:
-        if event.number > number:
-            texts = statements.split_paragraph(statements.flatten(event.text)) if event.kind == EventKind.ANSWER else ()
-            steps = (statements.cut_line(text.strip(" .:")) for text in texts if _is_step(text))
-            return next((f"(e{event.number}) {step}" for step in steps), "")
-    return ""
-
-
-def _find_causes(record: Record) -> Iterator[tuple[bool, str, Statement]]:
-    """What the agent said was wrong, with what it said at once that it would do, and did.
-
-    Whether it is a diagnosis, and not only trouble that it mended, and what was done last come first.
-    """
-    spoken = {event.number: statements.flatten(event.text) for event in record.events if event.kind != EventKind.TOOL}
-    for each in (sentence for sentence in record.sentences if sentence.by != USER):
+def find_causes(record: Record) -> list[Statement]:
+    """What the agent said was wrong and changed at once, and no more than the task says already."""
+    changed = [number for numbers in record.edits.values() for number in numbers]
+    asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
+    found: dict[int, Statement] = {}
+    for each in record.sentences:
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
-        # in the event itself, since announcements are no sentences
-        rest = spoken[each.event].partition(each.text)[2].strip(" :")
-        near = [*islice(statements.split_paragraph(rest), _NEAR)]
-        if not is_cause and not _is_met(each.text, near[0]):
-            continue
-        steps = [statements.cut_line(step.strip(" .:")) for step in near if each.by == AGENT and _is_step(step)]
-        acts = [*find_acts(record.events, record.edits, _find_reaction(record, each.event))] if each.by == AGENT else []
-        if acts or (is_cause and (steps or each.by == SUMMARY or _FAILURE["certain"].search(each.text))):
-            cure = [*steps[:2], *acts]
-            told = Statement(each.text, each.event, f"then: {'; '.join(cure)}" if cure else "")
-            yield bool(is_cause), [each.text, *cure][-1], told
-
-
-def _is_met(text: str, following: str) -> bool:
-    """Whether a sentence names trouble that the next one mends."""
-    is_fact = not _FAILURE["not_met"].search(text) and not _is_step(text)
-    mends = _FAILURE["mending"].search(following) or (_DECISION["trouble"].search(text) and _is_step(following))
-    return is_fact and bool(mends)
-
-
-def _find_reaction(record: Record, number: int) -> range:
-    """The events after an answer up to a prompt, a run that fails, or the next answer once something was changed."""
-    changed = {each for numbers in record.edits.values() for each in numbers}
-    failed = {run.event.number for run in record.runs if run.failed}
-    for event in record.events:
-        if number < event.number < number + NEAR:
-            is_done = event.kind == EventKind.ANSWER and any(number < each < event.number for each in changed)
-            if is_done or event.kind == EventKind.PROMPT or event.number in failed:
-                return range(number + 1, event.number)
-    return range(number + 1, number + NEAR)
-
-
-def _is_step(text: str) -> bool:
-    """Whether a sentence says what the agent does next to change something."""
-    acts = _DECISION["agency"].search(text) and _DECISION["act"].search(text)
-    return bool(acts) and not _DECISION["exploring"].search(text) and not _DECISION["not_a_decision"].search(text)
+        is_met = each.by != USER and (each.by == SUMMARY or any(each.event < at < each.event + _NEAR for at in changed))
+        words = set(_LONG_WORD.findall(each.text.lower()))
+        if is_cause and is_met and is_clear(each.text) and len(words & asked) < _ALIKE * len(words):
+            found[each.event] = Statement(each.text, each.event)
+    return [*found.values()]
 
 
 def find_unsolved(record: Record) -> list[Statement]:
-    """What failed late in the session, with nothing passing after it, but for what is said to have failed before."""
-    known = (each.event for each in record.sentences if _FAILURE["known_before"].search(each.text))
-    late = max(min(_GIVEN_UP * record.last_event, record.last_event - _STILL_NEW), *known, 0)
-    last = [each.run for each in record.failures if each.is_open and not each.following]
-    found = [
-        Statement(find_error_line(run.event, FIRM_ERRORS), run.event.number, f"`{run.family}` failed when last run")
-        for run in last
-        if run.event.number > late
-    ]
-    return [each for each in found if each.text][-MOST_UNSOLVED:]
+    """What failed at last, with nothing changed or passed after it, but for what is said to have failed before."""
+    known = [each.event for each in record.sentences if _FAILURE["known_before"].search(each.text)]
+    later = max(sum(map(list, record.edits.values()), [*known, record.last_event - _STILL_NEW]))
+    found = list[Statement]()
+    for run, following, *_, is_open, _ in record.failures:
+        line = find_error_line(run.event, FIRM_ERRORS)
+        if line and is_open and not following and run.event.number > later:
+            found.append(Statement(line, run.event.number, f"`{run.family}` failed when last run"))
+    return found[-MOST_UNSOLVED:]
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:
-    """What failed at last, unless files changed since, what a task list has undone, and what was said to be left."""
-    edited = max((numbers[-1] for numbers in record.edits.values()), default=0)
-    failed = [each for each in unsolved if each.event > edited]
+    """What failed at last, what a task list has undone, and what was said to be left."""
     lists = [event for event in record.events if event.kind == EventKind.TOOL and event.text.startswith(TASK_LIST)]
     left = [Statement(task, lists[-1].number) for task in _TASK.findall(lists[-1].text)] if lists else []
     for each in record.sentences:
@@ -422,10 +395,10 @@ def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Stat
         is_recent = share >= _RECENT_SHARE and (
             _OPEN["unfinished"].search(text) or _FAILURE["known_before"].search(text)
         )
-        is_left = is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text))
+        is_left = is_clear(text, 1) and (is_recent or (share >= _LATER_SHARE and _OPEN["deferred"].search(text)))
         if is_left and not _OPEN["not_open"].search(text) and len(text.split()) >= _FEWEST_WORDS:
             left.append(Statement(text, each.event))
-    return [*failed, *left[-(MOST_OPEN - len(failed)) :]]
+    return [*unsolved, *left[-(MOST_OPEN - len(unsolved)) :]]
 
 
 def find_next_step(record: Record) -> Statement | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
@@ -48,7 +47,7 @@ Notes = Mapping[str, Sequence[StateLine]]
 # context wants it clear, and is only told the task.
 _ATTENDED = {"noticed": 1, "files": 1, "results": 1}
 _ENDING = {"broke off": 1, "task unfinished": 1, "next": 1, "said": 1, "failures": 2, "open": 4, "task since": 3}
-_COURSE = {"decisions": 8, "done": 4, "tests": 1, "unproven": 2}
+_COURSE = {"decisions": 8, "done": 4, "tests": 1}
 _OUTCOME = {**_COURSE, "not committed": 1, "commits": 3, "solved": 4}
 _PARTS: Mapping[Occasion, Mapping[str, int]] = {
     Occasion.START: {"task": 2, **_ENDING, **_OUTCOME, "said before": 3, "changed": 3},
@@ -212,26 +211,6 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
             yield Statement(" ".join(texts), sentences[0].event)
 
 
-def _find_results(record: Record) -> Iterator[Statement]:
-    """What the agent says it did, and lines that it added."""
-    files = {each.text for each in sections.list_changed_files(record.edits)}
-    changes = [each for each in sections.find_changes(record) if each.note != COMMIT and each.text not in files]
-    yield from (each for each in changes if not each.note)
-    for note, lines in groupby(filter(attrgetter("note"), changes), key=attrgetter("note")):
-        added = [*lines]
-        yield Statement(" | ".join(each.text for each in added), added[0].event, note)
-
-
-def _find_failures(record: Record, *, untouched: bool) -> Iterator[Statement]:
-    """What failed when last run, with the edits and commits since; or where none were."""
-    for each in sections.find_unsolved(record):
-        files = [path.rpartition("/")[2] for path, numbers in record.edits.items() if numbers[-1] > each.event]
-        commits = [commit.text for commit in record.commits if commit.event > each.event]
-        since = ", ".join([*files[:3], *commits[-1:]])
-        if untouched == (not since):
-            yield Statement(each.text, each.event, f"{each.note}{since and f'; since then {since}'}")
-
-
 def _find_test_runs(record: Record) -> Iterator[Statement]:
     """The last run of tests: whether it passed, what it counted, and whether files changed since."""
     runs = [run for run in record.runs if TEST.search(run.family)]
@@ -271,11 +250,10 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "next": _find_next_step,
     "said": _find_last_words,
     "said before": _find_last_words,
-    "failures": partial(_find_failures, untouched=True),
-    "unproven": partial(_find_failures, untouched=False),
+    "failures": sections.find_unsolved,
     "open": lambda record: sections.find_open_points(record, ()),
     "decisions": sections.find_decisions,
-    "done": _find_results,
+    "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
     "tests": _find_test_runs,
     "not committed": _find_uncommitted,
     "commits": lambda record: record.commits,
