@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from tests.app.command_line import Cli, command_line
 
+from scrimshaw.search.embedders import MiniLMEmbedder
+
 
 @pytest.fixture
 def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -103,3 +105,26 @@ def test_two_thousand_documents(cli: Cli, repository: Path) -> None:
     fill(repository, *(f"area{number % 40}/notes/{number}.md" for number in range(2000)))
     make_git(repository, "")
     assert documents(cli) == {"kinds": {"document": 2000}, "left_out": {}}
+
+
+def test_an_interrupted_init_says_how_far_it_got_and_goes_on_later(
+    cli: Cli, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRIMSHAW_EMBEDDING_PROVIDER")
+    for number in range(20):
+        fill(repository, f"{number}.md", text=f"Whale {number} surfaced.\n")
+    embed, texts = MiniLMEmbedder.embed_tokens, list[str]()
+
+    def embed_some(self: MiniLMEmbedder, text: str) -> Any:
+        texts.append(text)
+        if len(texts) == 18:
+            raise KeyboardInterrupt
+        return embed(self, text)
+
+    monkeypatch.setattr(MiniLMEmbedder, "embed_tokens", embed_some)
+    stopped = cli("init")
+    assert stopped.code != 0
+    assert "16 of 20 pieces have a vector. `scrimshaw scan` goes on" in " ".join(stopped.err.split())
+    assert "Whale 3" in cli("search", "whale 3", "--channels", "text").out
+    assert cli("scan", "--json").json["vectors"]["ready"] == 20
+    assert len(texts) == 18 + 4

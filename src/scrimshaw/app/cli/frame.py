@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from scrimshaw.app.cli.output import Advance, Lines, line, note_degradations, progress, show
+from scrimshaw.app.cli.output import Advance, Lines, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
@@ -234,6 +234,12 @@ def _fill(engine: Engine, advance: Advance, *, record: bool) -> tuple[int, Degra
         if job:
             engine.journal.finish(job, JobState.QUEUED, error.message, retry_in_s=LEASE_S)
         return 0, error.degradation
+    except KeyboardInterrupt:
+        if job:
+            engine.journal.finish(job, JobState.QUEUED)
+        ready, total = index.vectors_ready(engine)
+        note(f"{ready} of {total} pieces have a vector. `scrimshaw scan` goes on from there; a server does by itself.")
+        raise
     if job:
         engine.journal.finish(job, JobState.QUEUED if index.lacks_vectors(engine) else JobState.DONE)
     return made, None
