@@ -191,6 +191,7 @@ def test_looking_around_does_not_fail() -> None:
         ("There is nothing left to do in the exporter.", False),
         ("Let me fix the remaining tests of the exporter.", False),
         ("✅ Updated the pending list in the notes.", False),
+        ("To be sure I should check whether the exporter is still missing.", False),
     ],
 )
 def test_what_is_left_open(said: str, is_open: bool) -> None:

@@ -165,6 +165,18 @@ def test_a_file_that_was_removed_is_neither_a_change_nor_a_cure() -> None:
     assert [each.text for each in recording.draft().changed if each.text.endswith(".py")] == ["src/parser.py"]
 
 
+def test_a_cause_that_was_named_much_later_stands_alone() -> None:
+    recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
+    for number in range(8):
+        recording.read(f"b{number}.py")
+    recording.answer("The root cause is a fixture without a limit.").edit("fixture.py", "+ limit = 3")
+    (_, failed), (cause, _) = problems(recording.bash("pytest tests", "4 passed"))
+    assert (failed, cause) == (
+        "`pytest tests` passed in e13 after: edited fixture.py: + limit = 3",
+        "The root cause is a fixture without a limit.",
+    )
+
+
 def test_a_cause_gives_way_to_failures_that_were_overcome() -> None:
     recording = Recording().prompt("Fix the parser.")
     for number in range(4):

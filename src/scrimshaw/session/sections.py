@@ -348,7 +348,8 @@ def find_problems(record: Record) -> list[Statement]:
     causes, told = find_causes(record), list[Statement]()
     for each in record.failures:
         if each.passed and each.cure and each.run.error:
-            number, end = each.run.event.number, each.following.event.number if each.following else 0
+            number = each.run.event.number
+            end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
             causes = [cause for cause in causes if not number < cause.event < end]
             cure = "; ".join([*why[-1:], *each.cure])
