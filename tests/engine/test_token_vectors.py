@@ -107,3 +107,36 @@ def test_no_more_passages_have_them_than_the_limit_says(open_memory: OpenMemory,
     engine = open_memory(toml="[index]\ntoken_vectors = 16", embedder=WordEmbedder())
     fill(engine, vault, {f"n{number}": f"text {number}" for number in range(40)})
     assert (engine.index.vector_counts().with_tokens, lacks_vectors(engine)) == (16, False)
+
+
+LOCKS = "Writers wait at most five seconds for the lock of the vault, and then they are told who holds it."
+
+
+def dated(month: int, text: str, more: str = "") -> str:
+    return f"---\nupdated: 2026-0{month}-01T00:00:00Z\n{more}---\n{text}"
+
+
+@pytest.mark.parametrize(("older", "newer"), [("a", "z"), ("z", "a")])
+def test_of_two_versions_of_a_text_the_newer_comes_first(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder, older: str, newer: str
+) -> None:
+    engine = open_memory(embedder=minilm)
+    versions = {older: dated(1, LOCKS), newer: dated(3, LOCKS.replace("at most five", "up to nine"))}
+    fill(engine, vault, {**NOTES, **versions})
+    hits = search(engine, SearchRequest(query="how long do writers wait for the lock?", decay=False)).hits
+    assert [hit.memory.id for hit in hits[:2]] == [newer, older]
+    is_lifted = "newer" in hits[0].explanation.terms
+    assert is_lifted == (0 < hits[0].score - hits[1].score < 1e-5) == (newer == "z")
+
+
+def test_what_supersedes_comes_first_and_says_so_if_it_is_trusted_as_much(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
+) -> None:
+    engine, query = open_memory(embedder=minilm), "how long do writers wait for the lock of the vault?"
+    relation = "relations: {supersedes: [old]}\n"
+    new = dated(3, "Nobody waits any more: the vault has a queue, and who writes is told its place there.", relation)
+    fill(engine, vault, {**NOTES, "old": dated(1, LOCKS), "new": new})
+    hits = search(engine, SearchRequest(query=query, decay=False)).hits
+    assert [(hit.memory.id, hit.supersedes) for hit in hits[:2]] == [("new", ("old",)), ("old", ())]
+    fill(engine, vault, {"new": new.replace("relations:", "provenance: {source: agent, trust: web}\nrelations:")})
+    assert search(engine, SearchRequest(query=query, decay=False)).hits[0].memory.id == "old"

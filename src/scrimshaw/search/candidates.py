@@ -52,6 +52,7 @@ class Candidate(Struct, kw_only=True):
     terms: Mapping[str, float] = {}  #: what a comparison with the other candidates adds to the fusion
     factors: Mapping[str, float] = {}
     boosts: Mapping[str, float] = {}
+    supersedes: tuple[str, ...] = ()  #: others among the best that it states to supersede
 
 
 class SearchState(Struct, kw_only=True):
@@ -69,6 +70,7 @@ class SearchState(Struct, kw_only=True):
     chunks: Mapping[str, int] = {}  #: memory id -> its best chunk, the one found by words before that by meaning
     nearest: Mapping[str, int] = {}  #: memory id -> its nearest chunk by meaning, where that was found
     questions: Mapping[str, int] = {}  #: memory id -> its question that matches better than its text
+    alike: Sequence[tuple[str, str]] = ()  #: pairs of the best memories whose passages say nearly the same
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked

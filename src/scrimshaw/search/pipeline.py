@@ -12,7 +12,18 @@ from msgspec.structs import asdict, replace
 
 from scrimshaw.config import Settings
 from scrimshaw.errors import InvalidRequest
-from scrimshaw.models import QUESTIONS, Channel, Degradation, Filters, Match, Retention, Stage, Tier, Trust
+from scrimshaw.models import (
+    QUESTIONS,
+    Channel,
+    Degradation,
+    Filters,
+    Match,
+    Relation,
+    Retention,
+    Stage,
+    Tier,
+    Trust,
+)
 from scrimshaw.search import lineage, rerank
 from scrimshaw.search.candidates import Candidate, CandidateFinder, SearchState, presence, tokens_pending
 from scrimshaw.search.confidence import CALIBRATIONS, judge_answer
@@ -23,7 +34,7 @@ from scrimshaw.search.passages import count_sent
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
-from scrimshaw.search.token_vectors import is_packed, match_tokens, measure_agreement
+from scrimshaw.search.token_vectors import find_alike, is_packed, match_tokens, measure_agreement
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
@@ -216,6 +227,8 @@ class Searcher:
                 )
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
+        if request.rerank and candidates:
+            _put_newest_first(self._index, state, candidates[: rerank.COMPARED])
         ranked = sorted(candidates, key=_sort_key)
         if not request.state_limits:
             return ranked
@@ -247,16 +260,12 @@ class Searcher:
             vectors = {name: found[near[name]].vector for name, place in places.items() if near[name] in found}
             known = [each for each in best if places[each.memory.id] in matches and vectors.get(each.memory.id)]
             if known:
-                met = [matches[places[each.memory.id]] for each in known]
-                tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
-                scores = [each.fused.score + term for each, term in zip(known, tokens, strict=True)]
-                values = {
-                    "agreement": measure_agreement([vectors[each.memory.id] for each in known], scores),
-                    "length": [math.log1p(each.memory.length) for each in known],
-                }
-                others = {name: rerank.compare_values(of, rerank.COEFFICIENTS[name]) for name, of in values.items()}
-                for each, *terms in zip(known, tokens, *others.values(), strict=True):
-                    each.terms = dict(zip(("tokens", *others), terms, strict=True))
+                own = [vectors[each.memory.id] for each in known]
+                _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
+                pairs = (
+                    (known[one].memory.id, known[other].memory.id) for one, other in find_alike(own, rerank.SAME_TEXT)
+                )
+                state.alike = [pair for pair in pairs if not state.record.keys() & {*pair}]
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
         """Where nothing was found, memories with words that begin like those of the query."""
@@ -379,6 +388,7 @@ class Searcher:
                     text=bodies.get(name, piece.text),
                     explanation=explanation,
                     state=each.state,
+                    supersedes=each.supersedes,
                     confidence=self._judge(state, each, piece),
                 )
             )
@@ -395,6 +405,43 @@ class Searcher:
         floor = near[-1].score if near and state.has_all_vectors else None
         text = f"{each.memory.title}\n{piece.context}\n{piece.text}"
         return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), self._model), 3)
+
+
+def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> None:
+    """Give each what it adds to compare it with the others, by how its tokens meet the query and by its vector."""
+    tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
+    scores = [each.fused.score + term for each, term in zip(best, tokens, strict=True)]
+    values = {
+        "agreement": measure_agreement(vectors, scores),
+        "length": [math.log1p(each.memory.length) for each in best],
+    }
+    others = {name: rerank.compare_values(of, rerank.COEFFICIENTS[name]) for name, of in values.items()}
+    for each, *terms in zip(best, tokens, *others.values(), strict=True):
+        each.terms = dict(zip(("tokens", *others), terms, strict=True))
+
+
+def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
+    """Lift what supersedes another of the best, or says nearly the same later, just above that one."""
+    known, stated = {each.memory.id: each for each in best}, list[tuple[str, str]]()
+    with state.degradations.tolerate(IndexPart.GRAPH):
+        edges = index.edges(*known, relation=Relation.SUPERSEDES)
+        stated = [(edge.source, target) for edge, target in edges if target in known and target != edge.source]
+    for newer, older in stated:
+        known[newer].supersedes += (older,)
+    dates = {name: each.memory.updated or each.memory.created for name, each in known.items()}
+    later = [
+        sorted(pair, key=lambda name: dates[name], reverse=True) for pair in state.alike if set(pair) <= set(known)
+    ]
+    later = [pair for pair in later if dates[pair[1]] and dates[pair[0]] > dates[pair[1]]]
+    for newer, older in sorted([*stated, *map(tuple, later)], key=lambda pair: (dates[pair[0]], pair)):
+        new, old = known[newer], known[older]
+        gap, share = old.score - new.score, math.prod(new.factors.values())
+        in_reach = 0 <= gap <= rerank.NEWER_REACH or ((newer, older) in stated and gap >= 0)
+        ranks = [lineage.trust_rank(each.memory.provenance.trust) for each in (new, old)]
+        if in_reach and ranks[0] <= ranks[1]:
+            lift = new.terms.get("newer", 0.0) + gap / share + 2 * 10**-DIGITS
+            new.terms = {**new.terms, "newer": round(lift, DIGITS)}
+            new.score = max(0.0, round(new.fused.score, DIGITS) + sum(new.terms.values())) * share
 
 
 def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:

@@ -20,6 +20,9 @@ FLOOR = 0.80
 COMPARED = 30
 COEFFICIENTS: Mapping[str, float] = {"tokens": 0.12, "agreement": 0.05, "length": -0.03}
 
+# Passages with this cosine are versions of one; the newer goes first where it scores less by no more (docs/evaluation).
+SAME_TEXT, NEWER_REACH = 0.85, 0.3
+
 _EQUAL = 1e-9  # values that differ by less differ by rounding
 DIGITS = 6  # decimals of a score and of its parts as a hit shows them; what is equal there is equal
 

@@ -63,6 +63,7 @@ class Hit(Struct, frozen=True, kw_only=True):
     state: Retention = Retention.HOT
     confidence: float = 0.0  #: the probability 0..1 that it answers
     digest: str = ""  #: names the passage in `text`; empty where only a part of it was cut out
+    supersedes: tuple[str, ...] = ()  #: other memories found that it states to supersede
     is_known: bool = False  #: the session has seen the passage, so `text` is a sentence of it
 
 

@@ -82,6 +82,15 @@ def measure_agreement(vectors: Sequence[bytes], scores: Sequence[float]) -> list
     return found
 
 
+def find_alike(vectors: Sequence[bytes], least: float) -> list[tuple[int, int]]:
+    """The pairs of vectors, in float16, with at least this cosine, by their places."""
+    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
+
+    rows = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
+    found: list[list[int]] = np.argwhere(np.triu(rows @ rows.T, 1) >= least).tolist()
+    return [(one, other) for one, other in found]
+
+
 def _unit(rows: Rows) -> Rows:
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are made
 

@@ -47,6 +47,7 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
         question = hit.explanation.answers
         if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
             yield textwrap.indent(text, "   ")
+        yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
         if explain:
             yield line((f"   {_explain(hit.explanation)}; confidence {hit.confidence:g}", "dim"))
         yield ""

@@ -166,6 +166,7 @@ def _labels(hit: Hit) -> dict[str, Any]:
         "trust": trust,
         "flags": warnings(f"{memory.title}\n{hit.text}", trust),
         "updated": "" if date in memory.id else date,
+        "supersedes": [remove_marks(name) for name in hit.supersedes],
         "always_on": hit.always_on,
     }
 
