@@ -121,7 +121,7 @@ def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_r
         return 0, importers.import_memories(engine, name, project, dry_run=dry_run)
     places = [path] if path else _FINDERS[name](project, home)
     if not places and name == GUIDANCE:
-        raise NotFound(f"There is no {', '.join(_guidance_names())} in this project.", "Name a file.")
+        raise NotFound(f"There is no {', '.join(guidance_names())} in this project.", "Name a file.")
     if not places and name == GRAPH:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
     places = [_demand_existing(place) for place in places or [home / NOTES]]
@@ -145,7 +145,8 @@ def _transcript_clients() -> dict[str, Client]:
     return {name: client for name, client in all_clients().items() if client.keeps_transcripts}
 
 
-def _guidance_names() -> list[str]:
+def guidance_names() -> list[str]:
+    """The files by which clients are guided in a project."""
     return [client.guidance_file for client in all_clients().values() if client.guidance_file]
 
 
@@ -163,7 +164,7 @@ def _count_files(kind: str, place: Path) -> FoundSource:
 
 def _find_guidance(project: Path, home: Path) -> list[Path]:
     """The files in which a project guides agents; of names for one file only the first."""
-    found = {os.path.realpath(project / name): project / name for name in reversed(_guidance_names())}
+    found = {os.path.realpath(project / name): project / name for name in reversed(guidance_names())}
     return sorted(path for path in found.values() if path.is_file())
 
 

@@ -31,8 +31,9 @@ OTHER_SUFFIXES = (".markdown", ".mdx", ".mdc", ".rst", ".adoc", ".asciidoc")
 SUFFIXES = (SUFFIX, *OTHER_SUFFIXES)
 SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
 # Hidden folders are private to a tool, but for these, wherever they are.
-_SHARED = re.compile(r"(?:^|/)\.(?:github|specify|opencode/specs|cursor/rules)(?=/)")
-_SHARED_TOPS = frozenset({".github", ".specify", ".opencode", ".cursor"})
+_SHARED_FOLDERS = (".github", ".cursor/rules", *(each for each in SPEC_FOLDERS if each.startswith(".")))
+_SHARED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, _SHARED_FOLDERS))})(?=/)")
+_SHARED_TOPS = frozenset(each.partition("/")[0] for each in _SHARED_FOLDERS)
 SERENA_MEMORIES = ".serena/memories"
 NOT_DOCUMENTS = ("**/.specify/templates/**", "**/.specify/scripts/**")
 

@@ -19,7 +19,7 @@ from scrimshaw.app.cli.frame import command, example, open_memory, settings_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, print_lines, progress, show
 from scrimshaw.app.clients import CLIENT_NAMES
 from scrimshaw.app.clients.client import Client, Programs, Scope
-from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, plan_import, source_names
+from scrimshaw.app.importing import EVERYTHING, ImportPlan, find_sources, guidance_names, plan_import, source_names
 from scrimshaw.app.setup import SetupChange
 from scrimshaw.engine import Engine, index, open_engine, trust
 from scrimshaw.engine.counts import export_jsonl, export_lines, export_markdown
@@ -37,12 +37,8 @@ _SCOPE_ADVICE = {
     Scope.SHARED: "Commit the files; whoever has `scrimshaw` on the PATH, as after `uv tool install`, is then set up.",
     Scope.LOCAL: "What names programs by their path on this machine is for you alone: keep it out of git.",
 }
-# What a file is by its name alone.
-_KINDS = {
-    "readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing",
-    "agents": "instructions", "claude": "instructions", "gemini": "instructions",
-    "copilot-instructions": "instructions",
-}  # fmt: skip
+# What a file is by its name alone, beside what guides a client.
+_KINDS = {"readme": "readme", "changelog": "changelog", "changes": "changelog", "contributing": "contributing"}
 PLACES_SHOWN = 5
 # Why documents are left out, and what changes that.
 _IN_CONFIG = "in .scrimshaw/config.toml"
@@ -145,8 +141,9 @@ def init(
 def describe_source(engine: Engine, source: Source) -> dict[str, Any]:
     """A source with how many memories it has, and of what kinds."""
     found = engine.index.select(Filters(source=source.name, include_deprecated=True))
+    by_name = _KINDS | {Path(name).stem.lower(): "instructions" for name in guidance_names()}
     names = ((each, each.id.rpartition("/")[2].partition(".")[0].lower()) for each in found)
-    kinds = Counter(_KINDS.get(name) or str(each.artifact).replace("unknown", "document") for each, name in names)
+    kinds = Counter(by_name.get(name) or str(each.artifact).replace("unknown", "document") for each, name in names)
     fields = {"name": source.name, "root": str(source.root), "include": source.include, "writable": source.writable}
     return fields | {"memories": len(found), "kinds": dict(kinds.most_common())}
 
