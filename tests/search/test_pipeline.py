@@ -98,6 +98,14 @@ def test_any_printable_text_is_a_query(index: Index, query: str) -> None:
     assert Search(index, note("a", "text"), query_max=50).ask(query).hits == ()
 
 
+@pytest.mark.parametrize("name", ["parse_front_matter", "parse.front.matter", "parse/front/matter.py", "E_PARSE_FRONT"])
+def test_a_name_is_found_before_what_only_holds_its_parts(index: Index, name: str) -> None:
+    parts = " ".join(name.replace("_", ".").replace("/", ".").split(".")[::-1])
+    others = [note(f"n{number}", f"{parts}: {parts}, {parts}") for number in range(4)]
+    search = Search(index, note("z", f"The call {name} fails on tabs"), *others)
+    assert ids(search.ask(f"where is {name} used?"))[0] == "z"
+
+
 def test_strict_queries_are_an_option(index: Index) -> None:
     search = Search(index, strict_queries=True)
     assert search.ask("plain words, (a.b) & c-d_e:").hits == ()

@@ -32,7 +32,7 @@ from scrimshaw.search.embedders import Embedder, EmbedderUnavailable
 from scrimshaw.search.fusion import Fused
 from scrimshaw.search.results import Hit, SearchRequest, SessionContext, StageTrace
 from scrimshaw.search.routing import Profile
-from scrimshaw.search.tokens import find_phrases
+from scrimshaw.search.tokens import find_names, find_phrases
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
 # What share of its seed's score a causal neighbour takes per hop.
@@ -140,8 +140,9 @@ class CandidateFinder:
     def _match_words_and_vectors(self, state: SearchState, filters: Filters) -> dict[str, list[Match]]:
         channels, found = state.request.channels, dict[str, list[Match]]()
         if Channel.TEXT in channels and state.terms:
+            words = (*state.terms, *find_names(state.request.query))  # the parts of a name are rarer together
             with state.degradations.tolerate(IndexPart.FULL_TEXT):
-                found[Channel.TEXT] = self._index.match_text(Query((state.terms,)), filters, self._depth)
+                found[Channel.TEXT] = self._index.match_text(Query((words,)), filters, self._depth)
         if Channel.VECTOR in channels:
             with state.degradations.tolerate(IndexPart.VECTORS):
                 found[Channel.VECTOR] = self._match_vector(state, filters)

@@ -33,6 +33,8 @@ HEAD_CHARACTERS = 12
 # Most terms of a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
 MAX_TERMS = 64
 _WORD = re.compile(r"[^\W_]+")
+_NAME = re.compile(r"[^\W_]+(?:[_./:]+[^\W_]+)+")
+MAX_NAMES = 8
 _SPACED = re.compile(r"[^ \t\r\n]+")
 # English words that name no subject, and what remains of contractions once the apostrophe has split them.
 # Without the list nDCG@10 falls by .07 on the memories of a real project (docs/evaluation).
@@ -52,6 +54,11 @@ def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
     """The distinct words of a query in lower case, at most `limit`; without stop words where it has others."""
     words = tuple(dict.fromkeys(word.lower() for word in _WORD.findall(query)))
     return (tuple(word for word in words if word not in STOP_WORDS) or words)[:limit]
+
+
+def find_names(query: str) -> tuple[str, ...]:
+    """The names in a query that marks hold together, such as `a_b`, `a.b` and `a/b.c`, at most a few."""
+    return tuple(dict.fromkeys(_NAME.findall(query)))[:MAX_NAMES]
 
 
 def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
