@@ -73,6 +73,13 @@ def test_a_session_with_everything() -> None:
     assert made.topics[0] == "python"
 
 
+def test_a_task_goes_on_after_the_code_that_interrupts_it() -> None:
+    parts = ("Multiplying zero blocks fails. When a matrix of blocks is defined", "then one product works:",
+             "but the second raises an error.", "INSTRUCTIONS: edit the file.")  # fmt: skip
+    draft = Recording().prompt("\n\n```\n>>> b * b\n```\n\n".join(parts)).draft()
+    assert draft.task == Statement(parts[0], 1, "then one product works: … but the second raises an error.")
+
+
 def test_the_body_names_the_event_of_every_line() -> None:
     text = render_body(login().draft())
     assert text.startswith("## Task\n\n- Fix the expired token check")
@@ -84,6 +91,7 @@ def test_the_body_names_the_event_of_every_line() -> None:
         "Task",
         "Decisions",
         "Changed",
+        "Tests",
         "Problems",
         "Next",
     ]

@@ -6,7 +6,7 @@ A section without evidence is empty; nothing fills it in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
 
@@ -45,6 +45,7 @@ class Draft(Struct, frozen=True, kw_only=True):
     task: Statement | None
     decisions: tuple[Statement, ...]
     changed: tuple[Statement, ...]
+    tests: tuple[Statement, ...] = ()  #: how they ended when they were last run
     problems: tuple[Statement, ...]  #: what failed, and what solved it
     open: tuple[Statement, ...]
     next_step: Statement | None
@@ -91,6 +92,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         task=task,
         decisions=decisions,
         changed=changes,
+        tests=prove(sections.find_test_runs(record)),
         problems=problems,
         findings=findings,
         open=open_points,
@@ -219,9 +221,9 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         named = next((each for each in prompt if count_subjects(each.text) > _SUBJECTS), prompt[0])
         return Statement(_strip_opening(named.text), event.number)
     start = statements.flatten(prompt[0].text)[:30]
-    source = statements.flatten(
-        next((part for part in statements.prose_parts(event) if start in statements.flatten(part)), prompt[0].text)
-    )
+    parts = statements.prose_parts(event)
+    place = next((place for place, part in enumerate(parts) if start in statements.flatten(part)), len(parts))
+    source = statements.flatten(parts[place] if parts[place:] else prompt[0].text)
     goal = next((each for each in prompt if each.place and _REQUEST["goal"].search(each.text)), None)
     is_vague = count_subjects(prompt[0].text) < _SUBJECTS
     begin = source.find(statements.flatten(goal.text)) if goal and is_vague else 0
@@ -230,7 +232,18 @@ def _opening_statement(event: RecordedEvent, prompt: Sequence[Sentence]) -> Stat
         ends = [end.end() for end in re.finditer(r"[。！？](?=.)|(?<!\d)[.!?:][\"')`]*(?=\s)", text[:LONGEST_TASK])]
         is_enough = ends and ends[-1] > LONGEST_TASK // 4
         text = (text[: ends[-1]] if is_enough else statements.cut_line(text, LONGEST_TASK)).rstrip(" :")
-    return Statement(text, event.number)
+        return Statement(text, event.number)
+    rest = " … ".join(_continue_sentence([source, *parts[place + 1 :]]))
+    return Statement(text, event.number, statements.cut_line(rest, LONGEST_TASK - len(text)))
+
+
+def _continue_sentence(parts: Sequence[str]) -> Iterator[str]:
+    """The first paragraphs of the parts that go on with what the first one says, which code interrupts."""
+    for place, part in enumerate(parts[1:]):
+        text = statements.flatten(part.strip().partition("\n\n")[0])
+        if not (text[:1].islower() or (not place and parts[0].endswith(":"))):
+            return
+        yield text
 
 
 def _headline(texts: Sequence[str]) -> str:
@@ -272,6 +285,7 @@ def render_body(draft: Draft) -> str:
         "Decisions": [*map(_line, draft.decisions)],
         "Changed": [*map(_line, changed), *_folder_lines(files)],
         "Found": [*map(_line, draft.findings)],
+        "Tests": [*map(_line, draft.tests)],
         "Problems": [*map(_line, draft.problems)],
         "Open": [*map(_line, draft.open)],
         "Next": [*map(_line, filter(None, [draft.next_step]))],

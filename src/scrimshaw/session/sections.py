@@ -17,6 +17,7 @@ from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
+    TEST,
     CommandRun,
     Edits,
     Failure,
@@ -62,6 +63,11 @@ _STILL_NEW = 8  # events from a failure that was not tried again to the end: bef
 _NEAR = 6  # events after a cause in which an agent changes something about it
 _FILE_ALONE = re.compile(r"(?:edited \S+(?:; )?)+")
 _FAILURE = PATTERNS["failures"]
+
+# Tests
+MOST_TEST_RUNS = 2
+_TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b")
+_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b")
 
 # Open points
 MOST_OPEN = 6
@@ -385,6 +391,19 @@ def find_unsolved(record: Record) -> list[Statement]:
         if line and is_open and not following and run.event.number > later:
             found.append(Statement(line, run.event.number, f"`{run.family}` failed when last run"))
     return found[-MOST_UNSOLVED:]
+
+
+def find_test_runs(record: Record) -> list[Statement]:
+    """The last run of each of the commands that ran tests last: how it ended, what it counted, what changed since."""
+    found = dict[str, Statement]()
+    for run in reversed([run for run in record.runs if TEST.search(run.family)]):
+        tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
+        tally = f", {statements.cut_line(tallies[-1])}" if tallies else ""
+        later = sum(number > run.event.number for numbers in record.edits.values() for number in numbers)
+        since = f"; {later} edits since" if later else ""
+        state = "red" if run.failed or _RED.search(tally) else "green"  # a pipe hides how its first command ended
+        found.setdefault(run.command, Statement(run.command, run.event.number, f"{state}{tally}{since}"))
+    return [*found.values()][:MOST_TEST_RUNS][::-1]
 
 
 def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Statement]:

@@ -19,7 +19,6 @@ from scrimshaw.ingest.tool_calls import is_own_tool
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent, Session, Trust
 from scrimshaw.session import sections, statements
 from scrimshaw.session.draft import find_later_requests, find_task
-from scrimshaw.session.failures import TEST
 from scrimshaw.session.keywords import count_subjects
 from scrimshaw.session.resume import WITHHELD, Occasion, StateLine, asks_only_for_session
 from scrimshaw.session.sections import COMMIT, Record
@@ -64,7 +63,6 @@ _ITEM_PARTS = {
     ItemKind.PLAN: "open",
 }
 _CLEAN = re.compile(r"(?m)^nothing to commit, working tree clean")
-_TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b")
 
 
 def session_state(
@@ -211,18 +209,6 @@ def _find_last_words(record: Record) -> Iterator[Statement]:
             yield Statement(" ".join(texts), sentences[0].event)
 
 
-def _find_test_runs(record: Record) -> Iterator[Statement]:
-    """The last run of tests: whether it passed, what it counted, and whether files changed since."""
-    runs = [run for run in record.runs if TEST.search(run.family)]
-    if runs:
-        event, failed = runs[-1].event, runs[-1].failed
-        tallies = [line.strip(" =") for line in event.text.splitlines()[1:] if _TALLY.search(line)]
-        tally = f", {statements.cut_line(tallies[-1])}" if tallies else ""
-        later = sum(number > event.number for numbers in record.edits.values() for number in numbers)
-        since = f"; {later} edits since" if later else ""
-        yield Statement(f"{'red' if failed else 'green'}: `{runs[-1].family}`{tally}{since}", event.number)
-
-
 def _find_uncommitted(record: Record) -> Iterator[Statement]:
     """The files that were changed after the last commit, and after git last said that nothing waits for one."""
     clean = [event.number for event in record.events if event.tool == "Bash" and _CLEAN.search(event.text)]
@@ -254,7 +240,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "open": lambda record: sections.find_open_points(record, ()),
     "decisions": sections.find_decisions,
     "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
-    "tests": _find_test_runs,
+    "tests": sections.find_test_runs,
     "not committed": _find_uncommitted,
     "commits": lambda record: record.commits,
     "solved": sections.find_problems,
