@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scrimshaw.ingest.events import Event, make_observation, redact_call
+from scrimshaw.ingest.events import RECORDED_CHARACTERS, Event, make_observation, redact_call
 from scrimshaw.ingest.extraction import default_rules
 from scrimshaw.models import EventKind
 
@@ -53,3 +53,11 @@ def test_the_path_of_an_event_and_its_item() -> None:
 def test_without_extraction_nothing_is_kept() -> None:
     seen = make_observation(event(output="words", command="ls"), default_rules(), process=0, extraction=False)
     assert (seen.text.text, seen.path, seen.item) == ("", "", None)
+
+
+def test_of_a_long_output_the_end_is_recorded_too() -> None:
+    output = "collected 900 items\n" + "x.py ....\n" * 900 + "== 3 failed in 2s =="
+    text = make_observation(event(output, command="pytest"), (), process=0, extraction=True).text.text
+    assert "collected 900 items" in text
+    assert text.endswith("[...]\n" + "x.py ....\n" * 97 + "== 3 failed in 2s ==")
+    assert len(text) <= RECORDED_CHARACTERS

@@ -73,10 +73,11 @@ def test_a_session_with_everything() -> None:
     assert made.topics[0] == "python"
 
 
-def test_a_task_goes_on_after_the_code_that_interrupts_it() -> None:
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_task_goes_on_after_the_code_that_interrupts_it(end: str) -> None:
     parts = ("Multiplying zero blocks fails. When a matrix of blocks is defined", "then one product works:",
              "but the second raises an error.", "INSTRUCTIONS: edit the file.")  # fmt: skip
-    draft = Recording().prompt("\n\n```\n>>> b * b\n```\n\n".join(parts)).draft()
+    draft = Recording().prompt("\n\n```\n>>> b * b\n```\n\n".replace("\n", end).join(parts)).draft()
     assert draft.task == Statement(parts[0], 1, "then one product works: … but the second raises an error.")
 
 

@@ -15,7 +15,8 @@ from scrimshaw.ingest.tool_calls import Activity, ToolCall, canonical_tool, desc
 from scrimshaw.models import EventKind, ItemKind, ItemSource, NewItem, Observation, Redacted, Trust
 
 # What is recorded of an event for later drafts; more of it is in the client's own transcript.
-RECORDED_CHARACTERS = 4_000
+RECORDED_CHARACTERS, RECORDED_TAIL = 4_000, 1_000  # at its end a run says how it went
+CUT_MIDDLE = "\n[...]\n"
 SUBJECT_CHARACTERS = 500
 READ_CHARACTERS = 64_000  # a tool's output is judged by its head and tail: what lies between costs time and says little
 # What a person keeps to themselves; one that nobody closes ends with the text.
@@ -191,9 +192,11 @@ def _extract_item(event: Event, activity: Activity, rules: Sequence[Rule], drop_
 
 
 def _clip(text: str) -> Redacted:
-    """The start of a text, redacted before it is cut: half a secret looks like none."""
+    """The head and the tail of a text, redacted before it is cut: half a secret looks like none."""
     clean = redact(_cut_middle(text))
-    return clean if len(clean.text) <= RECORDED_CHARACTERS else redact(clean.text[:RECORDED_CHARACTERS])
+    if len(clean.text) <= RECORDED_CHARACTERS:
+        return clean
+    return redact(_cut_middle(clean.text, RECORDED_CHARACTERS, RECORDED_TAIL))
 
 
 def _make_relative(text: str, folder: str) -> str:
@@ -204,13 +207,13 @@ def _make_relative(text: str, folder: str) -> str:
     return re.sub(rf"{re.escape(folder)}(?![\w.-])", ".", below)
 
 
-def _cut_middle(text: str) -> str:
-    """The head and the tail of a long text, cut at line ends so that no secret is cut in two."""
-    if len(text) <= READ_CHARACTERS:
+def _cut_middle(text: str, most: int = READ_CHARACTERS, tail: int = 0) -> str:
+    """The head and the tail of a text of more characters, cut at line ends so that no secret is cut in two."""
+    if len(text) <= most:
         return text
-    half = READ_CHARACTERS // 2
-    head, tail = text[:half], text[-half:]
-    return f"{head[: head.rfind(chr(10)) + 1] or head}\n[...]\n{tail[tail.find(chr(10)) + 1 :]}"
+    tail = tail or most // 2
+    first, last = text[: most - tail], text[-tail:]
+    return f"{first[: first.rfind(chr(10)) + 1] or first}{CUT_MIDDLE}{last[last.find(chr(10)) + 1 :]}"
 
 
 # Transcripts

@@ -13,6 +13,7 @@ from itertools import repeat
 from operator import attrgetter
 from os.path import commonprefix
 
+from scrimshaw.ingest.events import CUT_MIDDLE
 from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
@@ -312,7 +313,7 @@ def _find_difference(record: Record) -> list[Statement]:
     difference = record.difference
     found = list[Statement]()
     for part in difference.text.split("\ndiff --git ")[1:] if difference else ():
-        path, _, body = part.partition("\n+++ ")[2].partition("\n")
+        path, _, body = part.partition(CUT_MIDDLE)[0].partition("\n+++ ")[2].partition("\n")
         path = path.removeprefix("b/").strip()
         lines = {sign: [" ".join(line[1:].split()) for line in body.splitlines() if line[:1] == sign] for sign in "+-"}
         added, removed = (" ".join(filter(_CHANGE["code"].match, lines[sign])) for sign in "+-")
@@ -402,7 +403,8 @@ def find_test_runs(record: Record) -> list[Statement]:
         later = sum(number > run.event.number for numbers in record.edits.values() for number in numbers)
         since = f"; {later} edits since" if later else ""
         state = "red" if run.failed or _RED.search(tally) else "green"  # a pipe hides how its first command ended
-        found.setdefault(run.command, Statement(run.command, run.event.number, f"{state}{tally}{since}"))
+        if tally or run.failed or " " in run.command:  # else a folder of tests was looked at
+            found.setdefault(run.command, Statement(run.command, run.event.number, f"{state}{tally}{since}"))
     return [*found.values()][:MOST_TEST_RUNS][::-1]
 
 
