@@ -72,9 +72,9 @@ def voyage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("voyage") / "project"
     (folder / ".scrimshaw/memories").mkdir(parents=True)
     (folder / ".scrimshaw/config.toml").write_text('[embedding]\nprovider = "none"\n')
-    (folder / "found").mkdir()
+    (folder / ".found").mkdir()
     for name, text in FOUND.items():
-        (folder / f"found/{name}.md").write_text(text)
+        (folder / f".found/{name}.md").write_text(text)
     with open_project(folder) as engine:
         for name, text in KEPT.items():
             write.save(engine, write.NewText(content=text, id=name))
@@ -231,7 +231,7 @@ def test_an_import_says_which_files_it_could_not_write(voyage: Path, tmp_path: P
         shutil.copytree(voyage, folder)
         trouble = Trouble(chosen, stays=True)
         with trouble.happens():
-            run = cli("--project", str(folder), "import", str(folder / "found"), "--json")
+            run = cli("--project", str(folder), "import", str(folder / ".found"), "--json")
         after = agreed(folder, run)
         assert run.code == (0 if after.keys() >= FOUND.keys() else 3), run
         for each in run.json["taken"] if run.out else ():
