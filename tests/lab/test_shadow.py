@@ -94,6 +94,7 @@ def test_a_fall_of_three_places_is_no_miss() -> None:
 def filled(engine: Engine, vault: Path) -> Engine:
     for number in range(30):
         text = f"# Harbour number {number} of the northern coast\n\n" + "boat " * (number + 1)
+        text += "whale " * max(0, 12 - number)  # a word of few, so that it counts
         write_memory(
             vault,
             f"harbours/{number:02}",
@@ -121,7 +122,7 @@ def test_each_query_runs_in_every_case_and_the_seed_decides_what_is_drawn(filled
 
 
 def test_without_a_cap_the_order_is_upset(filled: Engine) -> None:
-    queries = [JudgedQuery(id=str(n), query=f"boat {n}", relevant={f"harbours/{n:02}": 2}) for n in range(5)]
+    queries = [JudgedQuery(id=str(n), query=f"whale {n}", relevant={f"harbours/{n:02}": 2}) for n in range(5)]
     runs = list(shadows(filled, queries))
     capped, whole = ([run for run in runs if run.case == case] for case in (Case.RANDOM, Case.UNBOUNDED))
     assert figures(whole).rank_correlation < figures(capped).rank_correlation
