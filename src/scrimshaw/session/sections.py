@@ -293,11 +293,13 @@ def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
 
 
 def _find_results(record: Record) -> list[Statement]:
-    """What the last answer to each request says was done, later ones first, and the last count of passing tests."""
+    """What the last answer to each request says was done, and where no run tells it that tests pass."""
     busy = record.changes_by_turn
     answers = [each for each in record.answers() if each.turn in busy and each.turn not in record.withdrawn]
     vague = (_CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
+    if find_test_runs(record):
+        firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
     done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, 1)]
     closing = {each.turn: each.event for each in firm}
     long = [each for each in done if each.event == closing[each.turn]]
@@ -330,6 +332,8 @@ def _find_difference(record: Record) -> list[Statement]:
 def list_changed_files(edits: Mapping[str, Sequence[int]]) -> list[Statement]:
     """Changed files by path, those changed most where there are many; scratch files only where there are no others."""
     lasting = {path: numbers for path, numbers in edits.items() if not _CHANGE["scratch"].search(path)} or edits
+    named = {path.rpartition("/")[2] for path in lasting if "/" in path}  # a tool may leave out the folder
+    lasting = {path: numbers for path, numbers in lasting.items() if path not in named}
     ranked = sorted(lasting, key=lambda path: (-len(lasting[path]), lasting[path][0]))[:MOST_FILES]
     counts = {path: len(lasting[path]) for path in sorted(ranked)}
     paths = dict(zip(edits, relative_paths(edits), strict=True))
