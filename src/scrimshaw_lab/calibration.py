@@ -1,7 +1,5 @@
 """The record of how the gates were measured: one page, each measure writing its own section anew."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

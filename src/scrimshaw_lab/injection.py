@@ -1,7 +1,5 @@
 """Measures the defence against text that speaks to an agent: how much is flagged, what a fence holds."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import html

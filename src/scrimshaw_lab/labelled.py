@@ -1,7 +1,5 @@
 """Reads labelled data: JSON objects, one a line, in files that may be compressed with gzip."""
 
-from __future__ import annotations
-
 import gzip
 import zlib
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 A ranking is a list of distinct ids, best first; judgements give a grade, a whole number from 0, to ids that matter.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Fits what reduces token vectors: the directions in which the tokens of a project differ most, and their steps."""
 
-from __future__ import annotations
-
 import random
 from itertools import chain
 from pathlib import Path

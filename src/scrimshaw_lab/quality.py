@@ -1,7 +1,5 @@
 """Measures the quality gate on labelled memory files: which it lets in, and which defects it finds."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path

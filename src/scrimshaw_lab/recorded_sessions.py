@@ -7,8 +7,6 @@ A fact counts as told when one line holds its evidence word for word, or half of
 or its statement, and three at least. The same facts sought in what is told of another session show what chance does.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import sqlite3

@@ -1,7 +1,5 @@
 """Measures the redaction gate on labelled texts: what it removes of secrets, and of what only looks like one."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from pathlib import Path

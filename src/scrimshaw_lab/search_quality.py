@@ -1,7 +1,5 @@
 """Measures search on a vault with judged queries, each channel and all of them fused; the vault is only read."""
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence

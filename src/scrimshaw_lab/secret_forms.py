@@ -4,8 +4,6 @@ A vendor's own rules are left out while its keys are judged, so that each is a v
 seed, half of the vendors and half of the contexts are `tuned`: only their misses are shown to whoever writes rules.
 """
 
-from __future__ import annotations
-
 import re
 import zlib
 from collections import defaultdict

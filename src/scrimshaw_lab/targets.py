@@ -1,7 +1,5 @@
 """The figures that measurements are compared with; none of them changes behaviour."""
 
-from __future__ import annotations
-
 # Shares 0..1 unless stated.
 RANK_CORRELATION = 0.90  #: boosted against base order, at least: a boost reorders neighbours, it does not shuffle
 MRR_RATIO = 0.95  #: boosted against base MRR, at least

@@ -1,7 +1,5 @@
 """JSON text with comments, changed only where it must be: what stays the same keeps its own wording."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Sequence

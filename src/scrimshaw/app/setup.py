@@ -1,7 +1,5 @@
 """Connecting clients: changes of their files are worked out, shown, then written. And how clients are connected."""
 
-from __future__ import annotations
-
 import difflib
 import re
 import shlex

@@ -4,8 +4,6 @@ What is set aside lies as a Markdown file in the project's `drafts` folder, whic
 until it is promoted, discarded or expires.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import textwrap

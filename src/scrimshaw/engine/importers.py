@@ -3,8 +3,6 @@
 Everything is redacted, judged and taken once; an import can be interrupted anywhere and run again.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 from collections import Counter

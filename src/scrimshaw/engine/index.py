@@ -1,7 +1,5 @@
 """Keeping up with the files: scan, rebuild, and filling vectors as durable work."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a session adds to a search: attention, causal neighbours, its own record, what it was shown already."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

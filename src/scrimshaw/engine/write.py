@@ -1,7 +1,5 @@
 """Saving, changing and removing memories: redacted, locked, durable, recorded, and found at once."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import time

@@ -3,8 +3,6 @@
 A hook reads every answer by this, so it is a few patterns over sentences; a draft reads more closely.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

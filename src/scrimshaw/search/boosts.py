@@ -1,7 +1,5 @@
 """The only place where a score may rise: small named boosts, held together under one cap."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from scrimshaw.models import Neighbor, Relation

@@ -1,7 +1,5 @@
 """The channels: each turns a query into a ranked list of candidates, or reports why it cannot."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Collection, Mapping, Sequence

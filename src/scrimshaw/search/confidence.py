@@ -1,7 +1,5 @@
 """How sure it is that a passage answers a query: by its meaning and by the query's words that stand in it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

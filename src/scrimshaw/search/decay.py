@@ -1,7 +1,5 @@
 """How memories fade over days, by FSRS v4: `(1 + FACTOR * days / stability) ** POWER`. Nothing here is ever stored."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

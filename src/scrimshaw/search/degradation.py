@@ -1,7 +1,5 @@
 """What an answer does without when a part of the index is damaged: reported, never hidden, never fatal."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum

@@ -7,8 +7,6 @@ No list is stretched to fill a range. On six judged sets this is no worse than t
 document, it needs the weights of the router (measured, docs/evaluation).
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """How far a memory can be trusted: as far as the least trusted of itself and of all it was derived from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from msgspec.structs import replace

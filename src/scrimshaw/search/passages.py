@@ -5,8 +5,6 @@ client's tokens either, and this counts a whole reply in microseconds. Lengths h
 of ASCII counts as four.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from zlib import crc32

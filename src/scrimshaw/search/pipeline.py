@@ -1,7 +1,5 @@
 """A search, stage by stage: candidate, filter, fusion, rerank, fallback, final-rank."""
 
-from __future__ import annotations
-
 import math
 import re
 import time

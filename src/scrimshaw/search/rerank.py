@@ -5,8 +5,6 @@ No factor is a bonus: each is at most 1, but for `floor`, which keeps the produc
 temporary or deprecated memory may be lower.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

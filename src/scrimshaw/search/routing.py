@@ -1,7 +1,5 @@
 """What a query is after: its intent, the artifact class it names, and the weights that follow. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -3,8 +3,6 @@
 A section without evidence is empty; nothing fills it in.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The words under which a session will be looked for: trigger phrases and topics. Pure."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter, defaultdict

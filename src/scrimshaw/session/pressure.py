@@ -1,7 +1,5 @@
 """How full the client's context is, and how much an answer may bring then. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The record of a session as passages: what was said, packed to some sentences, and what was done in lines. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -1,7 +1,5 @@
 """The words for what a session's record tells, and the entries of it that answer a query. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from enum import StrEnum

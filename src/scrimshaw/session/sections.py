@@ -3,8 +3,6 @@
 Every function answers statements, each with the event that proves it.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence

@@ -3,8 +3,6 @@
 Every line names the event or the item it comes from, and nothing is told that a later event contradicts.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What was said in a session, sentence by sentence, each with the event that holds it. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast

@@ -1,7 +1,5 @@
 """What a session keeps in mind: a few items, the weakest making room for the next. Pure."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable, Sequence
 from functools import partial

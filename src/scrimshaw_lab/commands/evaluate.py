@@ -1,7 +1,5 @@
 """The group of commands that measure: eval."""
 
-from __future__ import annotations
-
 from scrimshaw_lab import extraction, injection, projection, quality, recorded_sessions, redaction, search_quality
 from scrimshaw_lab.commands.golden import app as golden
 

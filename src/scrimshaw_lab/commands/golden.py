@@ -1,7 +1,5 @@
 """The command that asks the golden queries: eval golden."""
 
-from __future__ import annotations
-
 import typer
 
 from scrimshaw.app.cli import frame

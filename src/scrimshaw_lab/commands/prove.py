@@ -1,7 +1,5 @@
 """The command that proves durability on the user's machine: prove."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,7 +1,5 @@
 """What hinders a writer from inside its process: kill points, failing disks, jumping clocks, a recorded power loss."""
 
-from __future__ import annotations
-
 import errno
 import io
 import os

@@ -1,7 +1,5 @@
 """What the prover and its processes say, and which round does what: any round can be repeated from its seed."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from random import Random
 

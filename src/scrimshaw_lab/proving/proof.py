@@ -1,7 +1,5 @@
 """A whole proof: rounds of real processes in a scratch folder, and the report."""
 
-from __future__ import annotations
-
 import os
 import platform
 import queue

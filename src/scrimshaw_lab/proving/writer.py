@@ -1,7 +1,5 @@
 """A process that works until it is killed; each step is a line of JSON: python -m scrimshaw_lab.proving.writer ORDER"""
 
-from __future__ import annotations
-
 import dataclasses
 import hashlib
 import os

@@ -1,7 +1,5 @@
 """The commands that begin, take in and give out: init, serve, setup, import, export."""
 
-from __future__ import annotations
-
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

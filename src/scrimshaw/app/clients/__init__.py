@@ -1,7 +1,5 @@
 """The agent clients, one file each: every module here but `client` holds one, as `CLIENT`."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """Claude Code. Transcripts are JSON lines, a file per session, and one per sub-agent beside it."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable

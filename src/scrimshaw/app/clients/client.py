@@ -1,7 +1,5 @@
 """What the product knows of an agent client: its hooks, its transcripts, and how it is connected."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Codex CLI. A transcript is a rollout of JSON lines per session, `session_meta` first."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

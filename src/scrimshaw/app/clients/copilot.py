@@ -1,7 +1,5 @@
 """GitHub Copilot CLI. Transcripts are JSON lines of events."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cursor, by its documentation: no payload of a running Cursor has been seen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Gemini CLI. Transcripts are JSON lines of messages and changes to them, in older versions one JSON object."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path

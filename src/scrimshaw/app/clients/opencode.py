@@ -1,7 +1,5 @@
 """OpenCode. Its hook is a plugin in JavaScript; sessions are in a SQLite database, before 1.2 in JSON files."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 from functools import partial

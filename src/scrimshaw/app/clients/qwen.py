@@ -1,7 +1,5 @@
 """Qwen Code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Text that is handed to a model: fenced, with nothing in it that closes the fence or that nobody sees."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Iterator

@@ -3,8 +3,6 @@
 Without a model and without a tokenizer: a hook has a few milliseconds. Nothing is brought up that is not certain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
 

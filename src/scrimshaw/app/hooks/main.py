@@ -6,8 +6,6 @@ machine or another writer keeps it waiting. Only the end of a session starts a p
 nobody waits for.
 """
 
-from __future__ import annotations
-
 import _thread  # all that is needed of `threading`, whose import takes a millisecond
 import gc
 import os

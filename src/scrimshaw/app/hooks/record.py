@@ -1,7 +1,5 @@
 """One event of a client: parsed, redacted, extracted and recorded; what the client should tell its model comes back."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

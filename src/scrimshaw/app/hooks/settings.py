@@ -6,8 +6,6 @@ environment sets a value, where a file changed so lately that its next change co
 hold a secret.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from contextlib import suppress
