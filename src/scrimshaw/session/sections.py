@@ -65,8 +65,10 @@ _FAILURE = PATTERNS["failures"]
 
 # Tests
 MOST_TEST_RUNS = 2
-_TALLY = re.compile(r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b")
-_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b")
+_TALLY = re.compile(
+    r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b|^FAILED \("
+)
+_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|\b(?:failures|errors)=[1-9]")
 
 # Open points
 MOST_OPEN = 6
@@ -397,16 +399,17 @@ def find_unsolved(record: Record) -> list[Statement]:
 
 
 def find_test_runs(record: Record) -> list[Statement]:
-    """The last run of each of the commands that ran tests last: how it ended, what it counted, what changed since."""
+    """The last run of each of the commands that counted tests last: how it ended, and what changed since."""
     found = dict[str, Statement]()
     for run in reversed([run for run in record.runs if TEST.search(run.family)]):
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
-        tally = f", {statements.cut_line(tallies[-1])}" if tallies else ""
-        later = sum(number > run.event.number for numbers in record.edits.values() for number in numbers)
-        since = f"; {later} edits since" if later else ""
-        state = "red" if run.failed or _RED.search(tally) else "green"  # a pipe hides how its first command ended
-        if tally or run.failed or " " in run.command:  # else a folder of tests was looked at
-            found.setdefault(run.command, Statement(run.command, run.event.number, f"{state}{tally}{since}"))
+        if tallies:  # else it was no run of tests, or none could begin
+            later = sum(number > run.event.number for numbers in record.edits.values() for number in numbers)
+            state = (
+                "red" if run.failed or _RED.search(tallies[-1]) else "green"
+            )  # a pipe hides how its first part ended
+            note = f"{state}, {statements.cut_line(tallies[-1])}{f'; {later} edits since' if later else ''}"
+            found.setdefault(run.command, Statement(run.command, run.event.number, note))
     return [*found.values()][:MOST_TEST_RUNS][::-1]
 
 
