@@ -71,7 +71,7 @@ def test_answers_are_counted_beside_those_of_plain_text(
     file = write_lines(
         tmp_path / "q.jsonl",
         {**asked, "id": "q1", "keys": ["green", "neighbour"]},
-        {**asked, "id": "q2", "keys": ["green", "washer"], "kind": "why"},  # of two sessions, so of none
+        {**asked, "id": "q2", "keys": ["fence", "washer"], "kind": "why"},  # of two sessions, so of none
     )
     (found,) = read_json(
         capsys, "eval", "answers", "--sessions", str(sessions), "--questions", file, "--budget", "600",
