@@ -74,6 +74,7 @@ class SearchState(Struct, kw_only=True):
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
     coverage: dict[bool, float] = {}  #: share of the chunks of memories, and of records (True), that have a vector
     has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
+    memories: dict[str, Memory] = {}  #: memory id -> the memory, where a channel has read it already
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
     trace: list[StageTrace] = []
     reached: float  #: when the last stage ended
@@ -112,7 +113,7 @@ class CandidateFinder:
                 state.phrases = self.match_phrases(query, titles=True)
             if state.phrases:  # each scores what it covers of the query
                 scores = {name: min(1.0, sum(map(len, each)) / len(query)) for name, each in state.phrases.items()}
-                found[Channel.TRIGGER] = self._select_matches(scores, state.filters)[: self._depth]
+                found[Channel.TRIGGER] = self._select_matches(scores, state)[: self._depth]
         state.lists = {channel: matches for channel, matches in found.items() if matches}
         near = state.lists.get(Channel.VECTOR, ())
         state.nearest = {match.id: match.chunk for match in near if match.chunk >= 0}
@@ -167,7 +168,7 @@ class CandidateFinder:
                 merged = sorted((*state.lists.get(channel, ()), *new), key=lambda match: (-match.score, match.id))
                 state.lists = {**state.lists, channel: merged}
 
-    def find_neighbours(self, seeds: Mapping[str, float], filters: Filters) -> list[Match]:
+    def find_neighbours(self, seeds: Mapping[str, float], state: SearchState) -> list[Match]:
         """Causal neighbours of the seeds that satisfy the filters; each scores a share of its seed's score."""
         if not seeds:
             return []
@@ -177,7 +178,7 @@ class CandidateFinder:
             score = seeds[edge.start] * HOP_SHARE**edge.hop * edge.path_strength * edge.strength
             scores[edge.place] = max(score, scores.get(edge.place, 0.0))
         new = scores.keys() - seeds.keys()
-        return self._select_matches({name: scores[name] for name in new}, filters) if new else []
+        return self._select_matches({name: scores[name] for name in new}, state) if new else []
 
     def read_vectors(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Piece]:
         """The passages at these places with their vectors and those of their tokens, empty where there are none."""
@@ -188,10 +189,11 @@ class CandidateFinder:
         """Memory id -> its trigger phrases that occur in the text; with `titles` its title is one of them."""
         return find_phrases(text, self._index.phrases(find_heads(text), titles=titles))
 
-    def _select_matches(self, scores: Mapping[str, float], filters: Filters) -> list[Match]:
+    def _select_matches(self, scores: Mapping[str, float], state: SearchState) -> list[Match]:
         """Those of the scored memories that satisfy the filters, best first."""
-        only = tuple(name for name in scores if filters.only is None or name in filters.only)
-        allowed = self._index.select(replace(filters, only=only), sort="id", limit=len(scores), offset=0)
+        only = tuple(name for name in scores if state.filters.only is None or name in state.filters.only)
+        allowed = self._index.select(replace(state.filters, only=only), sort="id", limit=len(scores), offset=0)
+        state.memories |= {memory.id: memory for memory in allowed}
         found = [Match(id=memory.id, score=scores[memory.id]) for memory in allowed]
         return sorted(found, key=lambda match: (-match.score, match.id))
 

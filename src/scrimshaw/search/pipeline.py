@@ -173,7 +173,8 @@ class Searcher:
             if name in state.record:
                 memory = state.record[name][-1]
                 found[name] = Candidate(memory=memory, retrievability=1.0, state=Retention.HOT, confidence=0.5)
-        for name, memory in self._index.get(ids).items():
+        read = {name: state.memories[name] for name in ids if name in state.memories}
+        for name, memory in (read | self._index.get([name for name in ids if name not in read])).items():
             review = reviews.get(name)
             share, retention = presence(memory, review, now, self._forgetting) if now else (1.0, Retention.HOT)
             if _STATES.index(retention) <= faintest:
@@ -192,7 +193,7 @@ class Searcher:
             near: list[Match] = []
             with state.degradations.tolerate(IndexPart.GRAPH):
                 seeds = [item for item in fused if item.id not in state.record][:SEEDS]
-                near = self._finder.find_neighbours({item.id: item.score for item in seeds}, state.filters)
+                near = self._finder.find_neighbours({item.id: item.score for item in seeds}, state)
             ranked_ids = {item.id for item in fused}
             fused += [
                 Fused(id=match.id, score=match.score, ranks={Channel.GRAPH: rank}, raw={Channel.GRAPH: match.score})
