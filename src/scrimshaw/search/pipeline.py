@@ -407,7 +407,7 @@ class Searcher:
 
 
 def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> None:
-    """Give each what it adds to compare it with the others, by how its tokens meet the query and by its vector."""
+    """Set what the comparison with the others adds to each score: by its tokens, its vector and its length."""
     tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
     scores = [each.fused.score + term for each, term in zip(best, tokens, strict=True)]
     values = {
