@@ -44,7 +44,8 @@ _QUOTED, _TELLING_CODE = re.compile(r"`[^`\n]+`"), 6  # characters, with its mar
 _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 # Changes
-MOST_FINDINGS, _ENOUGH_STATEMENTS, _CLOSING = 5, 2, 2
+MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
+_CLOSING = 6  # answers among which one tells how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
@@ -260,18 +261,32 @@ def find_outcome(record: Record) -> list[Statement]:
 
 
 def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statement]:
-    """What follows a heading of findings, and what the last answer says in a session that changed little."""
+    """What follows a heading of findings, and how the work ended, in the words of the answer that tells it."""
     answers = record.answers()
-    changed_little = sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS
-    late = [each for each in answers if each.event >= _LATE * record.last_event]
-    found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)]
     firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
-    worth = [each for each in firm if is_clear(each.text)]
-    most = 1 if any(" " in each.text for each in changes) else _CLOSING
-    closing = {*[*dict.fromkeys(each.event for each in answers)][-most:]} & {each.event for each in worth}
-    last = max(closing, default=0)
-    worth = [each for each in worth if each in found or (changed_little and each.event == last and not each.is_item)]
-    return [Statement(each.text, each.event) for each in worth[-MOST_FINDINGS:]]
+    worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
+    late = [each for each in worth if each.event >= _LATE * record.last_event]
+    found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)]
+    last = max(record.changes_by_turn, default=0)
+    if sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS:  # what was said since is the outcome
+        last = max((each.turn for each in worth), default=0)
+    closing = [*dict.fromkeys(each.event for each in answers if each.turn == last)][-_CLOSING:]
+    done = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
+    by_event = [[each for each in done if each.event == event] for event in reversed(closing)]
+    account = next((some for some in by_event if _is_account(some, answers)), [])
+    return [Statement(each.text, each.event) for each in [*found[-MOST_FINDINGS:], *account[:MOST_FINDINGS]]]
+
+
+def _is_account(sentences: Sequence[Sentence], answers: Sequence[Sentence]) -> bool:
+    """Whether an answer's sentences tell what was done or why it works; in the very last answer prose does anyway.
+
+    An agent that interrupts or asks itself on the way is thinking, and tells of nothing yet.
+    """
+    whole = [each.text for each in answers if sentences and each.event == sentences[0].event]
+    if any(_CHANGE["musing"].search(text) for text in whole) or any(text.endswith("?") for text in whole[:-2]):
+        return False
+    is_last = any(each.event == answers[-1].event and not each.is_item for each in sentences)
+    return is_last or any(_CHANGE[name].search(each.text) for each in sentences for name in ("result", "effect"))
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
