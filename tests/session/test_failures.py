@@ -131,13 +131,28 @@ def test_edits_of_another_time_are_no_cure() -> None:
     assert problems(recording.bash("make lint", "ok")) == []
 
 
+def test_what_the_agent_said_between_a_failure_and_its_change_is_told() -> None:
+    recording = Recording().prompt("Raise the version.").bash("pre-commit run --all-files", LIMIT, failed=True)
+    recording.answer("It seems ruff doesn't support py313 yet. Let's keep it at py312:")
+    recording.edit("pyproject.toml", '+ target-version = "py312"')
+    ((said, _),) = problems(recording)
+    assert said == "It seems ruff doesn't support py313 yet. Let's keep it at py312:"
+
+
+def test_a_thought_that_the_agent_doubts_is_no_cause() -> None:
+    recording = Recording().prompt("Raise the version.").bash("pre-commit run --all-files", LIMIT, failed=True)
+    recording.answer("The parser doesn't support py313. Let's keep it at py312. Wait, the parser is fine.")
+    recording.edit("pyproject.toml", '+ target-version = "py312"')
+    assert not problems(recording)
+
+
 def test_a_cause_that_the_agent_named_stands_beside_the_cure() -> None:
     recording = Recording().prompt("Fix the parser.").bash("pytest tests", LIMIT, failed=True)
     recording.answer("The test fails because the fixture has no limit. I'll add the limit to the fixture.")
     recording.edit("fixture.py", "+ limit = 3").bash("pytest tests", "4 passed")
     ((error, note),) = problems(recording)
     assert error == "E KeyError: 'limit'"
-    assert note.startswith("`pytest tests` passed in e5 after: (e3) The test fails because the fixture has no limit.; ")
+    assert note.startswith("`pytest tests` passed in e5 after: (e3) The test fails because the fixture has no limit. ")
     assert note.endswith("edited fixture.py: + limit = 3")
 
 

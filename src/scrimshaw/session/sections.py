@@ -7,7 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import repeat
+from itertools import pairwise, repeat
 from operator import attrgetter
 from os.path import commonprefix
 
@@ -16,6 +16,7 @@ from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
     FIRM_ERRORS,
+    LONGEST_ACT,
     TEST,
     CommandRun,
     Edits,
@@ -140,6 +141,18 @@ class Record:
                 found[turn] += f"{event.text}\n"
         return found
 
+    @cached_property
+    def carried_out(self) -> Container[int]:
+        """The answers that a change of what lasts follows at once."""
+        found, edited = set[int](), set[int]()
+        for path, numbers in self.edits.items():
+            edited.update(() if _CHANGE["scratch"].search(path) else numbers)
+        for said, after in pairwise(self.events):
+            command = after.text.partition("\n")[0] if after.tool == "Bash" and not after.failed else ""
+            if said.kind == EventKind.ANSWER and (after.number in edited or _FAILURE["remedy"].search(command)):
+                found.add(said.number)
+        return found
+
     def answers(self) -> list[Sentence]:
         """What the agent said."""
         return [each for each in self.sentences if each.by == AGENT]
@@ -187,21 +200,17 @@ def _weigh_decision(sentences: Sequence[Sentence], place: int, edited: Mapping[i
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
-    return _weigh_users(text) if sentence.by == USER else _weigh_agents(sentences, place, edited, difference)
+    if sentence.by != USER:
+        return _weigh_agents(sentences, place, edited, difference)
+    wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
+    alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
+    is_choice = explicit or (wish and alternative)
+    return is_choice * (2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)))
 
 
 def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
     """Whether a sentence names its subject, in so many words, and does not only point at what was said before."""
     return count_subjects(text) >= least and not _OPEN["pointing"].match(text)
-
-
-def _weigh_users(text: str) -> float:
-    wish = bool(_DECISION["wish"].search(text))
-    explicit = bool(_DECISION["explicit"].search(text))
-    alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
-    if not explicit and not (wish and alternative):
-        return 0.0
-    return 2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text))
 
 
 def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str], difference: str) -> float:
@@ -266,27 +275,20 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     firm = [each for each in answers if not _CHANGE["not_a_finding"].search(each.text)]
     worth = [each for each in firm if is_clear(each.text) and not _CHANGE["status"].search(each.text)]
     late = [each for each in worth if each.event >= _LATE * record.last_event]
-    found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)]
+    found = [each for each in late if _CHANGE["findings_heading"].search(each.heading)][-MOST_FINDINGS:]
     last = max(record.changes_by_turn, default=0)
     if sum(" " in each.text for each in changes) < _ENOUGH_STATEMENTS:  # what was said since is the outcome
         last = max((each.turn for each in worth), default=0)
     closing = [*dict.fromkeys(each.event for each in answers if each.turn == last)][-_CLOSING:]
     done = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
-    by_event = [[each for each in done if each.event == event] for event in reversed(closing)]
-    account = next((some for some in by_event if _is_account(some, answers)), [])
-    return [Statement(each.text, each.event) for each in [*found[-MOST_FINDINGS:], *account[:MOST_FINDINGS]]]
-
-
-def _is_account(sentences: Sequence[Sentence], answers: Sequence[Sentence]) -> bool:
-    """Whether an answer's sentences tell what was done or why it works; in the very last answer prose does anyway.
-
-    An agent that interrupts or asks itself on the way is thinking, and tells of nothing yet.
-    """
-    whole = [each.text for each in answers if sentences and each.event == sentences[0].event]
-    if any(_CHANGE["musing"].search(text) for text in whole) or any(text.endswith("?") for text in whole[:-2]):
-        return False
-    is_last = any(each.event == answers[-1].event and not each.is_item for each in sentences)
-    return is_last or any(_CHANGE[name].search(each.text) for each in sentences for name in ("result", "effect"))
+    for event in reversed(closing):
+        account = [each for each in done if each.event == event]
+        tells = any(_CHANGE[name].search(each.text) for each in account for name in ("result", "effect"))
+        is_prose = event == answers[-1].event and not all(each.is_item for each in account)
+        thinks = _CHANGE["musing"].search(" ".join(each.text for each in answers if each.event == event))
+        if (tells or is_prose) and not thinks:
+            return [Statement(each.text, each.event) for each in [*found, *account[:MOST_FINDINGS]]]
+    return [Statement(each.text, each.event) for each in found]
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
@@ -373,13 +375,13 @@ def find_problems(record: Record) -> list[Statement]:
     most = min(MOST_PROBLEMS, LEAST_PROBLEMS + record.calls // _CALLS_PER_PROBLEM)
     causes, told = find_causes(record), list[Statement]()
     for each in record.failures:
-        if each.passed and each.cure and each.run.error:
+        if each.passed and each.run.error:
             number = each.run.event.number
             end = min(number + _NEAR, each.following.event.number if each.following else 0)
             why = [f"(e{cause.event}) {cause.text}" for cause in causes if number < cause.event < end]
             causes = [cause for cause in causes if not number < cause.event < end]
             cure = "; ".join([*why[-1:], *each.cure])
-            if _FILE_ALONE.fullmatch(cure):
+            if not cure or _FILE_ALONE.fullmatch(cure):
                 continue
             told.append(
                 Statement(each.run.error, number, f"`{each.run.family}` passed in e{each.passed.number} after: {cure}")
@@ -388,17 +390,43 @@ def find_problems(record: Record) -> list[Statement]:
 
 
 def find_causes(record: Record) -> list[Statement]:
-    """What the agent said was wrong and changed at once, and no more than the task says already."""
+    """What the agent said was wrong and changed at once; no more than the task says already.
+
+    Right after a failed call it says so in weaker words, and its next sentence is what it did about that.
+    """
     changed = [number for numbers in record.edits.values() for number in numbers]
     asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
-    found: dict[int, Statement] = {}
+    found = _find_reactions(record)
     for each in record.sentences:
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
         is_met = each.by != USER and (each.by == SUMMARY or any(each.event < at < each.event + _NEAR for at in changed))
         words = set(_LONG_WORD.findall(each.text.lower()))
         if is_cause and is_met and is_clear(each.text) and len(words & asked) < _ALIKE * len(words):
-            found[each.event] = Statement(each.text, each.event)
-    return [*found.values()]
+            found.setdefault(each.event, Statement(each.text, each.event))
+    return sorted(found.values(), key=attrgetter("event"))
+
+
+def _find_reactions(record: Record) -> dict[int, Statement]:
+    """What was said between a failed call and a change of what lasts: what is wrong, and the act."""
+    failed = {run.event.number for run in record.runs if run.failed}
+    found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
+    for each in record.answers():
+        answers[each.event].append(each.text)
+    for before, said, after in zip(record.events, record.events[1:], record.events[2:], strict=False):
+        is_firm = said.number in record.carried_out and not _CHANGE["musing"].search(said.text)
+        if not is_firm or not (before.failed or before.number in failed):
+            continue
+        texts = answers[said.number]
+        command = after.text.partition("\n")[0] if not after.path else ""
+        note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
+        for what, act in zip(texts, [*texts[1:], ""], strict=False):
+            is_named = count_subjects(what) and not _FAILURE["no_trouble"].search(what)
+            acts = _FAILURE["repair"].search(act) and not _DECISION["scaffold"].search(f"{what} {act}")
+            if is_named and acts and len(what) + len(act) < LONGEST_SENTENCE and _FAILURE["wrong"].search(what):
+                found[said.number] = Statement(f"{what} {act}", said.number, note)
+            elif is_named and _FAILURE["diagnosis"].search(what) and not _DECISION["scaffold"].search(what):
+                found.setdefault(said.number, Statement(what, said.number, note))
+    return found
 
 
 def find_unsolved(record: Record) -> list[Statement]:
@@ -444,7 +472,9 @@ def find_open_points(record: Record, unsolved: Sequence[Statement]) -> list[Stat
 
 
 def find_next_step(record: Record) -> Statement | None:
-    """What was to be done when the session ended: asked and not answered, offered, announced, in this order."""
+    """What was to be done when the session ended: asked and not answered; else what the last answer names as next,
+    or asks or announces at its end, unless the last calls did it already.
+    """
     kept = [each for each in record.events if not _OPEN["bookkeeping"].match(each.text) or each.kind != EventKind.TOOL]
     acts = [each for each in kept if each.kind in (EventKind.PROMPT, EventKind.TOOL, EventKind.ANSWER)]
     said = next((each for each in reversed(acts) if each.kind != EventKind.TOOL), None)
@@ -454,13 +484,8 @@ def find_next_step(record: Record) -> Statement | None:
     if not acts or acts[-1].kind != EventKind.ANSWER:  # what was called afterwards did it, or something else
         return None
     tools = [event.text.partition("\n")[0].lower() for event in record.events if event.kind == EventKind.TOOL]
-    calls = tools[-_LAST_CALLS:]
-    return _find_offered_step(acts[-1], record.answers(), calls)
-
-
-def _find_offered_step(answer: RecordedEvent, answers: Sequence[Sentence], calls: Sequence[str]) -> Statement | None:
-    """What the last answer names as next, or asks or announces at its end, unless the last calls did it already."""
-    closing = [each for each in answers if each.event == answer.number]
+    answer, calls = acts[-1], tools[-_LAST_CALLS:]
+    closing = [each for each in record.answers() if each.event == answer.number]
     named = [each.text for each in closing if _OPEN["next"].search(each.text) or _OPEN["next"].search(each.heading)]
     lines = [line.strip() for line in answer.text.splitlines() if line.strip()]
     last = [*statements.split_paragraph(lines[-1])][-1].strip() if lines else ""
