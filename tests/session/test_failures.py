@@ -174,6 +174,33 @@ def test_a_cause_is_told_where_it_says_more_than_the_task_and_something_was_chan
     assert problems(recording.edit("fixture.py")) == ([(said, "")] if is_told else [])
 
 
+@pytest.mark.parametrize(
+    ("command", "files"),
+    [
+        ("sed -i s/a/b/ src/a.py src/b.py && pytest", {"src/a.py", "src/b.py"}),
+        ("cat > src/new.py && python src/new.py", {"src/new.py"}),
+        ("git mv src/old.py src/lib/ && pytest", {"src/lib/old.py"}),
+        ("mv src/old.py src/new.py; make", {"src/new.py"}),
+        ("pytest 2>&1 | tail > /dev/null", set[str]()),
+        ("mv build out", set[str]()),
+    ],
+)
+def test_what_a_command_writes_beside_what_it_runs_is_a_change(command: str, files: set[str]) -> None:
+    recording = Recording().bash(command, "ok")
+    assert set(find_edits(recording.events, recording.items)) == files
+
+
+def test_a_moved_file_keeps_its_edits_under_its_new_name() -> None:
+    recording = Recording().edit("src/old.py").bash("git mv src/old.py src/new.py", "")
+    assert find_edits(recording.events, recording.items) == {"src/new.py": [1, 2]}
+
+
+def test_a_file_is_gone_although_another_one_could_not_be_removed() -> None:
+    recording = Recording().edit("src/a.py").edit("notes.py")
+    recording.bash("rm notes.py other.py", "rm: cannot remove 'other.py': No such file or directory", failed=True)
+    assert set(find_edits(recording.events, recording.items)) == {"src/a.py"}
+
+
 def test_a_file_that_was_removed_is_neither_a_change_nor_a_cure() -> None:
     recording = Recording().prompt("Fix the parser.").edit("src/try_parser.py").edit("src/parser.py").edit("out/a/b.py")
     recording.bash("rm -rf src/try_*.py out", "")

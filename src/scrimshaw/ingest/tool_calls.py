@@ -49,6 +49,7 @@ _COMMENT = r"(?m)^[ \t]*#[^\n]*$"
 _TOKEN = rf"(?s){_WORD}|&&|\|\||[;&|\n]"
 _ASSIGNMENT = r"\A\w+="
 _RANGE = r"\A(\d+),?(?:\d+|\$)?p\Z"
+_FILE = r"\S*[./]\S*"  # an operand that is a file: `True` and a line of code are none
 _WRITES_FILE = r"open\(\s*['\"]([^'\"\n]+)['\"]\s*,\s*['\"][wa]|Path\(\s*['\"]([^'\"\n]+)['\"]\)\.write_text"
 
 _WRAPPERS = frozenset({"sudo", "time", "nohup", "env", "exec", "command", "stdbuf", "nice"})
@@ -216,6 +217,27 @@ def parse_command(line: str) -> ShellCommand:
     return _narrow_read(strongest, commands) if strongest.name else strongest._replace(name="Run")
 
 
+def find_written_files(line: str) -> Iterator[tuple[str, str]]:
+    """The files that the steps of a command line edit, write or move, whatever else it runs: the old name and the new.
+
+    The old name is empty where there is none: `sed -i s/a/b/ x.py && git mv y.py z.py && pytest` gives `x.py` and both.
+    """
+    for step in _split_steps(line):
+        names = [word for word in step.words[1:] if re.fullmatch(_FILE, word) and not word.startswith("-")]
+        command = _judge_step(step, line)
+        if step.program == "mv" or step.words[:2] == ("git", "mv"):
+            for source in names[:-1]:
+                name = source.rpartition("/")[2]
+                if "." in name:  # a folder that is moved is not known by its files
+                    is_named = "." in names[-1].rpartition("/")[2]
+                    yield source, names[-1] if is_named else f"{names[-1].rstrip('/')}/{name}"
+        elif command.name == "Edit" and step.program == "sed":
+            script = next((word for word in step.words[1:] if word and not word.startswith("-")), "")
+            yield from (("", name) for name in names if name != script)
+        elif command.name in ("Edit", "Write") and command.path:
+            yield "", command.path
+
+
 def _split_steps(bare: str) -> list[_ShellStep]:
     """The commands of a line, without what only wraps them: `sudo`, `timeout 5`, assignments."""
     steps: list[_ShellStep] = []
@@ -259,7 +281,7 @@ def _judge_step(step: _ShellStep, bare: str) -> ShellCommand:
         path = next((word for word in files if not word.isdigit()), "")
         return ShellCommand(_name_of_read(program, operands), bare, path)
     if program in _EDITORS:
-        return ShellCommand("Edit", bare, operands[0] if operands else "")
+        return ShellCommand("Edit", bare, next((word for word in operands if re.fullmatch(_FILE, word)), ""))
     return ShellCommand("" if program == "sed" else "Run", bare)
 
 

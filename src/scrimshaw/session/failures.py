@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
 
-from scrimshaw.ingest.tool_calls import parse_command
+from scrimshaw.ingest.tool_calls import find_written_files, parse_command
 from scrimshaw.models import EventKind, Item, ItemKind, RecordedEvent
 from scrimshaw.session.statements import PATTERNS, WORDS, cut_line
 
@@ -28,6 +28,8 @@ _TAKE_BACK = re.compile(
     r"(?:^|[;&|] *)(?:(?P<removal>(?:git )?rm)\b|git (?:checkout(?! -b)|restore(?! --staged)|reset --hard))"
     r"(?P<files>[^;&|]*)"
 )
+# Commands among which one writes a file; all are read only then, since that takes time.
+_WRITES = re.compile(r"\bmv |\b(?:sed|perl) (?:\S+ )*?-p?i|\btee |(?:cat|echo|printf)\b[^;&|]*>")
 _COMMIT = re.compile(r"\bgit (?:-C \S+ )?commit\b")
 _WORD = re.compile(r"[a-z]{4,}")
 _REFUSAL = re.compile(r"\n\W*(?:Error\b|Your proposed edit has introduced|User rejected)")
@@ -80,12 +82,17 @@ def find_edits(events: Sequence[RecordedEvent], items: Sequence[Item]) -> Edits:
     for event in events:
         if event.number in attempts:
             found.setdefault(event.path, []).append(event.number)
-        command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
+        command = event.text.partition("\n")[0] if event.tool == "Bash" else ""
+        writes = not event.path and not event.failed and _WRITES.search(command)
+        for old, new in find_written_files(command) if writes else ():
+            found.setdefault(new, found.pop(old, [])).append(event.number)
         for taken in _TAKE_BACK.finditer(command):
+            if event.failed and not taken["removal"]:  # of several files `rm` removes those that there are
+                continue
             first = 0 if taken["removal"] else committed  # a file that was removed is gone, committed or not
             for path in _choose_paths(taken, found):
                 found[path] = [number for number in found[path] if number <= first]
-        committed = event.number if _COMMIT.search(command) else committed
+        committed = event.number if _COMMIT.search(command) and not event.failed else committed
     return {path: numbers for path, numbers in found.items() if numbers}
 
 

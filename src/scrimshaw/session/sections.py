@@ -4,10 +4,11 @@ Every function answers statements, each with the event that proves it.
 """
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise, repeat
+from itertools import chain, pairwise, repeat
 from operator import attrgetter
 from os.path import commonprefix
 
@@ -149,7 +150,8 @@ class Record:
             edited.update(() if _CHANGE["scratch"].search(path) else numbers)
         for said, after in pairwise(self.events):
             command = after.text.partition("\n")[0] if after.tool == "Bash" and not after.failed else ""
-            if said.kind == EventKind.ANSWER and (after.number in edited or _FAILURE["remedy"].search(command)):
+            acts = after.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
+            if said.kind == EventKind.ANSWER and acts:
                 found.add(said.number)
         return found
 
@@ -165,12 +167,12 @@ def find_decisions(record: Record) -> list[Statement]:
     alternative, a reason or what was edited ("I'll reuse the pool because ..."). Questions, conditions and announced
     looking are none. Commits whose subject names an alternative count as well.
     """
-    sentences, commits, edited = record.sentences, record.commits, record.changes_by_turn
+    sentences, commits = record.sentences, record.commits
     most = min(MOST_DECISIONS, LEAST_DECISIONS + record.calls // _CALLS_PER_DECISION)
     chosen: dict[int, set[str]] = {}  # the words by the place of the sentence
     places = [place for place, each in enumerate(sentences) if each.by == USER or each.turn not in record.withdrawn]
     difference = "\n".join(re.findall(r"(?m)^\+(?!\+\+).*", record.difference.text)) if record.difference else ""
-    ranked = sorted((-_weigh_decision(sentences, place, edited, difference), -place) for place in places)
+    ranked = sorted((-_weigh_decision(record, place, difference), -place) for place in places)
     for falling, place in ((falling, -place) for falling, place in ranked):
         is_late = sentences[place].event > _LATEST * record.last_event  # what was chosen last is not crowded out
         is_enough = len(chosen) >= most * (1 + is_late) or (-falling <= _WEAK and len(chosen) >= _WEAK_UP_TO)
@@ -192,16 +194,16 @@ def find_decisions(record: Record) -> list[Statement]:
     return sorted(found, key=attrgetter("event"))[-2 * most :]
 
 
-def _weigh_decision(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str], difference: str) -> float:
-    """How much a sentence looks like a choice; 0 if it does not. `edited` is what was changed, by turn."""
-    sentence, text = sentences[place], sentences[place].text
+def _weigh_decision(record: Record, place: int, difference: str) -> float:
+    """How much a sentence looks like a choice; 0 if it does not."""
+    sentence, text = record.sentences[place], record.sentences[place].text
     is_fit = len(text) <= LONGEST_SENTENCE and len(text.split()) >= _FEWEST_WORDS and is_clear(text, 1)
     if not is_fit or any(_DECISION[name].search(text) for name in _NO_CHOICES):
         return 0.0
     if _DECISION_HEADING.search(sentence.heading):
         return _UNDER_HEADING
     if sentence.by != USER:
-        return _weigh_agents(sentences, place, edited, difference)
+        return _weigh_agents(record, place, difference)
     wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
     is_choice = explicit or (wish and alternative)
@@ -213,30 +215,31 @@ def is_clear(text: str, least: int = _LEAST_SUBJECTS) -> bool:
     return count_subjects(text) >= least and not _OPEN["pointing"].match(text)
 
 
-def _weigh_agents(sentences: Sequence[Sentence], place: int, edited: Mapping[int, str], difference: str) -> float:
-    sentence, text = sentences[place], sentences[place].text
+def _weigh_agents(record: Record, place: int, difference: str) -> float:
+    sentences, edited, text = record.sentences, record.changes_by_turn, record.sentences[place].text
+    sentence, following = sentences[place], sentences[place + 1 : place + 2]
     changes = edited.get(sentence.turn, "") if sentence.by == AGENT else "".join(edited.values())
     explicit, alternative = bool(_DECISION["explicit"].search(text)), bool(_DECISION["alternative"].search(text))
-    is_past = (
-        edited and not changes and not explicit
-    )  # where others of its turns changed something, this one told of it
-    is_done = any(len(code) >= _TELLING_CODE and code.strip("`()") in changes for code in _QUOTED.findall(text))
-    lasts = is_done and any(
-        code.strip("`()") in difference
-        for code in _QUOTED.findall(text)
-        if "/" not in code and len(code) >= _TELLING_CODE
-    )
-    is_plan = _DECISION["planned"].search(text) and not is_done and not explicit
-    is_report = _CHANGE["result"].search(text) and not explicit
-    if is_past or is_plan or is_report or not _DECISION["agency"].search(text):
+    limits = bool(_DECISION["limits"].search(text))
+    # where others of its turns changed something, this one told of it
+    is_past = edited and not changes and not explicit and not limits
+    # and the next sentence doubts it
+    is_doubted = following and following[0].event == sentence.event and _DECISION["doubt"].match(following[0].text)
+    codes = [code.strip("`()") for code in _QUOTED.findall(text) if len(code) >= _TELLING_CODE]
+    is_done = any(map(changes.__contains__, codes))
+    lasts = is_done and any(map(difference.__contains__, codes))
+    is_followed = is_done or sentence.event in record.carried_out
+    is_plan = _DECISION["planned"].search(text) and not is_followed and not explicit
+    is_report = _CHANGE["result"].search(text) and not explicit and not limits
+    if is_past or is_plan or is_report or (is_doubted and not lasts) or not _DECISION["agency"].search(text):
         return 0.0
     acts = bool(_DECISION["act"].search(_CODE.sub(" ", text))) and not text.endswith(":")
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    if not explicit and not intends and not (acts and (alternative or reason or lasts)):
+    if not explicit and not limits and not intends and not (acts and (alternative or reason or lasts)):
         return 0.0
-    return 2 * explicit + 1.5 * alternative + reason + is_done
+    return 2 * (explicit or limits) + 1.5 * alternative + reason + is_done
 
 
 def _find_cause(sentences: Sequence[Sentence], place: int) -> Sentence | None:
@@ -394,21 +397,26 @@ def find_causes(record: Record) -> list[Statement]:
 
     Right after a failed call it says so in weaker words, and its next sentence is what it did about that.
     """
-    changed = [number for numbers in record.edits.values() for number in numbers]
+    changed = sorted(chain.from_iterable(record.edits.values()))
     asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
-    found = _find_reactions(record)
-    for each in record.sentences:
+    found, musings = _find_reactions(record), set[int]()
+    for each in reversed(record.sentences):
+        if _DECISION["doubt"].match(each.text):  # what was said before that does not hold
+            musings.add(each.event)
         is_cause = _FAILURE["diagnosis"].search(each.text) and not _FAILURE["not_a_cause"].search(each.text)
-        is_met = each.by != USER and (each.by == SUMMARY or any(each.event < at < each.event + _NEAR for at in changed))
+        following = changed[bisect_right(changed, each.event) :][:1]
+        is_near = bool(following) and following[0] < each.event + _NEAR
+        is_met = each.by == SUMMARY or (each.by == AGENT and is_near)
         words = set(_LONG_WORD.findall(each.text.lower()))
-        if is_cause and is_met and is_clear(each.text) and len(words & asked) < _ALIKE * len(words):
+        is_firm = is_clear(each.text) and each.event not in musings
+        if is_cause and is_met and is_firm and len(words & asked) < _ALIKE * len(words):
             found.setdefault(each.event, Statement(each.text, each.event))
     return sorted(found.values(), key=attrgetter("event"))
 
 
 def _find_reactions(record: Record) -> dict[int, Statement]:
     """What was said between a failed call and a change of what lasts: what is wrong, and the act."""
-    failed = {run.event.number for run in record.runs if run.failed}
+    failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
     for each in record.answers():
         answers[each.event].append(each.text)
