@@ -322,6 +322,39 @@ def test_a_session_that_changed_nothing_tells_what_was_found() -> None:
     assert "## Found\n\n- The exporter skips" in render_body(made)
 
 
+def test_the_answer_that_accounts_for_the_work_is_told_although_others_follow() -> None:
+    recording = Recording().prompt("Fix the loader.").edit("src/load.py").edit("src/cache.py")
+    recording.answer(
+        "Fixed the loader in `load.py`. The cache keeps stale rows, which the loader skips. Shall I go on?"
+    )
+    recording.bash("git status", "clean").answer("Everything is clean.")
+    found = texts(recording.draft().findings)
+    assert found == ["The cache keeps stale rows, which the loader skips."]  # and the result is one of the changes
+
+
+def test_what_an_agent_muses_accounts_for_nothing() -> None:
+    recording = Recording().prompt("Fix the loader.").edit("src/load.py")
+    recording.answer("The loader keeps stale rows, which ensures speed. Wait, the cache skips stale rows.")
+    recording.answer("Next I'll look at the cache.")
+    assert not recording.draft().findings
+
+
+def test_where_nothing_accounts_for_a_difference_its_reason_is_told() -> None:
+    recording = Recording().prompt("Fix the loader.").read("src/load.py")
+    recording.answer("`load_rows` assumes that `row_cache` holds rows of this tenant. I'll read the tests.")
+    shown = "diff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n"
+    recording.edit("src/load.py").bash(
+        "git diff", f"\n{shown}-    row_cache.get(key)\n+    row_cache.get(tenant, key)\n"
+    )
+    recording.answer("I'm ready to submit.")
+    assert texts(recording.draft().findings) == ["`load_rows` assumes that `row_cache` holds rows of this tenant."]
+
+
+def test_expected_failures_are_no_red_run() -> None:
+    made = Recording().bash("python tests/runtests.py queries", "OK (skipped=13, expected failures=2)").draft()
+    assert [each.note for each in made.tests] == ["green, OK (skipped=13, expected failures=2)"]
+
+
 def test_headings_of_findings_count_in_every_session() -> None:
     recording = login().answer(
         "## Key findings\n- Servers keep three kinds of clocks\n## Done\n- Servers were patched\n"

@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from itertools import chain, pairwise, repeat
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
 from scrimshaw.ingest.events import CUT_MIDDLE
@@ -53,7 +53,10 @@ LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
 LONGEST_SUBJECT = 110  # characters of a commit's first line; half as much again as is customary
 COMMIT = "commit"  # the note of a statement that quotes a commit's subject
+MOST_REASONS = 2
 _CHANGE = PATTERNS["changes"]
+_REASONS = (_DECISION["reason"], _CHANGE["effect"], PATTERNS["failures"]["diagnosis"], _CHANGE["necessary"])
+_NAME = re.compile(r"[A-Za-z_]\w{3,}")
 _COMMIT_OUTPUT = re.compile(r"(?m)^\s*\[[^\]\n]{1,100} [0-9a-f]{7,40}\] (\S[^\n]*)")
 _BODY = re.compile(r" ?… ?| - (?=[A-Z])")  # where a message's subject ends once its lines are joined
 
@@ -71,7 +74,7 @@ MOST_TEST_RUNS = 2
 _TALLY = re.compile(
     r"(?i)\b\d+ (?:passed|failed|failures?|tests?|examples?|passing|failing)\b|\btest result:|^OK\b|^FAILED \("
 )
-_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|\b(?:failures|errors)=[1-9]")
+_RED = re.compile(r"(?i)\b[1-9]\d* (?:failed|failures?|failing|errors?)\b|(?<!expected )\b(?:failures|errors)=[1-9]")
 
 # Open points
 MOST_OPEN = 6
@@ -286,12 +289,31 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
     done = [each for each in worth if each not in found and not _CHANGE["no_account"].search(each.heading)]
     for event in reversed(closing):
         account = [each for each in done if each.event == event]
-        tells = any(_CHANGE[name].search(each.text) for each in account for name in ("result", "effect"))
+        whole = " ".join(each.text for each in answers if each.event == event)
+        tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
         is_prose = event == answers[-1].event and not all(each.is_item for each in account)
-        thinks = _CHANGE["musing"].search(" ".join(each.text for each in answers if each.event == event))
-        if (tells or is_prose) and not thinks:
+        if account and (tells or is_prose) and not _CHANGE["musing"].search(whole):
             return [Statement(each.text, each.event) for each in [*found, *account[:MOST_FINDINGS]]]
-    return [Statement(each.text, each.event) for each in found]
+    return [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
+
+
+def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence]:
+    """Where nothing accounts for the last difference: what was said of the names in it and why it is needed."""
+    if not record.difference:
+        return []
+    lines = re.findall(r"(?m)^[+-](?![+-]{2}).*", record.difference.text)
+    changed, ranked = set(_NAME.findall("\n".join(lines))), list[tuple[int, int, Sentence]]()
+    asked = set(_LONG_WORD.findall(" ".join([each.text for each in record.sentences if each.by == USER]).lower()))
+    vague = (*map(_DECISION.__getitem__, _NO_CHOICES), _FAILURE["not_a_cause"])
+    for place, each in enumerate(sentences):
+        words = set(_LONG_WORD.findall(each.text.lower()))
+        is_said = len(words & asked) >= _ALIKE * len(words)  # by the task
+        shared = len(changed.intersection(_NAME.findall(" ".join(_QUOTED.findall(each.text)))))
+        is_reason = any(pattern.search(each.text) for pattern in _REASONS)
+        if shared and is_reason and not is_said and not any(pattern.search(each.text) for pattern in vague):
+            ranked.append((shared, place, each))
+    best = sorted(ranked, key=itemgetter(0, 1))[-MOST_REASONS:]
+    return [each for *_, each in sorted(best, key=itemgetter(1))]
 
 
 def find_commits(events: Sequence[RecordedEvent]) -> list[Statement]:
