@@ -145,3 +145,25 @@ def test_what_was_decided_last_is_not_crowded_out() -> None:
         )
     recording.answer("I'll keep the journal file rather than the spool.")
     assert "I'll keep the journal file rather than the spool." in found(recording)
+
+
+def test_an_edit_that_is_announced_without_an_aim_is_no_decision() -> None:
+    shown = (
+        "\ndiff --git a/src/load.py b/src/load.py\n--- a/src/load.py\n+++ b/src/load.py\n+    row_cache.get(tenant)\n"
+    )
+    for said, is_decision in (
+        ("Now I will modify `row_cache` below the loader.", False),
+        ("Now I will modify `row_cache` to include the tenant of the loader.", True),
+    ):
+        recording = Recording().prompt("Fix the loader.").answer(said).edit("src/load.py", "+ row_cache.get(tenant)")
+        made = recording.bash("git diff", shown).draft()
+        assert [each.text for each in made.decisions] == [said] * is_decision
+
+
+def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
+    recording = Recording().prompt("Fix the loader.").edit("src/load.py")
+    recording.answer("I kept the old exporter as it is. I did not touch the tenant cache.")
+    assert [each.text for each in recording.draft().decisions] == [
+        "I kept the old exporter as it is.",
+        "I did not touch the tenant cache.",
+    ]

@@ -240,7 +240,8 @@ def _weigh_agents(record: Record, place: int, difference: str) -> float:
     has_reason = bool(_DECISION["reason"].search(text)) or _find_cause(sentences, place) is not None
     reason = has_reason and not _DECISION["ability"].search(text)
     intends = alternative and _DECISION["intent"].search(text)
-    if not explicit and not limits and not intends and not (acts and (alternative or reason or lasts)):
+    is_change = lasts and bool(_DECISION["purpose"].search(text))  # with an aim; else an edit that is told as one
+    if not explicit and not limits and not intends and not (acts and (alternative or reason or is_change)):
         return 0.0
     return 2 * (explicit or limits) + 1.5 * alternative + reason + is_done
 
