@@ -139,6 +139,15 @@ def test_what_the_agent_said_between_a_failure_and_its_change_is_told() -> None:
     assert said == "It seems ruff doesn't support py313 yet. Let's keep it at py312:"
 
 
+def test_a_cause_and_its_command_are_told_although_no_call_failed_before() -> None:
+    recording = (
+        Recording().prompt("Build the app.").edit("src/app.ex").answer("Stale build artifacts. Let me force a compile.")
+    )
+    assert problems(recording.read("mix.exs").bash("mix compile --force", "ok")) == [
+        ("Stale build artifacts. Let me force a compile.", "`mix compile --force`")
+    ]
+
+
 def test_a_thought_that_the_agent_doubts_is_no_cause() -> None:
     recording = Recording().prompt("Raise the version.").bash("pre-commit run --all-files", LIMIT, failed=True)
     recording.answer("The parser doesn't support py313. Let's keep it at py312. Wait, the parser is fine.")

@@ -146,16 +146,18 @@ class Record:
         return found
 
     @cached_property
-    def carried_out(self) -> Container[int]:
-        """The answers that a change of what lasts follows at once."""
-        found, edited = set[int](), set[int]()
+    def carried_out(self) -> Mapping[int, RecordedEvent]:
+        """By answer the change of what lasts that follows it, after no more than reading."""
+        found, edited, said = dict[int, RecordedEvent](), set[int](), 0
         for path, numbers in self.edits.items():
             edited.update(() if _CHANGE["scratch"].search(path) else numbers)
-        for said, after in pairwise(self.events):
-            command = after.text.partition("\n")[0] if after.tool == "Bash" and not after.failed else ""
-            acts = after.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
-            if said.kind == EventKind.ANSWER and acts:
-                found.add(said.number)
+        for event in self.events:
+            command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
+            acts = event.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
+            if said and acts:
+                found[said] = event
+            is_read = event.kind == EventKind.TOOL and event.path and not acts
+            said = event.number if event.kind == EventKind.ANSWER else said if is_read else 0
         return found
 
     def answers(self) -> list[Sentence]:
@@ -271,8 +273,10 @@ def find_outcome(record: Record) -> list[Statement]:
     calls = {each.source.source_call_id for each in record.items if each.source.extraction_rule_id == "issue-changed"}
     lines = [(event.text.splitlines()[1:2], event.number) for event in record.events if event.call_id in calls]
     answers = [Statement(statements.cut_line(line[0].strip()), number) for line, number in lines if line]
-    tracked = [each for each in answers if _CHANGE["tracker_answer"].search(each.text)]
-    tracked = [each for each in tracked if not each.text.endswith(": Closed")][-MOST_TRACKED:]
+    told = _CHANGE["tracker_answer"]
+    tracked = [each for each in answers if told.search(each.text) and not each.text.endswith(": Closed")][
+        -MOST_TRACKED:
+    ]
     return [*_find_results(record), *tracked, *(record.commits[-MOST_COMMITS:] or _find_difference(record))]
 
 
@@ -438,16 +442,18 @@ def find_causes(record: Record) -> list[Statement]:
 
 
 def _find_reactions(record: Record) -> dict[int, Statement]:
-    """What was said between a failed call and a change of what lasts: what is wrong, and the act."""
+    """What was said before a change of what lasts, after a failed call or as a cause: what is wrong, and the act."""
     failed = set(map(attrgetter("event.number"), filter(attrgetter("failed"), record.runs)))
     found, answers = dict[int, Statement](), defaultdict[int, list[str]](list)
     for each in record.answers():
         answers[each.event].append(each.text)
-    for before, said, after in zip(record.events, record.events[1:], record.events[2:], strict=False):
-        is_firm = said.number in record.carried_out and not _CHANGE["musing"].search(said.text)
-        if not is_firm or not (before.failed or before.number in failed):
+    for before, said in pairwise(record.events):
+        if said.number not in record.carried_out or _CHANGE["musing"].search(said.text):
             continue
-        texts = answers[said.number]
+        has_failed = before.failed or before.number in failed
+        if not has_failed and not _FAILURE["diagnosis"].search(said.text):
+            continue
+        texts, after = answers[said.number], record.carried_out[said.number]
         command = after.text.partition("\n")[0] if not after.path else ""
         note = f"`{statements.cut_line(command, LONGEST_ACT)}`" if _FAILURE["remedy"].search(command) else ""
         for what, act in zip(texts, [*texts[1:], ""], strict=False):
@@ -455,7 +461,12 @@ def _find_reactions(record: Record) -> dict[int, Statement]:
             acts = _FAILURE["repair"].search(act) and not _DECISION["scaffold"].search(f"{what} {act}")
             if is_named and acts and len(what) + len(act) < LONGEST_SENTENCE and _FAILURE["wrong"].search(what):
                 found[said.number] = Statement(f"{what} {act}", said.number, note)
-            elif is_named and _FAILURE["diagnosis"].search(what) and not _DECISION["scaffold"].search(what):
+            elif (
+                has_failed
+                and is_named
+                and _FAILURE["diagnosis"].search(what)
+                and not _DECISION["scaffold"].search(what)
+            ):
                 found.setdefault(said.number, Statement(what, said.number, note))
     return found
 
