@@ -97,3 +97,8 @@ def test_an_event_holds_its_text_whatever_the_white_space() -> None:
 def test_chatter_is_gone_before_anything_is_read() -> None:
     text = "I'll execute this step by step. Let me analyze the following. The exporter writes one file per table."
     assert said(Recording().answer(text)) == ["The exporter writes one file per table."]
+
+
+def test_marks_of_emphasis_go_and_powers_in_code_stay() -> None:
+    recording = Recording().answer("**The window** is `(window**2).sum()` now.")
+    assert [each.text for each in split_sentences(recording.events)] == ["The window is `(window**2).sum()` now."]

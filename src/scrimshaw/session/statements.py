@@ -46,6 +46,7 @@ _WRAPPED = 76  # a line at least this long goes on in the next one
 _CUT = "\n\f\n"  # where something was left out; a form feed breaks paragraphs and occurs in no prompt
 _ITEM = re.compile(r"\s*(?:[-*+•☐☒✓✔]|\d{1,2}[.)])\s+\S")
 _QUOTED = re.compile(r"`[^`\n]{1,200}`")
+_EMPHASIS = re.compile(r"(`[^`\n]{1,200}`)|\*\*")  # in code the marks are a power
 _SUMMARY_OPENING = "This session is being continued from a previous conversation"
 
 
@@ -170,5 +171,5 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _trim(text: str) -> str:
-    words = " ".join(_CUE["list_marks"].sub("", text.strip()).replace("**", "").split()).rstrip(" ,;")
+    words = " ".join(_EMPHASIS.sub(r"\1", _CUE["list_marks"].sub("", text.strip())).split()).rstrip(" ,;")
     return words[:-1] if words.endswith('"') and words.count('"') % 2 else words
