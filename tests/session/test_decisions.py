@@ -167,3 +167,18 @@ def test_what_was_left_alone_on_purpose_is_a_decision() -> None:
         "I kept the old exporter as it is.",
         "I did not touch the tenant cache.",
     ]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I want to treat the hard-coded path as a failing test case.",
+        "I still want ruff on the specs of the exporter.",
+        "I disagree with the bias of the reviewer.",
+        "The update of the guide was incorrect and should be reverted!",
+        "We should have started from the acceptance test.",
+    ],
+)
+def test_what_a_person_insists_on_is_a_decision(said: str) -> None:
+    recording = Recording().prompt("Extend the exporter.").edit("src/export.py").prompt(said)
+    assert [each.text for each in recording.answer("Ok.").draft().decisions] == [said]

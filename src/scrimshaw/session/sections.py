@@ -211,7 +211,7 @@ def _weigh_decision(record: Record, place: int, difference: str) -> float:
         return _weigh_agents(record, place, difference)
     wish, explicit = bool(_DECISION["wish"].search(text)), bool(_DECISION["explicit"].search(text))
     alternative = bool(_DECISION["alternative"].search(text)) or (wish and bool(_DECISION["objection"].search(text)))
-    is_choice = explicit or (wish and alternative)
+    is_choice = explicit or (wish and alternative) or bool(_DECISION["stance"].search(text))
     return is_choice * (2.0 + 2 * explicit + alternative + bool(_DECISION["reason"].search(text)))
 
 
