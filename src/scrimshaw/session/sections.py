@@ -47,7 +47,7 @@ _CODE = re.compile(r"`[^`]*`|\bgit \w+")
 
 # Changes
 MOST_FINDINGS, _ENOUGH_STATEMENTS = 5, 2
-_CLOSING = 6  # answers among which one tells how the work ended
+_CLOSING = 5  # answers among which one tells how the work ended
 MOST_RESULTS, MOST_COMMITS, MOST_FILES, MOST_TRACKED, MOST_LINES = 8, 12, 40, 4, 4
 LEAST_RESULTS, _CALLS_PER_RESULT = 3, 25
 LONGEST_CHANGE = 240  # characters of code, added and removed
