@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from scrimshaw.models import Grade, MemoryType, Retention, Tier
 
 FACTOR, POWER = 19 / 81, -0.5  # FSRS v4: R(S) = 0.9
+_STATES = tuple(Retention)  # an enum makes its members anew for whoever walks over it
 
 # An unreviewed memory has difficulty 5 on a scale of 1 to 10; stability is in days.
 INITIAL_DIFFICULTY, EASIEST, HARDEST = 5.0, 1.0, 10.0
@@ -63,7 +64,7 @@ def review(stability: float, difficulty: float, retrievability: float, grade: Gr
 
 def retention(retrievability: float, thresholds: tuple[float, float, float, float]) -> Retention:
     """The state of a memory; `thresholds` are where hot, warm, cold and dormant begin, in falling order."""
-    for state, least in zip(Retention, thresholds, strict=False):
+    for state, least in zip(_STATES, thresholds, strict=False):
         if retrievability >= least:
             return state
     return Retention.ARCHIVED

@@ -12,6 +12,8 @@ import re
 import string
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,9 +68,10 @@ def find_phrases(text: str, phrases: Iterable[tuple[str, str]]) -> dict[str, lis
     text = normalise_text(text)
     words = space_words(text)
     found: dict[str, set[str]] = {}
-    for phrase, memory_id in phrases:
+    for phrase, rows in groupby(phrases, key=itemgetter(0)):  # many memories share a phrase, and it is read once
         if contains_phrase(phrase, words, text):
-            found.setdefault(memory_id, set()).add(phrase)
+            for _, memory_id in rows:
+                found.setdefault(memory_id, set()).add(phrase)
     return {memory_id: sorted(own, key=lambda phrase: (-len(phrase), phrase)) for memory_id, own in found.items()}
 
 

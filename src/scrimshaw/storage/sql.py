@@ -84,14 +84,12 @@ def marks(values: Collection[Any]) -> str:
 
 def memory(row: Sequence[Any]) -> Memory:
     """A row of MEMORY_COLUMNS as a Memory."""
-    *plain, triggers, topics, questions, origin, trust, session, quality, flags = row
-    values = dict(zip(_PLAIN, plain, strict=True)) | {
-        "triggers": msgspec.json.decode(triggers),
-        "topics": msgspec.json.decode(topics),
-        "questions": msgspec.json.decode(questions or "[]"),
-        "provenance": {"source": origin, "trust": trust, "session": session},
-        "quality": None if quality is None else {"score": quality, "flags": msgspec.json.decode(flags)},
-    }
+    values, read = dict(zip(_PLAIN, row, strict=False)), msgspec.json.decode
+    triggers, topics, questions, origin, trust, session, quality, flags = row[len(_PLAIN) :]
+    values["triggers"], values["topics"] = read(triggers), read(topics)
+    values["questions"] = read(questions) if questions else ()
+    values["provenance"] = {"source": origin, "trust": trust, "session": session}
+    values["quality"] = None if quality is None else {"score": quality, "flags": read(flags)}
     return msgspec.convert(values, Memory, strict=False)  # SQLite's booleans are 0 and 1
 
 
