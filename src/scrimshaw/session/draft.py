@@ -90,7 +90,7 @@ def build_draft(session: Session, events: Sequence[RecordedEvent], items: Sequen
         task=task,
         decisions=decisions,
         changed=changes,
-        tests=prove(sections.find_test_runs(record)),
+        tests=prove(record.test_runs),
         problems=problems,
         findings=findings,
         open=open_points,

@@ -118,6 +118,7 @@ def file_stems(paths: Iterable[str]) -> Iterator[str]:
             yield stem
 
 
+@lru_cache(maxsize=4096)  # each part of a draft asks it of the same sentences
 def count_subjects(text: str) -> int:
     """How many words of a text name a subject; the number of an issue counts twice."""
     words = [token.strip("`") for token in _TOKEN.findall(text)]

@@ -122,6 +122,11 @@ class Record:
         return find_commits(self.events)
 
     @cached_property
+    def test_runs(self) -> Sequence[Statement]:
+        """The last runs of tests."""
+        return find_test_runs(self.runs, self.edits)
+
+    @cached_property
     def difference(self) -> RecordedEvent | None:
         """The last difference that git showed."""
         return next((event for event in reversed(self.events) if "\ndiff --git " in event.text), None)
@@ -152,12 +157,14 @@ class Record:
         for path, numbers in self.edits.items():
             edited.update(() if _CHANGE["scratch"].search(path) else numbers)
         for event in self.events:
-            command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
-            acts = event.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
-            if said and acts:
-                found[said] = event
-            is_read = event.kind == EventKind.TOOL and event.path and not acts
-            said = event.number if event.kind == EventKind.ANSWER else said if is_read else 0
+            if event.kind == EventKind.ANSWER:
+                said = event.number
+            elif said:
+                command = event.text.partition("\n")[0] if event.tool == "Bash" and not event.failed else ""
+                acts = event.number in edited or _FAILURE["remedy"].search(command) or _CHANGE["act"].search(command)
+                if acts:
+                    found[said] = event
+                said = said if event.kind == EventKind.TOOL and event.path and not acts else 0
         return found
 
     def answers(self) -> list[Sentence]:
@@ -345,7 +352,7 @@ def _find_results(record: Record) -> list[Statement]:
     answers = [each for each in record.answers() if each.turn in busy and each.turn not in record.withdrawn]
     vague = (_CHANGE["not_a_result"], _CHANGE["status"], _DECISION["scaffold"])
     firm = [each for each in answers if not any(pattern.search(each.text) for pattern in vague)]
-    if find_test_runs(record):
+    if record.test_runs:
         firm = [each for each in firm if not _CHANGE["tally"].search(each.text)]
     done = [each for each in firm if _CHANGE["result"].search(each.text) and is_clear(each.text, 1)]
     closing = {each.turn: each.event for each in firm}
@@ -483,13 +490,13 @@ def find_unsolved(record: Record) -> list[Statement]:
     return found[-MOST_UNSOLVED:]
 
 
-def find_test_runs(record: Record) -> list[Statement]:
+def find_test_runs(runs: Sequence[CommandRun], edits: Edits) -> list[Statement]:
     """The last run of each of the commands that counted tests last: how it ended, and what changed since."""
     found = dict[str, Statement]()
-    for run in reversed([run for run in record.runs if TEST.search(run.family)]):
+    for run in reversed([run for run in runs if TEST.search(run.family)]):
         tallies = [line.strip(" =") for line in run.event.text.splitlines()[1:] if _TALLY.search(line)]
         if tallies:  # else it was no run of tests, or none could begin
-            later = sum(number > run.event.number for numbers in record.edits.values() for number in numbers)
+            later = sum(number > run.event.number for numbers in edits.values() for number in numbers)
             state = (
                 "red" if run.failed or _RED.search(tallies[-1]) else "green"
             )  # a pipe hides how its first part ended

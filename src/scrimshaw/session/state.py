@@ -238,7 +238,7 @@ _STATEMENTS: Mapping[str, Callable[[Record], Iterable[Statement]]] = {
     "open": lambda record: sections.find_open_points(record, ()),
     "decisions": sections.find_decisions,
     "done": lambda record: (each for each in sections.find_outcome(record) if each.note != COMMIT),
-    "tests": sections.find_test_runs,
+    "tests": attrgetter("test_runs"),
     "not committed": _find_uncommitted,
     "commits": lambda record: record.commits,
     "solved": sections.find_problems,
