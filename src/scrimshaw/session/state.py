@@ -100,9 +100,11 @@ def _choose_lines(lines: Sequence[StateLine], most: int, known: list[str]) -> li
     """The last lines that say something new beside the `known` texts, those of one event as one line."""
     chosen, texts = list[StateLine](), list[str]()
     for line in reversed(lines):
+        if len(texts) == most:
+            break
         text = statements.flatten(line.text).casefold()
         is_known = text in known or any(text in other or (len(other) > _SAME and other in text) for other in texts)
-        if len(texts) < most and text and not is_known:
+        if text and not is_known:
             if line.trust != Trust.HUMAN and is_suspicious(line.text):
                 line = replace(line, text=WITHHELD)
             if chosen and chosen[-1].origin == line.origin:  # an id costs as much as a sentence
