@@ -7,6 +7,7 @@ is written as in TOML (`0.2`, `true`, `[0.6, 0.8]`), a string without quotes too
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -33,6 +34,7 @@ RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts 
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
 # Sections and keys of older versions; a file that still has one is no reason to refuse to start.
 _RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}
+_LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
 _SECRET = ("key", "token", "password", "secret")
 # Thresholds that mean nothing out of their order, and whether that is falling.
 _FALLING = {("session", "pressure_thresholds"): False, ("forgetting", "state_thresholds"): True}
@@ -193,6 +195,49 @@ class SourceSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     artifact: ArtifactClass | None = None
 
 
+class RouterSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How other memory servers, the peers of `[[peers]]`, are asked."""
+
+    deadline_ms: Annotated[float, _within(1, 60_000, "milliseconds", "patience with a peer's answer")] = 600.0
+    check_ms: Annotated[float, _within(1, 60_000, "milliseconds", "patience with the connection to a url")] = 500.0
+    check_s: Annotated[float, _within(0, 3600, "seconds", "a peer that failed is left alone for")] = 30.0
+    # A command imports the client library first; a server goes on without a peer that is still starting.
+    start_s: Annotated[float, _within(0, 600, "seconds", "how long a command waits until a peer has started")] = 3.0
+    cache_s: Annotated[float, _within(0, 86_400, "seconds", "a peer's answer to the same query holds for")] = 300.0
+    slots: Annotated[int, _within(1, 20, "hits", "most hits of peers beside own ones")] = 3
+
+
+class PeerSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Another memory server that adds to what is found; asked over MCP by its command, or at its url."""
+
+    name: Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
+    kind: Literal["forgetful", "scrimshaw", "memory"] = "memory"
+    command: tuple[str, ...] = ()
+    env: Mapping[str, str] = {}
+    url: str = ""
+    token: str = ""  #: bearer token for the url
+    #: What differs from the tools of the kind: `tool`, `arguments`, `hits`, `id`, `title`, `text`.
+    search: Mapping[str, Any] = {}
+    get: Mapping[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if bool(self.command) == bool(self.url):
+            raise ValueError(f"the peer {self.name} needs a command or a url, not both")
+        if self.url and not self.is_harmless and not (self.url.startswith("https://") and self.token):
+            raise ValueError(f"the url of the peer {self.name} is neither local nor https with a token")
+
+    @property
+    def is_harmless(self) -> bool:
+        """Whether a configuration that came with a clone may state it: it runs nothing, and no query leaves."""
+        return bool(_LOCAL_URL.match(self.url))
+
+
+class _ClientServers(Struct, frozen=True, rename="camel"):
+    """What `.mcp.json` says: the servers of a project's clients, by name."""
+
+    mcp_servers: Mapping[str, Mapping[str, Any]] = {}
+
+
 class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """All settings of one project, checked. Built by `load`."""
 
@@ -209,8 +254,10 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     forgetting: ForgettingSettings = ForgettingSettings()
     redaction: RedactionSettings = RedactionSettings()
     quality: QualitySettings = QualitySettings()
+    router: RouterSettings = RouterSettings()
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()  #: the user's extraction rules as written
+    peers: tuple[PeerSettings, ...] = ()
 
     @property
     def folder(self) -> Path:
@@ -230,7 +277,7 @@ SECTIONS: Mapping[str, type[Struct]] = {
 }
 
 
-_TABLES = (*SECTIONS, "sources", "rules")
+_TABLES = (*SECTIONS, "sources", "rules", "peers")
 _ENVIRONMENT = "environment"
 _OF_GIT_HOOKS = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
 # The values stated for each section and key, with the place that states it.
@@ -274,14 +321,21 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
     given: _Given = {}
     sources: tuple[SourceSettings, ...] = ()
     rules: tuple[Mapping[str, Any], ...] = ()
+    peers = dict[str, PeerSettings]()
     problems: list[str] = []
     for path in config_files(project, home):
         table = _read_toml(path)
         sources = _tables(table, "sources", SourceSettings, path, problems) or sources
         rules = _tables(table, "rules", dict[str, Any], path, problems) or rules
+        stated: tuple[PeerSettings, ...] = _tables(table, "peers", PeerSettings, path, problems)
+        peers |= {peer.name: peer for peer in stated}
+        if path.parent != home and (foreign := [peer.name for peer in stated if not peer.is_harmless]):
+            where = home / CONFIG_FILE
+            problems.append(f"{path}: what runs a command or sends queries to a host belongs into {where}: {foreign}")
         _merge(table, str(path), given, problems)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES)}:
         _merge_environment(own, given)
+    peers = find_local_peers(project) | peers
     sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:
         text = "The configuration cannot be used:\n  " + "\n  ".join(problems)
@@ -290,7 +344,33 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         switches = [field.encode_name for field in msgspec.structs.fields(FeatureSettings) if field.type is not str]
         off = {key: False for key in switches if key != "profile" and ("features", key) not in given}
         sections["features"] = msgspec.structs.replace(sections["features"], **off)
-    return Settings(project=project, home=home, serena_home=serena_home, sources=sources, rules=rules, **sections)
+    return Settings(
+        project=project,
+        home=home,
+        serena_home=serena_home,
+        sources=sources,
+        rules=rules,
+        peers=(*peers.values(),),
+        **sections,
+    )
+
+
+def find_local_peers(project: Path) -> dict[str, PeerSettings]:
+    """A Forgetful on this machine that the project's `.mcp.json` has the url of, by name.
+
+    A command that stands there is never run, since the file comes with a clone.
+    """
+    found = dict[str, PeerSettings]()
+    try:
+        servers = msgspec.json.decode((project / ".mcp.json").read_bytes(), type=_ClientServers).mcp_servers
+    except (OSError, ValueError):  # none, or none of ours to complain about
+        return found
+    for name, server in servers.items():
+        if "forgetful" in name and "url" in server:
+            with suppress(msgspec.ValidationError):
+                peer = msgspec.convert({"name": name, "kind": "forgetful", "url": server["url"]}, PeerSettings)
+                found |= {name: peer} if peer.is_harmless else {}
+    return found
 
 
 def user_folders(environment: Mapping[str, str] = os.environ) -> tuple[Path, Path]:

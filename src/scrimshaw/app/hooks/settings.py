@@ -30,7 +30,7 @@ Stamps = dict[str, list[int]]
 
 
 def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Settings:
-    """The settings of `project`, those that `config.load` gives; raises ConfigError as it does.
+    """The settings of `project` that `config.load` gives, but for peers, which no hook asks; raises ConfigError too.
 
     A copy is made of files that nobody touched for `least_age_s` seconds.
     """
@@ -51,7 +51,7 @@ def load_settings(project: Path, *, least_age_s: float = LEAST_AGE_S) -> Setting
         copy = msgspec.msgpack.decode((project / config.PROJECT_FOLDER / COPY).read_bytes())
         if copy["made_of"] == stamps:
             return _restore(copy, defaults)
-    settings = config.load(project)
+    settings = replace(config.load(project), peers=())
     newest = max(max(changed) for _, *changed in stamps.values())
     if time.time_ns() - newest >= least_age_s * 1e9 and not settings.embedding.api_key:
         # What cannot be written is read again by the next hook. TOML has larger numbers than msgpack.
