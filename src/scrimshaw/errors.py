@@ -70,6 +70,14 @@ class VaultBusy(ScrimshawError, code="busy", exit_code=3):
     """Another writer held the vault's lock for the whole waiting time."""
 
 
+class PeerFailed(ScrimshawError, code="peer", exit_code=3):
+    """Another memory server gave no answer."""
+
+
+class NoSemanticSearch(ScrimshawError, code="no_semantic_search", exit_code=3):
+    """A search by meaning alone, and neither vectors nor a peer can answer it."""
+
+
 class StorageFailure(ScrimshawError, code="storage", exit_code=3):
     """The disk or the database refused; nothing was acknowledged."""
 

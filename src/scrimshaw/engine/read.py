@@ -32,7 +32,7 @@ _ALL_FADED = 1000  # after so many turns what is left is below what an answer sh
 # A validation moves the confidence, 0.5 at first, by these; promotion to critical is proposed from here.
 USEFUL, NOT_USEFUL = 0.10, 0.05
 PROMOTE_CONFIDENCE, PROMOTE_REVIEWS = 0.9, 5
-_NOT_REVIEWED = ("session", "record")  # what sessions recorded fades with them
+_NOT_REVIEWED = ("session", "record", "peer")  # what sessions recorded fades with them, and peers keep their own
 MOST_STABLE_DAYS = 36_500.0  # longer than a century is for ever
 
 

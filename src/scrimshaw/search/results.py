@@ -67,6 +67,15 @@ class Hit(Struct, frozen=True, kw_only=True):
     is_known: bool = False  #: the session has seen the passage, so `text` is a sentence of it
 
 
+class PeerHit(Struct, frozen=True, kw_only=True):
+    """What another memory server answers: its own text, or a memory of ours that it has a copy of."""
+
+    peer: str
+    id: str  #: `peer:NAME/ID`; the memory's own id where it is ours
+    title: str
+    text: str
+
+
 # The ids of all candidates, and the scores of the few best that answer the query themselves, to the boosts by name.
 Boosts = Callable[[Sequence[str], Mapping[str, float]], Mapping[str, Mapping[str, float]]]
 
@@ -108,6 +117,8 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     archived: int = 0  #: memories that match by words, and are left out since they have faded
     trace: tuple[StageTrace, ...]
     degradations: tuple[Degradation, ...]
+    peers: tuple[PeerHit, ...] = ()  #: what other memory servers add; it never changes what the hits are
+    sources: Mapping[str, float] = {}  #: the peers that answered, and how many seconds ago
 
     def keep_hits(self, hits: Sequence[Hit]) -> SearchResult:
         """The answer with only its first hits, cut as these are."""

@@ -1,0 +1,138 @@
+"""The one entry for reading: the own memory answers first, and peers add to it within a deadline."""
+
+import logging
+import time
+from collections.abc import Sequence
+from itertools import chain, zip_longest
+
+from msgspec.structs import replace
+
+from scrimshaw.engine import Engine, read
+from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
+from scrimshaw.ingest.comparison import hash_normalised_text
+from scrimshaw.ingest.memory_file import parse_memory_file
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Channel, Degradation, Filters, Memory, MemoryType, Provenance, Session, Trust
+from scrimshaw.router.kinds import PREFIX
+from scrimshaw.search.results import PeerHit, SearchRequest, SearchResult
+from scrimshaw.search.tokens import count_tokens
+
+_log = logging.getLogger(__name__)
+_SPARE = 7  # so many hits more than are wanted: some of them are copies of what was found already
+
+
+def search(
+    engine: Engine, request: SearchRequest, session: Session | None = None, *, wait_s: float = 0.0
+) -> SearchResult:
+    """The best memories for a query, and what peers add to them; `wait_s` is patience with peers that have to start.
+
+    Peers are asked unless channels leave out vectors, or filters, concepts or pages ask for what only memories have.
+    Raises InvalidRequest for a query that cannot be searched, NoSemanticSearch where only meaning was asked for and
+    nothing can answer that.
+    """
+    is_open = request.filters == Filters() and request.first and not request.all_of
+    if is_open and engine.settings.peers and Channel.VECTOR in request.channels:
+        result = search_with_peers(engine, request, session, wait_s)
+    else:
+        result = read.search(engine, request, session)
+    is_semantic = not {Channel.TEXT, Channel.TRIGGER}.intersection(request.channels)
+    if is_semantic and isinstance(engine.embedder, Degradation) and not result.sources:
+        hint = "Search by words too, or start a peer; `scrimshaw doctor` says why there are no vectors."
+        raise NoSemanticSearch("Neither vectors nor a peer can search by meaning now.", hint)
+    return result
+
+
+def get_from_peer(engine: Engine, memory_id: str) -> read.MemoryText:
+    """What a peer has under an id such as `peer:NAME/17`; raises NotFound or PeerFailed."""
+    name, _, native_id = memory_id.removeprefix(PREFIX).partition("/")
+    stated = next((peer for peer in engine.settings.peers if peer.name == name), None)
+    if stated is None:
+        raise NotFound(f"There is no peer {name!r}.", "Search again.", id=memory_id)
+    from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
+
+    limits = engine.settings.router
+    hit = connect_peer(stated, limits).read(native_id, limits.start_s + limits.deadline_ms / 1000)
+    text, title = redact(hit.text), redact(hit.title or native_id)
+    memory = Memory(
+        id=memory_id,
+        source="peer",
+        path="",
+        title=title.text,
+        type=MemoryType.GENERAL,
+        provenance=Provenance(source=name, trust=Trust.WEB),
+        tokens=count_tokens(text.text),
+        label_tokens=0,
+        length=len(text.text),
+    )
+    return read.MemoryText(memory=memory, body=text.text, content_hash="", redacted=text.classes)
+
+
+def search_with_peers(engine: Engine, request: SearchRequest, session: Session | None, wait_s: float) -> SearchResult:
+    """A search while peers work on the same query, and what they have answered in time."""
+    from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
+
+    limits, began = engine.settings.router, time.monotonic()
+    query = redact(engine.searcher.validate(request.query)).text
+    wanted = (request.limit or engine.settings.search.limit) + _SPARE
+    peers = [connect_peer(peer, limits) for peer in engine.settings.peers]
+    questions = [(peer, peer.begin(query, wanted, engine.index.generation())) for peer in peers]
+    result = read.search(engine, request, session)
+    answers, sources, lost = list[Sequence[PeerHit]](), dict[str, float](), list[Degradation]()
+    for peer, question in questions:
+        patience_s = limits.deadline_ms / 1000 + (0.0 if peer.is_open else wait_s)
+        try:
+            found, age = peer.finish(question, max(0.0, began + patience_s - time.monotonic()))
+        except PeerFailed as error:
+            lost.append(describe_loss(peer.name, error))
+        else:
+            answers.append(found)
+            sources[peer.name] = round(age, 1)
+        # The shape of the query, never its words.
+        took_ms, words = (time.monotonic() - began) * 1000, len(query.split())
+        _log.debug("peer %s: %s after %.0f ms, %d words", peer.name, peer.name in sources, took_ms, words)
+    added = choose_added(engine, result, answers, limits.slots if result.hits else wanted - _SPARE)
+    return replace(result, peers=added, sources=sources, degradations=(*result.degradations, *lost))
+
+
+def choose_added(
+    engine: Engine, own: SearchResult, answers: Sequence[Sequence[PeerHit]], slots: int
+) -> tuple[PeerHit, ...]:
+    """What peers add to the own hits, in turns: nothing twice, and a copy of a memory as that memory.
+
+    A copy has the memory's id for its title, its id and title, or its text. One that a search hides stays hidden.
+    """
+    hits = [hit for hit in chain.from_iterable(zip_longest(*answers)) if hit]
+    names = {name for hit in hits for name in (hit.title, hit.id.partition("/")[2])}
+    known = engine.index.get([*names])
+    copies, digests = list[str](), list[str]()
+    for hit in hits:
+        digest = hash_normalised_text(parse_memory_file(hit.text).body)
+        same = known.get(hit.id.partition("/")[2])
+        named = hit.title if hit.title in known else same.id if same and same.title == hit.title else ""
+        copies.append(named or next(iter(engine.index.find_ids(text_hash=digest)), ""))
+        digests.append(digest)
+    quality = engine.settings.search.min_quality_score
+    only = tuple({*copies} - {""})
+    visible = {memory.id: memory for memory in engine.index.select(Filters(only=only, min_quality_score=quality))}
+    bodies = engine.index.bodies([*visible])
+    seen, added = {hit.memory.id for hit in (*own.always_on, *own.hits)}, list[PeerHit]()
+    for hit, copy, digest in zip(hits, copies, digests, strict=True):
+        mark = copy or digest
+        if mark in seen or (copy and copy not in visible):
+            continue
+        seen.add(mark)
+        if copy:
+            added.append(replace(hit, id=copy, title=visible[copy].title, text=bodies.get(copy, "")))
+        else:
+            added.append(replace(hit, title=redact(hit.title).text, text=redact(hit.text).text))
+    return tuple(added[:slots])
+
+
+def describe_loss(name: str, error: PeerFailed) -> Degradation:
+    """What it means that a peer gave no answer."""
+    return Degradation(
+        failure_mode=f"peer_silent ({name}): {error.message}",
+        fallback_mode="own memories, and peers that answer",
+        confidence_impact=f"what only {name} holds is missing",
+        retry_recommendation=error.hint or "Look at the peer's own log.",
+    )

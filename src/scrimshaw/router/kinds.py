@@ -1,0 +1,69 @@
+"""What each kind of memory server is asked, and how its answer is read: a table says it, and settings change that."""
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from scrimshaw.config import PeerSettings
+from scrimshaw.errors import PeerFailed
+from scrimshaw.search.results import PeerHit
+from scrimshaw.toml_text import parse_toml
+
+PREFIX = "peer:"  # of the ids of what only a peer has
+LARGEST_LIMIT = 20  # what Forgetful allows
+
+
+class PeerTool(Struct, frozen=True, kw_only=True):
+    """A tool of a peer: what it is called with, and the names that its answer uses."""
+
+    tool: str
+    arguments: Mapping[str, Any] = {}
+    hits: str = ""  #: the key of the list; the answer is the only entry where empty
+    id: tuple[str, ...] = ()
+    title: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+
+
+def choose_tool(peer: PeerSettings, use: Literal["search", "get"]) -> PeerTool:
+    """The tool of the peer's kind for this use, with what the settings say otherwise."""
+    return msgspec.convert({**load_kinds()[peer.kind][use], **getattr(peer, use)}, PeerTool)
+
+
+@cache
+def load_kinds() -> dict[str, Any]:
+    """The table of kinds, tools and names."""
+    return parse_toml(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+def fill_in(template: Any, values: Mapping[str, Any]) -> Any:
+    """Arguments with `{name}` replaced by the value of that name, of its own type where it stands alone."""
+    if isinstance(template, str):
+        alone = values.get(template[1:-1]) if template.startswith("{") else None
+        return template if alone is None else alone
+    if isinstance(template, Mapping):
+        return {name: fill_in(each, values) for name, each in template.items()}
+    return [fill_in(each, values) for each in template] if isinstance(template, list | tuple) else template
+
+
+def read_hits(peer: str, tool: PeerTool, answer: Any) -> Iterator[PeerHit]:
+    """What an answer holds; raises PeerFailed where it has not the form that the tool's names describe."""
+    if isinstance(answer, dict) and answer.keys() == {"result"}:  # how some libraries wrap what a tool returns
+        answer = answer["result"]
+    entries = answer.get(tool.hits) if tool.hits and isinstance(answer, dict) else [answer]
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
+        raise PeerFailed(f"{tool.tool} did not answer with a list of {tool.hits or 'fields'}.")
+    for entry in entries:
+        name, title, text = (read_text(entry, names) for names in (tool.id, tool.title, tool.text))
+        yield PeerHit(peer=peer, id=f"{PREFIX}{peer}/{name}", title=title or name, text=text.strip())
+
+
+def read_text(entry: Mapping[str, Any], names: tuple[str, ...]) -> str:
+    """The first of these fields that is there, a list of texts in lines."""
+    value = next((entry[name] for name in names if entry.get(name) is not None), "")
+    if isinstance(value, dict | list):
+        return "\n".join(str(each) for each in (value.values() if isinstance(value, dict) else value))
+    return str(value)

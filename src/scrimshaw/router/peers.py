@@ -1,0 +1,209 @@
+"""Connections to other memory servers over MCP: one thread of this process has them all, and keeps them open.
+
+A peer that failed is left alone for a while. One that is late is not asked anew before it has answered, and what it
+answers then is kept for whoever asks the same. So a dead or slow peer costs one search its deadline, others nothing.
+"""
+
+import asyncio
+import atexit
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, suppress
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import msgspec
+
+from scrimshaw.config import PeerSettings, RouterSettings
+from scrimshaw.errors import PeerFailed, describe_os_error
+from scrimshaw.router.kinds import LARGEST_LIMIT, PeerTool, choose_tool, fill_in, read_hits
+from scrimshaw.search.results import PeerHit
+
+ANSWER_S = 30.0  # a call or a start that takes longer has failed
+CLOSE_S = 1.0  # how long the end of the process waits for connections to close
+ANSWERS = 256  # answers kept of a peer
+
+_guard = threading.Lock()
+_peers = dict[bytes, "Peer"]()
+_loop: list[asyncio.AbstractEventLoop] = []
+
+
+class Question(NamedTuple):
+    """What a peer was asked: `pending` is its answer under way, why it was not asked, or None where it is known."""
+
+    key: tuple[object, ...]
+    pending: Future[Any] | PeerFailed | None
+
+
+class Peer:
+    """One peer. Its methods without `async` may be called from any thread."""
+
+    def __init__(self, settings: PeerSettings, limits: RouterSettings, loop: asyncio.AbstractEventLoop) -> None:
+        self.name, self.counts = settings.name, Counter[str]()
+        self._settings, self._limits, self._loop = settings, limits, loop
+        self._fault, self._failed_at = "", 0.0
+        self._again = f"It is asked again after {limits.check_s:g} s."
+        self._session: asyncio.Task[None] | None = None
+        self._opened: asyncio.Future[Any] = loop.create_future()
+        self._late: Future[Any] | None = None
+        self._answers: dict[tuple[object, ...], tuple[float, tuple[PeerHit, ...]]] = {}
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the handshake is done and nothing failed since."""
+        return self._opened.done() and not self._fault
+
+    def begin(self, query: str, limit: int, generation: int) -> Question:
+        """Ask, unless the answer is known; `generation` changes with every write to the own memory."""
+        key = (query, limit, generation)
+        known = self._answers.get(key)
+        if known and time.monotonic() - known[0] < self._limits.cache_s:
+            self.counts["cached"] += 1
+            return Question(key, None)
+        self.counts["asked"] += 1
+        if self._fault and time.monotonic() - self._failed_at < self._limits.check_s:
+            return Question(key, PeerFailed(self._fault, self._again))
+        if self._late and not self._late.done():
+            return Question(key, PeerFailed("it is still at an earlier question", "Ask again in a few seconds."))
+        tool = choose_tool(self._settings, "search")
+        values = {"query": query, "limit": min(limit, LARGEST_LIMIT)}
+        return Question(key, asyncio.run_coroutine_threadsafe(self.find(key, tool, values), self._loop))
+
+    def read(self, native_id: str, patience_s: float) -> PeerHit:
+        """One entry of the peer, whole; raises PeerFailed."""
+        tool = choose_tool(self._settings, "get")
+        number = int(native_id) if native_id.isdecimal() else native_id
+        future = asyncio.run_coroutine_threadsafe(self._call(tool, {"id": number}), self._loop)
+        try:
+            found = [*read_hits(self.name, tool, future.result(patience_s))]
+        except TimeoutError:
+            raise PeerFailed(f"{self.name} did not answer in {patience_s:g} s.", "Ask again.") from None
+        if not found:
+            raise PeerFailed(f"{self.name} has no {native_id!r}.")
+        return found[0]
+
+    def finish(self, question: Question, patience_s: float) -> tuple[tuple[PeerHit, ...], float]:
+        """The answer to a question and its age in seconds; raises PeerFailed."""
+        if isinstance(question.pending, PeerFailed):
+            raise question.pending
+        if question.pending:
+            try:
+                question.pending.result(patience_s)
+            except TimeoutError:
+                self._late, doing = question.pending, "answered" if self.is_open else "started"
+                self.counts["late"] += 1
+                fault = f"it has not {doing} in {patience_s * 1000:.0f} ms"
+                raise PeerFailed(fault, "Ask again in a few seconds.") from None
+        at, found = self._answers[question.key]
+        return found, time.monotonic() - at if question.pending is None else 0.0
+
+    async def close(self) -> None:
+        """End the connection, if there is one."""
+        if self._session:
+            self._session.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._session
+
+    async def find(self, key: tuple[object, ...], tool: PeerTool, values: Mapping[str, Any]) -> None:
+        """Ask, and keep the answer."""
+        found = tuple(hit for hit in read_hits(self.name, tool, await self._call(tool, values)) if hit.text)
+        while len(self._answers) >= ANSWERS:
+            del self._answers[next(iter(self._answers))]
+        self._answers[key] = time.monotonic(), found
+        self.counts["answered"] += 1
+
+    async def _call(self, tool: PeerTool, values: Mapping[str, Any]) -> Any:
+        """What a tool of the peer answers; the connection is opened, and given up where it fails."""
+        try:
+            if self._session is None or self._session.done():
+                self._opened, self._fault = self._loop.create_future(), ""
+                self._session = self._loop.create_task(self.keep_open(self._opened))
+            async with asyncio.timeout(ANSWER_S):
+                client = await asyncio.shield(self._opened)
+                result = await client.call_tool(tool.tool, fill_in(tool.arguments, values))
+        except Exception as error:
+            self._fault, self._failed_at = describe_failure(error), time.monotonic()
+            self.counts["failed"] += 1
+            if self._session:
+                self._session.cancel()
+                self._session = None
+            raise PeerFailed(self._fault, self._again) from error
+        texts = [block.text for block in result.content if block.type == "text"]
+        if result.is_error:
+            raise PeerFailed(f"{tool.tool} refused: {' '.join(texts)[:200]}")
+        if result.structured_content is not None:
+            return result.structured_content
+        try:
+            return msgspec.json.decode("".join(texts))
+        except msgspec.DecodeError as error:
+            raise PeerFailed(f"{tool.tool} did not answer in JSON.") from error
+
+    async def keep_open(self, opened: asyncio.Future[Any]) -> None:
+        """Keep a connection until cancelled: the library wants it closed by the task that opened it."""
+        stated, limit_s = self._settings, self._limits.check_ms / 1000
+        try:
+            if stated.url:  # far cheaper than to import the library for a server that is not there
+                url = urlsplit(stated.url)
+                port = url.port or (443 if url.scheme == "https" else 80)
+                _, writer = await asyncio.wait_for(asyncio.open_connection(url.hostname, port), limit_s)
+                writer.close()
+            import httpx2  # noqa: PLC0415 - half a second for these, only where a peer is there
+            from mcp.client.client import Client  # noqa: PLC0415
+            from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: PLC0415
+            from mcp.client.streamable_http import streamable_http_client  # noqa: PLC0415
+
+            async with AsyncExitStack() as stack:
+                if stated.command:
+                    program, *arguments = stated.command
+                    server = StdioServerParameters(command=program, args=arguments, env=dict(stated.env))
+                    # What a server logs is not ours to print.
+                    transport = stdio_client(server, stack.enter_context(open(os.devnull, "w")))  # noqa: PTH123, SIM115
+                else:
+                    headers = {"Authorization": f"Bearer {stated.token}"} if stated.token else {}
+                    patience = httpx2.Timeout(ANSWER_S, read=None)  # a stream may be silent
+                    http = await stack.enter_async_context(httpx2.AsyncClient(headers=headers, timeout=patience))
+                    transport = streamable_http_client(stated.url, http_client=http)
+                opened.set_result(await stack.enter_async_context(Client(transport)))
+                await asyncio.Event().wait()
+        except Exception as error:  # noqa: BLE001 - a client library may raise anything, alone or in groups
+            if not opened.done():
+                opened.set_exception(error)
+        finally:
+            if not opened.done():
+                opened.set_exception(PeerFailed("it was closed while it started"))
+
+
+def connect_peer(settings: PeerSettings, limits: RouterSettings) -> Peer:
+    """The connection of this process to a peer, which is opened by the first question."""
+    key = msgspec.json.encode([settings, limits])
+    with _guard:
+        if not _loop:
+            _loop.append(asyncio.new_event_loop())
+            threading.Thread(target=_loop[0].run_forever, name="peers", daemon=True).start()
+            atexit.register(close_peers)
+        if key not in _peers:
+            _peers[key] = Peer(settings, limits, _loop[0])
+        return _peers[key]
+
+
+def close_peers(patience_s: float = CLOSE_S) -> None:
+    """End all connections; servers that this process started end with them."""
+    with _guard:
+        closing = [asyncio.run_coroutine_threadsafe(peer.close(), _loop[0]) for peer in _peers.values()]
+        _peers.clear()
+        for each in closing:
+            with suppress(TimeoutError):
+                each.result(patience_s)
+
+
+def describe_failure(error: BaseException) -> str:
+    """Why a peer failed, in one line; of several errors at once the first."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, TimeoutError):
+        return "no answer in time"
+    return " ".join(describe_os_error(error).split())[:200] if isinstance(error, Exception) else "it was closed"
