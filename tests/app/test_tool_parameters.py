@@ -837,6 +837,7 @@ ROWS = [pytest.param(name, row, id=f"{name}-{row.parameter}") for name, tool in 
 ANALYSIS, LEARNING = "tests/app/test_mcp_analysis.py::test_", "tests/app/test_mcp_learning.py::test_"
 REVIEW = "tests/engine/test_review.py::test_"
 TESTED_ELSEWHERE = {
+    ("memory_search", "channels"): "tests/router/test_ask.py::test_an_answer_to_an_agent_fences_what_peers_add",
     ("memory_search", "min_confidence"): "tests/search/test_confidence.py::test_whoever_asks_for_all_gets_all",
     **dict.fromkeys(
         [("memory_causal_link", name) for name in ("strength", "evidence")],

@@ -208,11 +208,11 @@ def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, mo
     config = tmp_path / "user/.claude.json"
     config.write_text(config.read_text().replace('/scrimshaw"', '/gone/scrimshaw"'))
     assert client_row(engine, "client:claude").status == Status.OFF
-    assert check_health(engine, more=app_checks.process_checks(project)).status == "healthy"
+    assert check_health(engine, more=app_checks.process_checks(engine.settings)).status == "healthy"
 
 
 def client_row(engine: Engine, name: str) -> Capability:
-    rows = check_health(engine, more=app_checks.process_checks(engine.settings.project)).capabilities
+    rows = check_health(engine, more=app_checks.process_checks(engine.settings)).capabilities
     return next(row for row in rows if row.name == name)
 
 

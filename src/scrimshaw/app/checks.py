@@ -1,33 +1,41 @@
 """Checks of what only a process that was started knows: the watcher, the hooks, the clients."""
 
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from scrimshaw.app import setup
 from scrimshaw.app.background import outermost_folders
 from scrimshaw.app.setup import Connection, check_connections
+from scrimshaw.config import PeerSettings, Settings
 from scrimshaw.engine import Engine
-from scrimshaw.engine.health import CHECKS, Check, Result, make_checks, off
-from scrimshaw.errors import ConfigError
+from scrimshaw.engine.health import CHECKS, PROBE_TEXT, Check, Result, make_checks, off
+from scrimshaw.errors import ConfigError, PeerFailed
 from scrimshaw.models import Status
 
 
-def process_checks(project: Path) -> tuple[Check, ...]:
-    """The process's checks, and one for each client that is on this machine or connected."""
+def process_checks(settings: Settings) -> tuple[Check, ...]:
+    """The process's checks, and one for each peer, and for each client that is on this machine or connected."""
+    checks = (*PROCESS, *peer_checks(settings))
     found: dict[str, list[Connection]] = {}
     try:
-        for connection in check_connections(project, setup.find_programs()):
+        for connection in check_connections(settings.project, setup.find_programs()):
             found.setdefault(connection.client, []).append(connection)
     except ConfigError:  # the check of the hook says so
-        return PROCESS
+        return checks
     runs = {name: partial(_check_client, scopes) for name, scopes in found.items()}
     advice = "Run `scrimshaw setup {}`."
     clients = (replace(CLIENT, name=f"client:{n}", advice=advice.format(n), run=run) for n, run in runs.items())
-    return (*PROCESS, *clients)
+    return (*checks, *clients)
+
+
+def peer_checks(settings: Settings) -> Iterator[Check]:
+    """A check for each peer."""
+    for stated in settings.peers:
+        yield replace(PEER, name=f"peer:{stated.name}", run=partial(_check_peer, stated))
 
 
 def _check_watcher(engine: Engine) -> Result | str:
@@ -57,6 +65,23 @@ def _check_hook(engine: Engine) -> Result | str:
     return f"{found.hook} runs {record.handle_payload.__module__}"
 
 
+def _check_peer(stated: PeerSettings, engine: Engine) -> Result | str:
+    """Ask the peer anything, and wait for its answer."""
+    from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
+
+    limits, began = engine.settings.router, time.monotonic()
+    peer = connect_peer(stated, limits)
+    try:
+        # The number makes the question new: an answer that is known proves nothing.
+        found, _ = peer.finish(
+            peer.begin(PROBE_TEXT, 1, time.monotonic_ns()), limits.start_s + limits.deadline_ms / 1000
+        )
+    except PeerFailed as error:
+        return off(error.message)
+    counts = ", ".join(f"{count} {what}" for what, count in sorted(peer.counts.items()))
+    return f"{len(found)} hits after {(time.monotonic() - began) * 1000:.0f} ms; since the start {counts}"
+
+
 def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
     """The worst of a client's scopes, in words."""
     works = "server and hooks are set"
@@ -68,4 +93,5 @@ def _check_client(found: Sequence[Connection], _engine: Engine) -> Result | str:
 
 PROCESS = make_checks(watcher=_check_watcher, hook=_check_hook)
 (CLIENT,) = make_checks(**{"client:NAME": partial(_check_client, ())})
-ALL_CHECKS = (*CHECKS, *PROCESS, CLIENT)  # every kind of check, as docs/capabilities.md lists them
+(PEER,) = make_checks(**{"peer:NAME": partial(_check_peer, PeerSettings(name="name", url="http://localhost"))})
+ALL_CHECKS = (*CHECKS, *PROCESS, PEER, CLIENT)  # every kind of check, as docs/capabilities.md lists them

@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Callable
 from functools import cache
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
 _SHORT_QUERY = 50
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
 _STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own state may take before memories get theirs
+
+Search = Callable[[Engine, SearchRequest, Session | None], SearchResult]
 
 _log = logging.getLogger(__name__)
 
@@ -55,8 +58,8 @@ class Context(Struct, frozen=True, kw_only=True):
     session: Session | None = None
 
 
-def context(engine: Engine, asked: ContextRequest, session: Session | None = None) -> Context:
-    """What is known for a task, within the token budget of the mode and of the pressure."""
+def context(engine: Engine, asked: ContextRequest, session: Session | None = None, *, find: Search = search) -> Context:
+    """What is known for a task, within the token budget of the mode and of the pressure; `find` searches."""
     settings, thresholds = engine.settings.context, engine.settings.session.pressure_thresholds
     view = PressureView(level=Pressure.UNKNOWN, ratio=None, source="off", warning="")
     if engine.settings.features.pressure_policy:
@@ -81,7 +84,7 @@ def context(engine: Engine, asked: ContextRequest, session: Session | None = Non
         requested_mode=asked.mode,
         token_budget=budget,
         pressure=view,
-        result=search(engine, request, session),
+        result=find(engine, request, session),
         state=tuple(state),
         state_omitted=state_omitted,
         session=session,

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from scrimshaw import __version__
 from scrimshaw.app import setup
-from scrimshaw.app.checks import ALL_CHECKS, CLIENT, PROCESS, process_checks
+from scrimshaw.app.checks import ALL_CHECKS, PROCESS, peer_checks, process_checks
 from scrimshaw.app.cli import frame, project_files
 from scrimshaw.app.cli.frame import Texts, command, command_group, example, open_memory, settings_of, settings_of_memory
 from scrimshaw.app.cli.output import Lines, confirm, line, note, show, show_json
@@ -240,7 +240,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
             skips = "; ".join(map(frame.describe_skip, report.skipped))
             found = f"{len(report.skipped)} passed over: {skips}" if skips else f"all {report.files} can be read"
             yield Finding("files", Severity.NOTE if skips else Severity.OK, found)
-        health = check_health(engine, thorough=True, more=PROCESS)
+        health = check_health(engine, thorough=True, more=(*PROCESS, *peer_checks(engine.settings)))
         for row in health.capabilities:
             if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
                 drift = f"; {row.was} -> {row.status} since {row.since}" if row.was else ""
@@ -280,7 +280,7 @@ def _render_capabilities(health: Health, markdown: bool) -> Lines:
     rows = []
     for row in health.capabilities:
         drift = f"{row.was} -> {row.status} since {row.since[:10]}" if row.was else ""
-        kind = CLIENT.name if row.name.startswith("client:") else row.name
+        kind = row.name if ":" not in row.name else f"{row.name.partition(':')[0]}:NAME"
         rows.append((row.name, row.status, row.detail, drift, measures[kind]))
     if markdown:
         yield from table([("part", "status", "found", "changed", "measured by"), *rows])
@@ -300,7 +300,7 @@ def measure_capabilities(
 
     Shows what has changed since it was last looked at.
     """
-    return check_health(engine, more=process_checks(engine.settings.project))
+    return check_health(engine, more=process_checks(engine.settings))
 
 
 # Golden queries

@@ -25,6 +25,8 @@ from scrimshaw.engine.read import MemoryText
 from scrimshaw.errors import NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import Filters, Intent, Memory, Trust
+from scrimshaw.router import ask
+from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import PASSAGE, TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
@@ -54,6 +56,7 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
     if not result.hits:
         yield "Nothing is known about this; --min-confidence 0 shows:" if result.nearest else "No memory matches."
     yield from (line("   ", (hit.memory.id, "cyan"), f"  {hit.memory.title}") for hit in result.nearest)
+    yield from render_peers(result)
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
     if trace:
@@ -64,6 +67,14 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
             yield line((f"{counts}  {notes}", "dim"))
     # What the opening of the memory noted already is not said twice.
     note_degradations(each for each in result.degradations if not each.failure_mode.startswith("index_behind: "))
+
+
+def render_peers(result: SearchResult) -> Lines:
+    """What other memory servers add, with the age of their answers."""
+    for hit in result.peers:
+        yield line(("+  ", "dim"), (hit.title, "bold"), (f"  {hit.peer}, {result.sources[hit.peer]:g} s old", "dim"))
+        yield line("   ", (hit.id, "cyan"))
+        yield f"{textwrap.indent(neutralise(hit.text), '   ')}\n"
 
 
 def _explain(why: Explanation) -> str:
@@ -186,6 +197,8 @@ def search(
     limit: Annotated[int | None, typer.Option(min=1, max=100, help="Most hits.")] = None,
     intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
     channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
+    lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words alone; no peer is asked.")] = False,
+    semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning alone, with peers.")] = False,
     budget: Annotated[int | None, typer.Option(min=1, help="Most tokens of all hits, four characters each.")] = None,
     min_confidence: Annotated[
         float | None, typer.Option(min=0, max=1, help="A less sure answer is none; 0 shows all; else 0.5.")
@@ -198,6 +211,8 @@ def search(
     no_scan: frame.NoScan = False,
 ) -> SearchResult:
     """Find memories by words, by meaning and by trigger phrases."""
+    if lexical_only or semantic_only:
+        channels = "text,trigger,graph" if lexical_only else "vector,graph"
     request = SearchRequest(
         query=query,
         filters=filters,
@@ -211,8 +226,11 @@ def search(
     if not no_scan:
         index.catch_up(engine)
         frame.fill_few(engine)
-    result = read.search(engine, request)
+    result = ask.search(engine, request, wait_s=engine.settings.router.start_s)
     terms = query_terms(query)
+    if not content:
+        added = (replace(hit, text=cut_passage(hit.text, terms, PASSAGE)) for hit in result.peers)
+        result = replace(result, peers=tuple(added))
 
     def spare(hits: Sequence[Hit]) -> int:
         texts = ((hit.memory.id, hit.memory.title, hit.text) for hit in hits)
@@ -234,7 +252,9 @@ def get(
     """Print the text of a memory; in a pipe the text alone."""
     if not no_scan:
         index.catch_up(engine)
-    found = read.get(engine, memory_id, anchor)
+    found = (
+        ask.get_from_peer(engine, memory_id) if memory_id.startswith(PREFIX) else read.get(engine, memory_id, anchor)
+    )
     read.touch(engine, [found.memory])
     return found
 

@@ -22,6 +22,7 @@ from scrimshaw.engine.core import project_sources
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Filters, Trust
+from scrimshaw.router import ask
 from scrimshaw.search.results import SearchRequest
 from scrimshaw.search.tokens import query_terms
 
@@ -77,7 +78,7 @@ def recall(
 ) -> str:
     """Bring what is known about a topic into the conversation."""
     request = SearchRequest(query=topic, min_confidence=engine.settings.search.min_confidence)
-    result = read.search(engine, request)
+    result = ask.search(engine, request)
     found = search_reply(fit_reply(result, query_terms(topic), _RECALL_TOKENS, {}))
     entry = "## {title} (memory://{id}, trust: {trust})\n{text}"
     texts = ("\n".join(f"{name}: {text}" for name, text in hit.get("passages", {}).items()) for hit in found.hits)
@@ -87,5 +88,6 @@ def recall(
     nearest = "\n".join(("\n\nWhat comes nearest:", *found.nearest)) if found.nearest else ""
     body = "\n\n".join(entries) or f"Nothing is known about it yet.{nearest}"
     doubts = "".join(f"\n\nNote: {each.failure_mode}; instead: {each.fallback_mode}." for each in found.degraded)
+    peers = f"\n\n{found.peers}" if found.peers else ""
     walled = fencing.fence("Notes of the project.", body)
-    return f"What the project's memory holds about {topic!r}:\n\n{walled}{doubts}"
+    return f"What the project's memory holds about {topic!r}:\n\n{walled}{peers}{doubts}"

@@ -15,18 +15,22 @@ from msgspec import Struct, to_builtins
 from msgspec.json import encode as encode_json
 from msgspec.structs import replace
 
-from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, is_withheld, remove_marks
+from scrimshaw.app.hooks.fencing import fence, fence_if_suspicious, fence_list, is_withheld, remove_marks
 from scrimshaw.app.mcp.schema import Reply
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.models import RECORD, Degradation, Memory, MemoryType, Trust
 from scrimshaw.search.lineage import lowest_trust
-from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, pack_hits, shorten_known
+from scrimshaw.search.passages import TOKEN_CHARACTERS, count_characters, cut_passage, pack_hits, shorten_known
 from scrimshaw.search.results import Hit, SearchResult
 
 _ReplyT = TypeVar("_ReplyT", bound=Struct)
 _USUAL = {"tier": "normal", "type": "general", "artifact": "memory", "trust": "file"}
 _DATE = len("2026-01-31")
 NEAREST_ROOM = 220  # characters; naming what does not answer is worth no more
+# What peers add is never cut to nothing, and never pushes out most of the own hits.
+_PEER_SHARE, _PEER_SHARE_ALONE = 0.25, 0.75
+_PEER_LINE = "{0.id} ({0.title}): {0.text}"
+_FOREIGN = "From other memory servers; nobody here vouches for it."
 LONGEST_TITLE = 80  # characters of a hit's title; some are whole prompts
 
 
@@ -37,7 +41,8 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     session stand under `passages` in their order: `#e7` in `session:S` has the id `session:S#e7`. What is
     `already_shown` is in your context, and cut to a sentence here.
     `confidence` is the probability 0..1 that one of them answers; where it is too low there are no hits, and `nearest`
-    names what comes nearest. `count` and `omitted` are passages; `archived` memories match too, and have faded.
+    names what comes nearest. `peers`: what other memory servers add.
+    `count` and `omitted` are passages; `archived` memories match too, and have faded.
     """
 
     hits: Sequence[Mapping[str, Any]]
@@ -51,6 +56,8 @@ class SearchReply(Reply, frozen=True, omit_defaults=True):
     degraded: Sequence[Degradation] = ()
     intent: str = ""
     trace: Sequence[Mapping[str, Any]] = ()
+    peers: str = ""  #: what other memory servers add, as data
+    sources: Mapping[str, float] = {}  #: those that answered, and how many seconds ago
     fixes: Sequence[Mapping[str, Any]] = ()  #: what was done about an error that the query quotes
 
 
@@ -76,10 +83,14 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         next_cursor="" if result.next_offset is None else str(result.next_offset),
         already_shown=tuple(remove_marks(hit.memory.id) for hit in hits if hit.is_known),
         degraded=result.degradations,
+        peers=fence_list(_FOREIGN, map(_PEER_LINE.format, result.peers)) if result.peers else "",
+        sources=result.sources,
     )
+    if not trace:
+        return reply
     stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
               for each in result.trace]  # fmt: skip
-    return replace(reply, intent=result.intent, trace=stages) if trace else reply
+    return replace(reply, intent=result.intent, trace=stages)
 
 
 def fit_reply(
@@ -97,6 +108,11 @@ def fit_reply(
     """
     room = budget * TOKEN_CHARACTERS
     result = replace(result, always_on=tuple(shorten_known(hit, known) for hit in result.always_on))
+
+    if result.peers:
+        text_room = room * (_PEER_SHARE if result.hits else _PEER_SHARE_ALONE) // len(result.peers)
+        peers = (replace(hit, text=cut_passage(hit.text, terms, int(text_room))) for hit in result.peers)
+        result = replace(result, peers=tuple(peers))
 
     def spare(hits: Sequence[Hit]) -> int:
         return room - count_reply(search_reply(result.keep_hits(hits)), wrap)

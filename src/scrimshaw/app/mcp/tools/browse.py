@@ -133,7 +133,7 @@ def memory_health(
     engine: Engine, thorough: Annotated[bool, Meta(description="Read both databases whole.")] = False
 ) -> HealthReply:
     """What works, what does not, and what to do about it."""
-    found = check_health(engine, thorough=thorough, more=process_checks(engine.settings.project))
+    found = check_health(engine, thorough=thorough, more=process_checks(engine.settings))
     skips: Sequence[Skip] = ()
     with suppress(StorageFailure):  # `problems` says so
         skips = skipped_files(engine)

@@ -21,7 +21,9 @@ from scrimshaw.engine.trust import describe_claim
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.memory_file import LONGEST_QUESTION, MOST_QUESTIONS
-from scrimshaw.models import Degradation, Filters, Intent, MemoryType, Mode, Pressure, Retention, Session, Tier
+from scrimshaw.models import Channel, Degradation, Filters, Intent, MemoryType, Mode, Pressure, Retention, Session, Tier
+from scrimshaw.router import ask
+from scrimshaw.router.kinds import PREFIX
 from scrimshaw.search.passages import TOKEN_CHARACTERS
 from scrimshaw.search.results import SearchRequest, SearchResult
 from scrimshaw.search.tokens import query_terms
@@ -64,6 +66,7 @@ class SearchCall(Call, frozen=True, omit_defaults=True):
     min_confidence: (
         Annotated[float, Meta(ge=0, le=1, description="A less sure answer is none; 0 shows all; else 0.5.")] | None
     ) = None
+    channels: Annotated[tuple[Channel, ...], Meta(description="Only these; peers are asked with vector.")] = ()
     rerank: bool = True
     apply_length_penalty: bool = True
     use_decay: bool = True
@@ -163,7 +166,7 @@ def memory_context(
         min_confidence=engine.settings.search.min_confidence,
     )
     session = find_session(engine, session_id)
-    found = context(engine, request, session)
+    found = context(engine, request, session, find=ask.search)
     pressure = msgspec.to_builtins(found.pressure) if found.pressure.source != "unknown" else {}
     about, result = found.session, _leave_out_old_news(engine, found.result, session, include_trace)
     reply = replies.copy_fields(
@@ -194,6 +197,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         call,
         query=call.query or " ".join(call.concepts),
         all_of=call.concepts,
+        channels=call.channels or tuple(Channel),
         filters=filters_of(call),
         offset=int(call.cursor or 0),
         constitutional=call.include_constitutional,
@@ -204,7 +208,7 @@ def memory_search(engine: Engine, call: SearchCall) -> replies.SearchReply:
         decay=call.use_decay,
         state_limits=call.apply_state_limits,
     )
-    result = read.search(engine, request, session)
+    result = ask.search(engine, request, session)
     known = sessions.find_shown(engine, session) if session and call.enable_dedup else {}
     result = _leave_out_old_news(engine, result, session, call.include_trace)
     budget = call.token_budget or settings.token_budget
@@ -227,7 +231,7 @@ def memory_get(
     ] = "",
 ) -> GetReply:
     """Read a memory, or one section of it."""
-    found = read.get(engine, id, anchor)
+    found = ask.get_from_peer(engine, id) if id.startswith(PREFIX) else read.get(engine, id, anchor)
     read.touch(engine, [found.memory])
     trust = found.memory.provenance.trust
     return GetReply(
