@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scrimshaw.search.embedders import MiniLMEmbedder
-from scrimshaw.search.token_vectors import DIMENSIONS, match_tokens, measure_agreement, pack_tokens
+from scrimshaw.search.token_vectors import DIMENSIONS, compare_vectors, match_tokens, pack_tokens
 
 PASSAGES = (
     "The parser rejects tabs in front matter, so they become spaces before it reads the file.",
@@ -41,7 +41,7 @@ def test_a_passage_is_matched_by_its_own_tokens_only(minilm: MiniLMEmbedder) -> 
 
 def test_a_passage_agrees_with_the_best_of_the_others_and_not_with_itself() -> None:
     north, east = (np.array(row, np.float16).tobytes() for row in ([0, 1, 0], [1, 0, 0]))
-    assert measure_agreement([north, north, east, east], [1.0, 0.9, 0.9, 0.9]) == pytest.approx(
-        [1 / 3, 0.576, 0.212, 0.212], abs=1e-3
-    )
-    assert measure_agreement([north], [1.0]) == [0.0]
+    agreement, alike = compare_vectors([north, north, east, east], [1.0, 0.9, 0.9, 0.9], 0.9)
+    assert agreement == pytest.approx([1 / 3, 0.576, 0.212, 0.212], abs=1e-3)
+    assert alike == [[0, 1], [2, 3]]
+    assert compare_vectors([north], [1.0], 0.9) == ([0.0], [])

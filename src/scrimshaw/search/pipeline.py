@@ -32,7 +32,7 @@ from scrimshaw.search.passages import count_sent
 from scrimshaw.search.rerank import DIGITS
 from scrimshaw.search.results import Explanation, Hit, SearchRequest, SearchResult, SessionContext
 from scrimshaw.search.routing import route
-from scrimshaw.search.token_vectors import find_alike, is_packed, match_tokens, measure_agreement
+from scrimshaw.search.token_vectors import compare_vectors, is_packed, match_tokens
 from scrimshaw.search.tokens import query_terms
 from scrimshaw.storage.ports import Index, Piece, Query, Review
 
@@ -260,10 +260,8 @@ class Searcher:
             known = [each for each in best if places[each.memory.id] in matches and vectors.get(each.memory.id)]
             if known:
                 own = [vectors[each.memory.id] for each in known]
-                _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
-                pairs = (
-                    (known[one].memory.id, known[other].memory.id) for one, other in find_alike(own, rerank.SAME_TEXT)
-                )
+                alike = _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
+                pairs = ((known[one].memory.id, known[other].memory.id) for one, other in alike)
                 state.alike = [pair for pair in pairs if not state.record.keys() & {*pair}]
 
     def _fall_back(self, state: SearchState, ranked: list[Candidate]) -> list[Candidate]:
@@ -406,17 +404,19 @@ class Searcher:
         return round(judge_answer(text, state.terms, each.fused.raw.get(Channel.VECTOR, floor), self._model), 3)
 
 
-def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> None:
-    """Set what the comparison with the others adds to each score: by its tokens, its vector and its length."""
+def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequence[bytes]) -> list[list[int]]:
+    """Set what the comparison with the others adds to each score: by its tokens, its vector and its length.
+
+    What comes back are the pairs, by their places, whose passages say nearly the same.
+    """
     tokens = rerank.compare_values(met, rerank.COEFFICIENTS["tokens"])
     scores = [each.fused.score + term for each, term in zip(best, tokens, strict=True)]
-    values = {
-        "agreement": measure_agreement(vectors, scores),
-        "length": [math.log1p(each.memory.length) for each in best],
-    }
+    agreement, alike = compare_vectors(vectors, scores, rerank.SAME_TEXT)
+    values = {"agreement": agreement, "length": [math.log1p(each.memory.length) for each in best]}
     others = {name: rerank.compare_values(of, rerank.COEFFICIENTS[name]) for name, of in values.items()}
     for each, *terms in zip(best, tokens, *others.values(), strict=True):
         each.terms = dict(zip(("tokens", *others), terms, strict=True))
+    return alike
 
 
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:

@@ -71,24 +71,20 @@ def match_tokens(query: Rows, passages: Sequence[bytes]) -> list[float]:
     return best
 
 
-def measure_agreement(vectors: Sequence[bytes], scores: Sequence[float]) -> list[float]:
-    """The mean cosine of each passage to the others, weighed by their scores; vectors are in float16."""
+def compare_vectors(
+    vectors: Sequence[bytes], scores: Sequence[float], same: float
+) -> tuple[list[float], list[list[int]]]:
+    """The mean cosine of each passage to the others, weighed by their scores; the pairs of places with at least `same`.
+
+    Vectors are in float16.
+    """
     import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
 
     rows = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
     weights = np.exp((np.asarray(scores) - max(scores)) / AGREEMENT_RANGE)
-    others = rows @ rows.T * (1 - np.eye(len(rows)))
-    found: list[float] = (others @ weights / np.maximum(weights.sum() - weights, 1e-9)).tolist()
-    return found
-
-
-def find_alike(vectors: Sequence[bytes], least: float) -> list[tuple[int, int]]:
-    """The pairs of vectors, in float16, with at least this cosine, by their places."""
-    import numpy as np  # noqa: PLC0415 - heavy, only where vectors are searched
-
-    rows = np.frombuffer(b"".join(vectors), np.float16).reshape(len(vectors), -1).astype(np.float32)
-    found: list[list[int]] = np.argwhere(np.triu(rows @ rows.T, 1) >= least).tolist()
-    return [(one, other) for one, other in found]
+    cosines = rows @ rows.T
+    agreement = cosines * (1 - np.eye(len(rows))) @ weights / np.maximum(weights.sum() - weights, 1e-9)
+    return agreement.tolist(), np.argwhere(np.triu(cosines, 1) >= same).tolist()
 
 
 def _unit(rows: Rows) -> Rows:
