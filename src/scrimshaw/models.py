@@ -100,6 +100,10 @@ class Provenance(Struct, frozen=True, kw_only=True):
     session: str = ""
 
 
+# What is wrong with a file that is found by its text alone, among the flags of its quality.
+BROKEN, CONFLICT = "broken_front_matter", "merge_conflict"
+
+
 class Quality(Struct, frozen=True, kw_only=True):
     """The quality gate's verdict as stored in front matter; `score` is 0..1."""
 
@@ -204,6 +208,7 @@ class Skip(Struct, frozen=True, kw_only=True):
 
     path: str
     reason: str
+    is_found: bool = False  #: by its text alone all the same, since only what stands around that is broken
 
 
 class Document(Struct, frozen=True, kw_only=True):
@@ -230,6 +235,7 @@ class Document(Struct, frozen=True, kw_only=True):
     label_tokens: int = 0  #: of id and title
     phrases: tuple[Phrase, ...] = ()  #: those that bring the memory up
     sketch: tuple[int, ...] = ()  #: a MinHash that tells texts which are much alike
+    problem: str = ""  #: why the front matter could not be read, or where a merge left its marks
 
 
 class Memory(Struct, frozen=True, kw_only=True):
@@ -254,6 +260,11 @@ class Memory(Struct, frozen=True, kw_only=True):
     label_tokens: int
     length: int
     writable: bool = False
+
+    @property
+    def faults(self) -> list[str]:
+        """What is wrong with the file of a memory that is found by its text alone."""
+        return [flag for flag in (BROKEN, CONFLICT) if self.quality and flag in self.quality.flags]
 
 
 class Filters(Struct, frozen=True, kw_only=True):

@@ -79,7 +79,7 @@ def test_what_cannot_be_imported_is_told(open_memory: OpenMemory, outside: Path)
     outside.mkdir()
     cases: list[tuple[bytes | None, type[ScrimshawError]]] = [
         (None, NotFound), (b"\xff\xfe", UnreadableFile), (b"x" * 2000, UnreadableFile), (b"  \n", InvalidRequest),
-        (b"---\na: [\n---\n", UnreadableFile),
+        (b"---\na: [\n---\ntext", UnreadableFile),
     ]  # fmt: skip
     for number, (raw, error) in enumerate(cases):
         path = outside / f"{number}.md"

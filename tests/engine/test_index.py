@@ -13,8 +13,8 @@ from tests.conftest import OpenMemory
 from tests.samples import WordEmbedder, keeping, write_memory
 
 from scrimshaw.engine import Engine
-from scrimshaw.engine.index import EMBED, embed_pending, rebuild, run_embed_job, scan, vectors_ready
-from scrimshaw.engine.read import search, validate
+from scrimshaw.engine.index import EMBED, embed_pending, rebuild, run_embed_job, scan, skipped_files, vectors_ready
+from scrimshaw.engine.read import get, search, validate
 from scrimshaw.engine.write import NewText, delete, save, update
 from scrimshaw.models import Action, Filters, JobState
 from scrimshaw.search.embedders import EmbedderUnavailable
@@ -99,12 +99,48 @@ def test_review_state_survives_a_rebuild(engine: Engine, vault: Path) -> None:
 def test_a_broken_file_is_told_and_left_alone(engine: Engine, vault: Path) -> None:
     write_memory(vault, "good", "text")
     path = vault / "broken.md"
-    path.write_bytes(b"---\ntitle: [unclosed\n---\nbody")
+    path.write_bytes(b"\xff\xfebody")
     report = scan(engine)
     assert ids(engine) == ["good"]
     assert [os.path.basename(skip.path) for skip in report.skipped] == ["broken.md"]  # noqa: PTH119 - a path as text, as reports give it
     assert "line" in report.skipped[0].reason
-    assert path.read_bytes() == b"---\ntitle: [unclosed\n---\nbody"
+    assert path.read_bytes() == b"\xff\xfebody"
+
+
+@pytest.mark.parametrize(
+    ("front", "fault", "place"),
+    [
+        ("title: Gate\ntier: [important\n", "broken_front_matter", "line 4, column 1"),
+        (
+            "title: Gate\n<<<<<<< HEAD\ntier: normal\n=======\ntier: important\n>>>>>>> theirs\n",
+            "merge_conflict",
+            "line 3",
+        ),
+    ],
+)
+def test_broken_front_matter_leaves_the_text_to_be_found(
+    engine: Engine, vault: Path, front: str, fault: str, place: str
+) -> None:
+    path = write_memory(vault, "gate", "The lantern hangs at the gate.")
+    path.write_text(f"---\n{front}---\nThe lantern hangs at the gate.\n")
+    for report in (scan(engine), scan(engine)):
+        assert [(skip.path, skip.is_found) for skip in report.skipped] == [(str(path), True)]
+        assert place in report.skipped[0].reason
+    assert skipped_files(engine) == list(report.skipped)
+    (hit,) = search(engine, SearchRequest(query="lantern")).hits
+    assert (hit.memory.tier, hit.memory.faults, hit.memory.provenance.trust) == ("normal", [fault], "agent")
+    assert get(engine, "gate").body == "The lantern hangs at the gate.\n"
+    path.write_text("---\ntitle: Gate\n---\nThe lantern hangs at the gate.\n")
+    assert scan(engine).skipped == ()
+    assert search(engine, SearchRequest(query="lantern")).hits[0].memory.faults == []
+
+
+def test_a_merge_leaves_its_marks_in_a_text(engine: Engine, vault: Path, project: Path) -> None:
+    marks = "Before.\n<<<<<<< HEAD\nThe gate is oak.\n=======\nThe gate is iron.\n>>>>>>> theirs\nAfter.\n"
+    write_memory(vault, "gate", marks)
+    write_memory(project / "docs", "merging", marks)  # which may explain them
+    assert [skip.path for skip in scan(engine).skipped] == [str(vault / "gate.md")]
+    assert search(engine, SearchRequest(query="iron gate")).hits[0].memory.faults == ["merge_conflict"]
 
 
 def test_a_vault_that_was_removed_leaves_nothing(engine: Engine, vault: Path) -> None:

@@ -161,6 +161,18 @@ def test_body_is_what_follows_the_front_matter(raw: str, body: str) -> None:
         (b"a\nb\0c", 2, "NUL"),
         ("text".encode("utf-16"), 1, "NUL"),
         (b"one\ntwo\n\xff", 3, "not UTF-8"),
+    ],
+)
+def test_an_unreadable_file_is_named_with_its_line(raw: bytes, line: int, why: str) -> None:
+    with pytest.raises(UnreadableFile, match=why) as caught:
+        document(raw, "notes/broken")
+    assert f"notes/broken.md, line {line}:" in caught.value.message
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("raw", "line", "why"),
+    [
         (b"---\ntitle: x\ntopics: [a\n---\n", 4, "not valid YAML"),
         (b"---\ntitle: a: b\n---\n", 2, "not valid YAML"),
         (b"---\na: *nobody\n---\n", 2, "not valid YAML"),
@@ -171,11 +183,11 @@ def test_body_is_what_follows_the_front_matter(raw: str, body: str) -> None:
         (b"---\n" + b"a: b\n" * 9000 + b"---\n", 1, "45000 characters"),
     ],
 )
-def test_an_unreadable_file_is_named_with_its_line(raw: bytes, line: int, why: str) -> None:
-    with pytest.raises(UnreadableFile, match=why) as caught:
-        document(raw, "notes/broken")
-    assert f"notes/broken.md, line {line}:" in caught.value.message
-    assert caught.value.hint
+def test_broken_front_matter_is_named_with_its_line(raw: bytes, line: int, why: str) -> None:
+    found = document(raw, "notes/broken")
+    assert f"notes/broken.md, line {line}" in found.problem
+    assert why in found.problem
+    assert found.provenance.trust == Trust.AGENT
 
 
 def test_no_text_of_a_document_escapes_the_gate() -> None:
@@ -204,8 +216,7 @@ def test_aliases_that_nest_end() -> None:
 
 @pytest.mark.parametrize("yaml", ["topics: &t [a, *t]", "relations: &r {supports: *r}", "a: &a [{b: [x, *a]}]"])
 def test_an_alias_inside_of_what_it_names_is_refused(yaml: str) -> None:
-    with pytest.raises(UnreadableFile, match="an alias stands inside of what it names"):
-        document(f"---\ntitle: x\n{yaml}\n---\nbody")
+    assert "an alias stands inside of what it names" in document(f"---\ntitle: x\n{yaml}\n---\nbody").problem
 
 
 @given(st.binary(max_size=300) | st.binary(max_size=200).map(lambda raw: b"---\n" + raw + b"\n---\nbody"))

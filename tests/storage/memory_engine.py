@@ -99,7 +99,7 @@ class MemoryIndex:
                     self._remove(name)
                 self._remove(document.file.memory_id)
                 self._documents[document.file.memory_id] = document
-                self._remember_file(document.file, document.content_hash, document.file.memory_id, "")
+                self._remember_file(document.file, document.content_hash, document.file.memory_id, document.problem)
                 for chunk in document.chunks:
                     self._place += 1
                     place = document.file.memory_id, chunk.ordinal

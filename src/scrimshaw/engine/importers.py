@@ -190,7 +190,9 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
             raise UnreadableFile(f"{path} has {size} bytes, more than {most}.", "Split it.")
         raw = path.read_bytes()
     file = SourceFile(source=INGEST, memory_id=path.stem, path=str(path), size=size, mtime_ns=0, writable=True)
-    document = engine.parse(file, raw)
+    parsed = parse_memory_file(raw, str(path))
+    parsed.raise_problem()
+    document = engine.parse(file, parsed)
     new = NewText(
         content=document.body.text,
         title=document.title,

@@ -123,8 +123,9 @@ def vectors_ready(engine: Engine, *, record: bool = False) -> tuple[int, int]:
 
 
 def skipped_files(engine: Engine) -> list[Skip]:
-    """The files that were passed over, by path."""
-    return [Skip(path=state.path, reason=state.reason) for state in engine.index.manifest().values() if state.reason]
+    """The files that were passed over, by path, and those that are found by their text alone."""
+    broken = (state for state in engine.index.manifest().values() if state.reason)
+    return [Skip(path=each.path, reason=each.reason, is_found=bool(each.memory_id)) for each in broken]
 
 
 def left_out_documents(engine: Engine) -> dict[str, dict[str, int]]:

@@ -100,9 +100,7 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     indexed = engine.index.bodies([memory_id]).get(memory_id) if digest == memory.content_hash else None
     body, classes = indexed or "", tuple[str, ...]()
     if indexed is None or not raw.endswith(indexed.encode()):  # else nothing was redacted in it
-        file = parse_memory_file(raw, memory.path)
-        file.raise_problem()
-        redacted = redact(file.body)
+        redacted = redact(parse_memory_file(raw, memory.path).body)
         body, classes = redacted.text, redacted.classes
     session = memory.provenance.session
     if session and _EVENT.fullmatch(f"#{anchor}"):  # by which a statement of a session's memory names its event

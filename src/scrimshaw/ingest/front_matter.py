@@ -57,7 +57,7 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
         message = f"{name}, line 1: the front matter has {len(yaml)} characters; at most {LONGEST} are read."
         raise UnreadableFile(message, "Shorten it, or move what is not metadata into the text.", line=1)
     if _DEEP.search(yaml):
-        raise _invalid(name, 1, "it is nested too deeply")
+        raise _invalid(name, 1, 1, "it is nested too deeply")
     if plain := _compose_plain(yaml):
         return plain
     reader = YAML(typ="base", pure=True)
@@ -66,14 +66,14 @@ def compose_yaml(yaml: str, name: str) -> Node | None:
         root = reader.compose(yaml)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = 2 + (mark.line if mark else 0)
-        raise _invalid(name, line, error.problem or error.context or "unknown problem") from error
+        line, column = (2 + mark.line, 1 + mark.column) if mark else (2, 1)
+        raise _invalid(name, line, column, error.problem or error.context or "unknown problem") from error
     except (YAMLError, ValueError, AssertionError) as error:  # the last for unknown %YAML versions
-        raise _invalid(name, 1, str(error).partition("\n")[0]) from error
+        raise _invalid(name, 1, 1, str(error).partition("\n")[0]) from error
     except RecursionError as error:
-        raise _invalid(name, 1, "it is nested too deeply") from error
+        raise _invalid(name, 1, 1, "it is nested too deeply") from error
     if root is not None and "*" in yaml and _has_cycle(root, {}):
-        raise _invalid(name, 1, "an alias stands inside of what it names")
+        raise _invalid(name, 1, 1, "an alias stands inside of what it names")
     return root  # type: ignore[no-any-return]  # untyped in ruamel.yaml
 
 
@@ -181,9 +181,9 @@ def _join_surrogates(text: str) -> str:
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _invalid(name: str, line: int, why: str) -> UnreadableFile:
+def _invalid(name: str, line: int, column: int, why: str) -> UnreadableFile:
     return UnreadableFile(
-        f"{name}, line {line}: the front matter is not valid YAML: {why}.",
+        f"{name}, line {line}, column {column}: the front matter is not valid YAML: {why}.",
         "Correct that line, or quote a value that holds ': ' or starts with one of [ { * & ! | > @ `.",
         line=line,
     )

@@ -22,11 +22,14 @@ from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
 from scrimshaw.ingest.comparison import compute_minhash, find_head, hash_normalised_text
 from scrimshaw.models import (
+    BROKEN,
+    CONFLICT,
     QUESTIONS,
     Chunk,
     Document,
     MemoryType,
     Phrase,
+    Quality,
     Redacted,
     Relation,
     SourceFile,
@@ -40,6 +43,7 @@ MOST_QUESTIONS, LONGEST_QUESTION = 8, 240  # so many of a file, and characters o
 _OPENING = re.compile(r"---[ \t]*\r?\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?(?:\n|\Z)", re.MULTILINE)
 _LINES = re.compile(r"[^\n]*\n|[^\n]+\Z")
+_MERGE_MARKS = re.compile(r"(?m)^<{7} .*\n(?:.*\n)*?={7}\r?\n(?:.*\n)*?>{7} ")
 _COLON = re.compile(r"[ \t]*:")
 _IDLE = re.compile(r"( *)(?:#.*)?\r?\n?")
 # Anchors, aliases, tags, explicit keys and tabs: with these an entry's text may not be all that belongs to it.
@@ -329,12 +333,19 @@ def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
 def build_document(
     source: SourceFile, file: MemoryFile, redact: Callable[[str], Redacted], *, count_tokens: Callable[[str], int]
 ) -> Document:
-    """The document that a file holds, redacted by `redact`; raises UnreadableFile for broken front matter."""
+    """The document that a file holds, redacted by `redact`.
+
+    One with broken front matter, or in which a merge left its marks, says so in `problem`; without its front matter
+    nobody knows who wrote it, so that no more than an agent vouches for it.
+    """
 
     def clean(text: str) -> str:
         return redact(text).text if text else ""
 
-    file.raise_problem()
+    problem, flag = (file.problem.message, BROKEN) if file.problem else ("", "")
+    if source.writable and (marks := _MERGE_MARKS.search(file.text)):  # a document may explain such marks
+        line = file.text.count("\n", 0, marks.start()) + 1
+        problem, flag = f"{source.path}, line {line}, column 1: a merge left both sides between its marks.", CONFLICT
     values, body = file.values, redact(file.body)
     page = markdown.parse_page(body.text)
     headings = markdown.parse_headings(body.text, page, source.path)
@@ -356,6 +367,8 @@ def build_document(
         questions.append(context)
     tier = front.parse_member(values, "tier", Tier.NORMAL)
     provenance = front.parse_provenance(values, clean, source.trust)
+    if file.problem and source.writable:
+        provenance = replace(provenance, trust=Trust.AGENT)
     if source.is_vouched or provenance.trust == Trust.HUMAN:  # which any file can say of itself
         provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
     if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
@@ -375,11 +388,12 @@ def build_document(
         chunks=tuple(chunks),
         edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
         provenance=provenance,
-        quality=front.parse_quality(values, clean),
+        quality=Quality(score=0.0, flags=(flag,)) if flag else front.parse_quality(values, clean),
         created=front.parse_time(values.get("created")),
         updated=front.parse_time(values.get("updated")),
         tokens=count_tokens(body.text),
         label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
         phrases=tuple(phrases),
         sketch=compute_minhash(body.text),
+        problem=problem,
     )

@@ -62,7 +62,7 @@ class FileState(Struct, frozen=True, kw_only=True):
     mtime_ns: int
     content_hash: str
     memory_id: str  #: empty for a file that was skipped
-    reason: str = ""  #: why it was skipped
+    reason: str = ""  #: why it was skipped, or what is wrong with one that is found by its text alone
 
 
 class Piece(Struct, frozen=True, kw_only=True):

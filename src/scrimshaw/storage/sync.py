@@ -70,12 +70,13 @@ def sync_index(
         incomplete.update(index.incomplete_files())
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
-    changes, batch, mended = list[Change](), list[Document](), 0
+    changes, batch, mended, broken = list[Change](), list[Document](), 0, list[Skip]()
     for number, file in enumerate(files.values(), start=1):
         state = known.pop(file.path, None)
         result = _read_changed(index, parse, file, state, force or file.path in incomplete)
         if isinstance(result, Document):
             batch.append(result)
+            broken += [Skip(path=file.path, reason=result.problem, is_found=True)] if result.problem else []
             if file.path in incomplete and state and state.content_hash == result.content_hash:
                 mended += 1
             else:
@@ -93,6 +94,7 @@ def sync_index(
     changes += _update_skips(index, skips, known, read)
     if incomplete:
         index.retire(sorted(incomplete - read), orphans=True)
+    skipped += broken
     skipped.sort(key=attrgetter("path"))
     added = [*map(attrgetter("prior_hash"), changes)].count("")
     removed = [*map(attrgetter("new_hash"), changes)].count("")
@@ -118,7 +120,7 @@ def _read_changed(
 ) -> Document | Skip | None:
     """The parsed file, why it cannot be parsed, or None when its content did not change."""
     if state and not force and (state.size, state.mtime_ns) == (file.size, file.mtime_ns):
-        return Skip(path=file.path, reason=state.reason) if state.reason else None
+        return _remember_skip(state)
     try:
         raw = Path(file.path).read_bytes()
     except OSError as error:
@@ -126,12 +128,17 @@ def _read_changed(
     digest = content_hash(raw)
     if state and not force and state.content_hash == digest and state.memory_id == file.memory_id:
         index.record_file(file, digest)
-        return None
+        return _remember_skip(state)
     try:
         return parse(file, raw)
     except UnreadableFile as error:
         index.record_file(file, digest, skipped=error.message)
         return Skip(path=file.path, reason=error.message)
+
+
+def _remember_skip(state: FileState) -> Skip | None:
+    """Why a file was skipped that did not change since."""
+    return Skip(path=state.path, reason=state.reason, is_found=bool(state.memory_id)) if state.reason else None
 
 
 def _update_skips(

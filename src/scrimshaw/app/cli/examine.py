@@ -28,6 +28,7 @@ from scrimshaw.errors import ConfigError, ScrimshawError, StorageFailure
 from scrimshaw.ingest.references import Rename
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.storage.git import ask_git, work_tree
+from scrimshaw.storage.sync import SyncReport
 from scrimshaw.storage.toml_files import GOLDEN_FILE, Golden
 from scrimshaw.toml_text import parse_toml
 
@@ -237,9 +238,7 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
         except StorageFailure as error:
             yield Finding("files", Severity.PROBLEM, f"The index cannot follow them: {error.message}", error.hint)
         else:
-            skips = "; ".join(map(frame.describe_skip, report.skipped))
-            found = f"{len(report.skipped)} passed over: {skips}" if skips else f"all {report.files} can be read"
-            yield Finding("files", Severity.NOTE if skips else Severity.OK, found)
+            yield from _describe_files(report)
         health = check_health(engine, thorough=True, more=(*PROCESS, *peer_checks(engine.settings)))
         for row in health.capabilities:
             if row.name not in {"vault", "git"}:  # the doctor examines these in a way of its own
@@ -255,6 +254,18 @@ def _examine_memory(settings: Settings) -> Iterator[Finding]:
         if not faults:
             rows = engine.journal.verify()[0]
             yield Finding("databases", Severity.OK, f"sound; {health.memories} memories, {rows} entries in the ledger")
+
+
+def _describe_files(report: SyncReport) -> Iterator[Finding]:
+    broken = [frame.describe_skip(skip) for skip in report.skipped if skip.is_found]
+    skipped = [frame.describe_skip(skip) for skip in report.skipped if not skip.is_found]
+    if broken:
+        found = f"{len(broken)} to correct: {'; '.join(broken)}"
+        yield Finding("files", Severity.WARNING, found, "Correct those lines in an editor.")
+    if skipped:
+        yield Finding("files", Severity.NOTE, f"{len(skipped)} passed over: {'; '.join(skipped)}")
+    if not report.skipped:
+        yield Finding("files", Severity.OK, f"all {report.files} can be read")
 
 
 def _examine_clients(settings: Settings) -> Iterator[Finding]:

@@ -246,14 +246,15 @@ def _fill(engine: Engine, advance: Advance, *, record: bool) -> tuple[int, Degra
 
 
 def describe_skip(skip: Skip) -> str:
-    """A file that was passed over, and why."""
-    return skip.reason if skip.reason.startswith(skip.path) else f"{skip.path}: {skip.reason}"
+    """A file that was passed over, and why, or what is wrong with it."""
+    reason = skip.reason if skip.reason.startswith(skip.path) else f"{skip.path}: {skip.reason}"
+    return f"{reason.removesuffix('.')}; found by its text alone." if skip.is_found else reason
 
 
 def render_coverage(skips: Sequence[Skip], vectors: Mapping[str, Any]) -> Lines:
     """The files that were passed over, and how far the vectors are."""
     if skips:
-        yield line((f"{len(skips)} skipped", "yellow"))
+        yield line((f"{len(skips)} skipped, or broken and found by their text alone", "yellow"))
     yield from (f"         {describe_skip(skip)}" for skip in skips[:SKIPS_SHOWN])
     if len(skips) > SKIPS_SHOWN:
         yield f"         and {len(skips) - SKIPS_SHOWN} more; `scrimshaw doctor` names all"

@@ -91,7 +91,7 @@ def _describe(memory: Memory, text: str = "") -> str:
     trust = memory.provenance.trust
     warning = FLAG if is_withheld(f"{memory.title}\n{text}", trust) else ""
     stated = (memory.tier, memory.type, memory.source, memory.updated[:10])
-    return "  ".join(filter(None, (*stated, f"trust {trust}" if trust != Trust.HUMAN else "", warning)))
+    return "  ".join(filter(None, (*stated, f"trust {trust}" if trust != Trust.HUMAN else "", warning, *memory.faults)))
 
 
 def render_text(found: MemoryText) -> Lines:

@@ -180,7 +180,7 @@ def _labels(hit: Hit) -> dict[str, Any]:
         "anchor": "" if is_visible or _is_withheld(hit.anchor, trust) else remove_marks(hit.anchor),
         "answers": "" if _is_withheld(question, trust) else remove_marks(question),
         "trust": trust,
-        "flags": warnings(f"{memory.title}\n{hit.text}", trust),
+        "flags": (*warnings(f"{memory.title}\n{hit.text}", trust), *memory.faults),
         "updated": "" if date in memory.id else date,
         "supersedes": [remove_marks(name) for name in hit.supersedes],
         "always_on": hit.always_on,

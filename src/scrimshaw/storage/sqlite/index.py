@@ -151,7 +151,7 @@ class SqliteIndex:
                         write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector))
                         if tokens is not None:
                             write.execute("INSERT INTO token_vectors VALUES (last_insert_rowid(), ?)", (tokens,))
-                state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, "")
+                state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, document.problem)
                 write.execute(_PUT_FILE, (file.path, file.source, *state))
             write.execute(_COUNT_CHANGE)
 
