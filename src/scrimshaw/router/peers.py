@@ -6,6 +6,7 @@ answers then is kept for whoever asks the same. So a dead or slow peer costs one
 
 import asyncio
 import atexit
+import logging
 import os
 import threading
 import time
@@ -183,6 +184,8 @@ def connect_peer(settings: PeerSettings, limits: RouterSettings) -> Peer:
     with _guard:
         if not _loop:
             _loop.append(asyncio.new_event_loop())
+            # It complains on standard error of every server that is gone; answers and health name them.
+            logging.getLogger("mcp.client").setLevel(logging.CRITICAL)
             threading.Thread(target=_loop[0].run_forever, name="peers", daemon=True).start()
             atexit.register(close_peers)
         if key not in _peers:
