@@ -7,7 +7,7 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook e2e eval coverage mutants clean
+.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook e2e e2e-router eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -94,6 +94,10 @@ bench-hook: $(STAMP)
 # runs some lines.
 e2e: $(STAMP)
 	$(BIN)/python -m tests.e2e.run $(if $(SHARED),--shared $(SHARED)) $(if $(ONLY),--only '$(ONLY)')
+
+# Searches beside a real Forgetful, which the first run installs: what it adds, and what happens when it dies
+e2e-router: $(STAMP)
+	$(BIN)/python -m tests.e2e.router
 
 # Search quality on judged queries: make eval SHARED=DIR
 eval: $(STAMP) .bench/serena-memories
