@@ -102,7 +102,7 @@ def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ..
 def find_type(title: str, text: str) -> MemoryType:
     """The type that a text's title and first lines tell, general where they tell none."""
     lines = filter(str.strip, FENCE.sub("", text).splitlines())
-    opening = "\n".join([title, *islice(lines, _OPENING_LINES)])
+    opening = "\n".join([title, *islice(lines, _OPENING_LINES)]).lower()  # to ignore case takes twice as long
     for kind, cue in PATTERNS["types"].items():
         if cue.search(opening):
             return MemoryType(kind)
