@@ -108,7 +108,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
     limit: Annotated[int, _within(1, 100, "hits", "hits by default")] = 10
     query_max: Annotated[int, _within(2, 20_000, "characters", "longest query")] = 2000
-    strict_queries: Annotated[bool, _note("accept only letters, digits and - . , _ ( ) & : in queries")] = False
+    strict_queries: Annotated[bool, _note("accept only 500 letters, digits and - . , _ ( ) & : as a query")] = False
     # Deeper channels find nothing more on judged queries (docs/evaluation.md).
     candidates: Annotated[int, _within(10, 1000, "candidates per channel", "depth of each channel")] = 100
     constitutional_tokens: Annotated[int, _within(0, 20_000, "tokens", "room of always-on memories")] = 2000

@@ -112,6 +112,9 @@ def test_strict_queries_are_an_option(index: Index) -> None:
     for query in ("what?", "a/b", "naïve", "100%"):
         with pytest.raises(InvalidRequest, match="strict_queries"):
             search.ask(query)
+    assert search.ask("w" * 500).hits == ()
+    with pytest.raises(InvalidRequest, match="500 characters"):
+        search.ask("w" * 501)
 
 
 # Stages and explanations

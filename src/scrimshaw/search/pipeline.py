@@ -43,6 +43,8 @@ PREFIX = 0.5  # a word that only begins like one of the query's says half as muc
 NO_CONTEXT = SessionContext()
 ALL_OF_LIMIT = 1000
 
+STRICT_MAX, ANY_LENGTH = 500, 20_000  # characters of a query, with `strict_queries` and without
+
 _NO_PIECE = Piece(anchor="", heading="", text="")
 _STATES = list(Retention)
 # What a session's memory states, without a note and the event that proves it.
@@ -85,8 +87,9 @@ class Searcher:
     def validate(self, query: str) -> str:
         """The query without surrounding space; raises InvalidRequest when it cannot be searched."""
         query = query.strip()
-        if not 1 <= len(query) <= self._settings.query_max:
-            problem = f"A query has 1 to {self._settings.query_max} characters; this one has {len(query)}."
+        longest = min(self._settings.query_max, STRICT_MAX if self._settings.strict_queries else ANY_LENGTH)
+        if not 1 <= len(query) <= longest:
+            problem = f"A query has 1 to {longest} characters; this one has {len(query)}."
             hint = "Ask in a sentence or a few words."
         elif any(ord(character) < 32 and character not in "\t\n\r" for character in query):
             problem, hint = "The query holds control characters.", "Send plain text."
@@ -130,9 +133,8 @@ class Searcher:
         if request.constitutional:
             with degradations.tolerate(IndexPart.GRAPH):
                 always_on = self.always_on()
-        only = filters.only
+        only = () if request.all_of else filters.only
         if request.all_of:
-            only = ()
             concepts = Query(tuple(query_terms(concept) for concept in request.all_of))
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 found = self._index.match_text(concepts, filters, ALL_OF_LIMIT)
