@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from scrimshaw.app.mcp.backend import open_backend
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
@@ -300,6 +301,17 @@ def test_an_answer_to_an_agent_fences_what_peers_add(open_with: Open, notes: Not
     whole = dispatcher.dispatch("memory_get", {"id": "peer:notes/trap"}).reply
     assert whole["memory"]["trust"] == "web"
     assert whole["flags"]
+
+
+def test_a_server_connects_before_the_first_question(open_with: Open, notes: Notes) -> None:
+    engine = open_with(over_stdio(notes))
+    with open_backend(engine.settings, "core", writable=True):
+        for _ in range(300):
+            if Path(f"{notes.control}.pid").exists():
+                break
+            time.sleep(0.1)
+        else:
+            raise AssertionError("the peer was not started")
 
 
 def test_health_names_peers(open_with: Open, notes: Notes) -> None:

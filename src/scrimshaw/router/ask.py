@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 
 from msgspec.structs import replace
 
+from scrimshaw.config import Settings
 from scrimshaw.engine import Engine, read
 from scrimshaw.errors import NoSemanticSearch, NotFound, PeerFailed
 from scrimshaw.ingest.comparison import hash_normalised_text
@@ -19,6 +20,15 @@ from scrimshaw.search.tokens import count_tokens
 
 _log = logging.getLogger(__name__)
 _SPARE = 7  # so many hits more than are wanted: some of them are copies of what was found already
+
+
+def start_peers(settings: Settings) -> None:
+    """Connect to the peers before the first question: some take seconds to start."""
+    if settings.peers:
+        from scrimshaw.router.peers import connect_peer  # noqa: PLC0415 - asyncio, for who has peers
+
+        for peer in settings.peers:
+            connect_peer(peer, settings.router).start()
 
 
 def search(

@@ -102,6 +102,17 @@ class Peer:
         at, found = self._answers[question.key]
         return found, time.monotonic() - at if question.pending is None else 0.0
 
+    def start(self) -> None:
+        """Connect before anybody asks; nobody waits for it."""
+        asyncio.run_coroutine_threadsafe(self.open(), self._loop)
+
+    async def open(self) -> Any:
+        """The client of the connection, which is opened where there is none; raises whatever the library does."""
+        if self._session is None or self._session.done():
+            self._opened, self._fault = self._loop.create_future(), ""
+            self._session = self._loop.create_task(self.keep_open(self._opened))
+        return await asyncio.shield(self._opened)
+
     async def close(self) -> None:
         """End the connection, if there is one."""
         if self._session:
@@ -120,11 +131,8 @@ class Peer:
     async def _call(self, tool: PeerTool, values: Mapping[str, Any]) -> Any:
         """What a tool of the peer answers; the connection is opened, and given up where it fails."""
         try:
-            if self._session is None or self._session.done():
-                self._opened, self._fault = self._loop.create_future(), ""
-                self._session = self._loop.create_task(self.keep_open(self._opened))
             async with asyncio.timeout(ANSWER_S):
-                client = await asyncio.shield(self._opened)
+                client = await self.open()
                 result = await client.call_tool(tool.tool, fill_in(tool.arguments, values))
         except Exception as error:
             self._fault, self._failed_at = describe_failure(error), time.monotonic()

@@ -40,6 +40,7 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
     with open_engine(settings, sources=[replace(vault, writable=writable), *others]) as engine:
         background = Background(engine)
         background.start()
+        ask.start_peers(settings)
         try:
             dispatcher = Dispatcher(choose(toolsets), engine, background.wait_briefly)
             gc.freeze()  # as after the start: what was imported since lives forever
