@@ -63,3 +63,13 @@ def test_the_command_and_a_search_tell_it(met: Engine, project: Path, capsys: py
     (fix,) = Agent(met, "S4").call("memory_search", query=MISSING)["fixes"]
     assert fix["passed"] == "#e4"
     assert "fixes" not in Agent(met, "S4").call("memory_search", query="which modules are there?")
+
+
+def test_a_question_that_only_shares_words_with_an_output_is_told_no_fix(engine: Engine, project: Path) -> None:
+    output = "Error: the hook left\nFix the harbour test\nCount walruses in the report"
+    fail(project, "git commit -m harbour", output, "t1")
+    bash(project, "git commit -m harbour", "done", "t2")
+    asked = "Which harbour test of walruses failed in the report?"
+    assert find_fixes(engine, asked)
+    assert "fixes" not in Agent(engine, "S2").call("memory_search", query=asked)
+    assert Agent(engine, "S2").call("memory_search", query="Error: the hook left")["fixes"]

@@ -64,7 +64,8 @@ def test_what_was_said_in_a_session_answers_another(engine: Engine) -> None:
     assert (hit.memory.provenance.session, hit.memory.provenance.trust) == ("old", "agent")
     assert hit.text == f"> Make the walrus printer speak two languages.\n{WHY}"
     assert find(engine, "12 passed")[0].memory.id == "session:old#e4"
-    assert Agent(engine).search("why gettext catalogues")[0]["id"] == "session:old#e2"
+    reply = Agent(engine).search("why gettext catalogues")[0]
+    assert (reply["id"], reply.get("anchor")) == ("session:old#e2", None)
 
 
 def test_several_passages_of_one_session_come_back(engine: Engine) -> None:
@@ -118,6 +119,19 @@ def test_a_statement_and_its_proof_are_one_hit(engine: Engine, vault: Path) -> N
     ]
     assert {*found} == {"session:old#e2", "sessions/other", "session:old#e5"}
     assert "sessions/same" in [hit.memory.id for hit in read.search(engine, SearchRequest(query="gettext")).hits]
+
+
+def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Engine) -> None:
+    tell(engine, EventKind.PROMPT, "Translate the walrus printer with gettext.", "one")
+    tell(engine, EventKind.PROMPT, "Catalogues of gettext and of the printer are edited by hand by many people.", "two")
+    tell(engine, EventKind.PROMPT, "People who edit catalogues complain of the long walk to the harbour.", "one")
+    sync_record(replace(engine, clock=lambda: 9.0))
+    first, second, third = find(engine, "walrus printer gettext catalogues translate")
+    assert [hit.memory.provenance.session for hit in (first, second, third)] == ["one", "one", "two"]
+    lift = second.explanation.boosts["session record"]
+    assert second.score / (1 + lift) < third.score < second.score < first.score
+    assert not first.explanation.boosts
+    assert not third.explanation.boosts
 
 
 # What it stays out of

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.app.hooks.test_fencing import hit_of
 
 from scrimshaw.models import Trust
-from scrimshaw.search.passages import LEAST, PASSAGE, WIDEST, count_characters, count_sent, cut_passage, pack_hits
+from scrimshaw.search.passages import LEAST, PASSAGE, count_characters, count_sent, cut_passage, pack_hits
 from scrimshaw.search.results import Hit
 
 TEXT = """# Rollback
@@ -68,7 +68,7 @@ SONG = "The walrus sang. " * 100
 @pytest.mark.parametrize("room", [80, 300, 700, 2000, 9000])
 def test_the_first_hits_fill_the_room(room: int) -> None:
     packed = pack_hits(hits(*[SONG] * 8), ("walrus",), room_of(room))  # type: ignore[arg-type]
-    assert room - WIDEST - LEAST < sum(10 + len(hit.text) for hit in packed) <= room or len(packed) == 8
+    assert room - PASSAGE - LEAST < sum(10 + len(hit.text) for hit in packed) <= room or len(packed) == 8
     assert [hit.memory.id for hit in packed] == [f"n{place}" for place in range(len(packed))]
 
 
@@ -79,8 +79,8 @@ def test_without_room_a_sentence_of_the_first_comes() -> None:
 
 
 def test_room_that_is_left_goes_to_the_first() -> None:
-    first, second, third = pack_hits(hits(SONG, SONG, SONG), ("walrus",), room_of(2300))  # type: ignore[arg-type]
-    assert len(first.text) > WIDEST + LEAST > len(second.text) > PASSAGE + LEAST > len(third.text)
+    first, second, third = pack_hits(hits(SONG, SONG, SONG), ("walrus",), room_of(1800))  # type: ignore[arg-type]
+    assert len(first.text) > PASSAGE + LEAST > max(len(second.text), len(third.text))
 
 
 def test_whole_texts_are_cut_and_push_no_hit_out() -> None:

@@ -34,7 +34,7 @@ class Fix(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]:
     """Failures like this error: first those that were overcome, of these the most alike, then the newest."""
-    words = {word.lower() for word in _WORD.findall(error[:LONGEST_ERROR])} - STOP_WORDS
+    words = _find_words(error[:LONGEST_ERROR])
     longest = sorted(words, key=len, reverse=True)[:3]
     calls = engine.sessions.find_calls(longest, MOST_CALLS) if longest else []
     sessions = dict.fromkeys(each.session for each in calls if _share(words, each.text) >= LEAST_SHARE)
@@ -50,12 +50,20 @@ def find_fixes(engine: Engine, error: str, limit: int = MOST_FIXES) -> list[Fix]
 
 
 def recall_fixes(engine: Engine, query: str, budget: int) -> list[Fix]:
-    """What helped against an error that a query quotes, in half of the tokens; nothing where the journal refuses."""
+    """What helped against an error that a query quotes, in half of the tokens; nothing where the journal refuses.
+
+    A question shares words with many an output; one that quotes an error has most words of a line from one line there.
+    """
     most = min(MOST_RECALLED, budget // (2 * _FIX_TOKENS))
     found: list[Fix] = []
     with engine.degradations.note_failure(SESSION):
         found = find_fixes(engine, query, most) if most and _ERROR.search(query) else []
-    return [replace(each, done=each.done[:MOST_ACTS]) for each in found if each.helped]
+    quoted = [_find_words(line) for line in query[:LONGEST_ERROR].splitlines()]
+    return [
+        replace(each, done=each.done[:MOST_ACTS])
+        for each in found
+        if each.helped and any(_share(words, each.error) >= LEAST_SHARE for words in quoted)
+    ]
 
 
 def _make_fix(failure: Failure, error: str) -> Fix:
@@ -69,6 +77,10 @@ def _make_fix(failure: Failure, error: str) -> Fix:
         helped=passed is not None if failure.following else None,
         passed=f"#e{passed.number}" if passed else "",
     )
+
+
+def _find_words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)} - STOP_WORDS
 
 
 def _share(words: set[str], text: str) -> float:

@@ -14,9 +14,9 @@ from msgspec.structs import replace
 from scrimshaw.search.results import Hit
 
 TOKEN_CHARACTERS = 4
-# Characters of a passage, chosen by folds on questions about recorded sessions (docs/evaluation.md): the best two come
-# whole, longer others leave no room, and shorter ones lose the sentence beside the words of the query.
-WIDEST, PASSAGE, WIDE_HITS = 650, 450, 2
+# Characters of a passage, chosen by folds on questions about recorded sessions (docs/evaluation.md): longer ones leave
+# no room for others, and shorter ones lose the sentence beside the words of the query.
+PASSAGE = 400
 SENTENCE = 160  # the most that stands for a passage which is in the context already, or for which there is no room
 LEAST = 60  # a shorter rest of the room holds no statement
 _LONG_SENTENCE = 240
@@ -76,8 +76,7 @@ def pack_hits(
     packed, wholes = list[Hit](), list[str]()
     for hit in hits:
         whole = hit.text if reserve else _BLANK_LINES.sub("\n", hit.text)
-        width = SENTENCE if reserve else WIDEST if len(packed) < WIDE_HITS else PASSAGE
-        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, width)), known)
+        brief = shorten_known(replace(hit, text=cut_passage(whole, terms, SENTENCE if reserve else PASSAGE)), known)
         one = _fit_text(brief, brief.text, terms, _measure_among(spare, packed, (), reserve))
         if one is None and not packed:
             one = replace(brief, text=cut_passage(brief.text, terms, SENTENCE))

@@ -173,7 +173,7 @@ def public_hit(hit: Hit, *, explain: bool = False) -> dict[str, Any]:
 def _labels(hit: Hit) -> dict[str, Any]:
     """What an agent should know of a hit besides its text."""
     memory, trust, date = hit.memory, hit.memory.provenance.trust, hit.memory.updated[:_DATE]
-    is_visible = hit.heading and hit.heading in hit.text
+    is_visible = (hit.heading and hit.heading in hit.text) or memory.id.endswith(f"#{hit.anchor}")
     question = hit.explanation.answers
     return {
         "tier": memory.tier,
