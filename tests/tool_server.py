@@ -25,5 +25,5 @@ def build_server(
 ) -> Server[Any]:
     """The SDK server that serves these tools."""
     named = {each.name: each for each in prompts}
-    backend = Backend(Dispatcher(tools, engine, ready), resources, named, after_tool)
+    backend = Backend(Dispatcher(tools, engine), resources, named, after_tool, ready)
     return protocol.build_server(list_tools(tools), list_prompts(prompts), lambda: backend, instructions)

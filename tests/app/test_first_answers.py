@@ -158,9 +158,14 @@ def test_reading_waits_for_no_writer(open_memory: OpenMemory, vault: Path) -> No
 def beside(engine: Engine) -> Iterator[Callable[[str], dict[str, Any]]]:
     """A search by a server's dispatcher, with what a server does besides answering."""
     background = Background(engine)
-    dispatcher = Dispatcher(choose("all"), engine, background.wait_briefly)
+    dispatcher = Dispatcher(choose("all"), engine)
+
+    def search(query: str) -> dict[str, Any]:
+        background.wait_briefly()
+        return dict(dispatcher.dispatch("memory_search", {"query": query}).reply)
+
     background.start()
-    yield lambda query: dict(dispatcher.dispatch("memory_search", {"query": query}).reply)
+    yield search
     background.stop()
 
 

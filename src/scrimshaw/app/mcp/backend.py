@@ -42,9 +42,10 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
         background.start()
         ask.start_peers(settings)
         try:
-            dispatcher = Dispatcher(choose(toolsets), engine, background.wait_briefly)
+            dispatcher = Dispatcher(choose(toolsets), engine)
             gc.freeze()  # as after the start: what was imported since lives forever
-            yield Backend(dispatcher, Memories(engine), {recall.name: recall}, (make_recorder(engine, rules),))
+            recorders = (make_recorder(engine, rules),)
+            yield Backend(dispatcher, Memories(engine), {recall.name: recall}, recorders, background.wait_briefly)
         finally:
             background.stop()
 

@@ -138,15 +138,13 @@ class AfterToolCallbacks:
 class Dispatcher:
     """Runs tools by name: checks the arguments, calls the function, turns every failure into an answer."""
 
-    def __init__(self, tools: Sequence[ToolSpec], engine: Any, ready: Ready = bool) -> None:
+    def __init__(self, tools: Sequence[ToolSpec], engine: Any) -> None:
         self.after_tool = AfterToolCallbacks()
         self.tools = {spec.name: spec for spec in tools}
         self.engine = engine
-        self.ready = ready
 
     def dispatch(self, name: str, arguments: Mapping[str, Any]) -> FinishedCall:
         """Run one call in the calling thread. A failure is an answer too; nothing is raised."""
-        self.ready()
         spec, error = self.tools.get(name), ""
         try:
             if spec is None:
@@ -180,6 +178,7 @@ class Backend(msgspec.Struct, frozen=True):
     resources: ResourceReader
     prompts: Mapping[str, ToolSpec] = {}
     after_tool: Sequence[AfterTool] = ()
+    ready: Ready = bool
 
 
 def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
@@ -317,7 +316,7 @@ class _Handlers:
 
         def run() -> _T:
             backend = self.open()
-            backend.dispatcher.ready()
+            backend.ready()
             return work(backend)
 
         try:
