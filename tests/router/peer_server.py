@@ -1,4 +1,4 @@
-"""A small memory server that speaks real MCP over stdio or HTTP; a control file makes it slow, mute or refuse."""
+"""A small memory server that speaks real MCP over stdio or HTTP; a control file makes it slow, match or refuse."""
 
 from __future__ import annotations
 
@@ -35,9 +35,11 @@ def notes() -> list[dict[str, Any]]:
 
 @server.tool()
 async def search_nodes(query: str) -> dict[str, Any]:
-    """Every note, whatever the query."""
+    """Every note; told to match, those that hold the query as it stands."""
     await obey()
-    return {"entities": notes()}
+    is_matching = Path(CONTROL).exists() and Path(CONTROL).read_text() == "match"
+    wanted = query.casefold() if is_matching else ""
+    return {"entities": [note for note in notes() if wanted in json.dumps(note).casefold()]}
 
 
 @server.tool()

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from scrimshaw.app.mcp.backend import open_backend
+from scrimshaw.app.mcp.backend import open_backend, recall
 from scrimshaw.app.mcp.protocol import Dispatcher
 from scrimshaw.app.mcp.tools import choose
 from scrimshaw.config import load
@@ -82,8 +82,9 @@ def open_with(project: Path) -> Iterator[Open]:
         engine.close()
 
 
-def over_stdio(notes: Notes, kind: str = "memory", name: str = "notes") -> str:
-    return f'[[peers]]\nname = "{name}"\nkind = "{kind}"\ncommand = {json.dumps(notes.command())}\n'
+def over_stdio(notes: Notes, kind: str = "memory", name: str = "notes", *, by_word: bool = False) -> str:
+    entry = f'[[peers]]\nname = "{name}"\nkind = "{kind}"\ncommand = {json.dumps(notes.command())}\n'
+    return entry if kind == "forgetful" else f"{entry}search = {{ by_word = {str(by_word).lower()} }}\n"
 
 
 def over_http(port: int, kind: str = "memory") -> str:
@@ -189,6 +190,16 @@ def test_a_peer_has_its_slots_and_own_hits_keep_their_order(open_with: Open, not
     assert [hit.title for hit in result.peers] == ["n0", "n1"]
 
 
+def test_a_server_that_looks_for_the_query_as_it_stands_is_asked_for_each_word(open_with: Open, notes: Notes) -> None:
+    engine = open_with(over_stdio(notes, by_word=True))
+    notes.put(boats="Two boats sail.", tide=TIDE, crane="The crane is greased on Mondays.")
+    notes.tell("match")
+    assert [hit.title for hit in search(engine, "which boats wait for the ferry and the tide?").peers] == [
+        "tide",
+        "boats",
+    ]
+
+
 def test_who_asks_for_words_or_for_own_fields_asks_no_peer(open_with: Open, notes: Notes) -> None:
     engine = open_with(over_stdio(notes))
     for more in ({"channels": (Channel.TEXT,)}, {"filters": Filters(folder="a")}, {"offset": 10, "first": False}):
@@ -220,7 +231,7 @@ def test_an_answer_holds_until_the_memory_changes(open_with: Open, notes: Notes)
 
 
 def test_a_slow_peer_costs_its_deadline_once(open_with: Open, notes: Notes) -> None:
-    engine = open_with(over_stdio(notes).replace("[[peers]]", "[[peers]]", 1))
+    engine = open_with(over_stdio(notes))
     search(engine)
     notes.tell("sleep 6")
     result = search(engine, "slow question")
@@ -298,6 +309,7 @@ def test_an_answer_to_an_agent_fences_what_peers_add(open_with: Open, notes: Not
     assert "peers" not in words
     found = dispatcher.dispatch("memory_context", {"input": query}).reply
     assert "peer:notes/tide" in found["result"]["peers"]
+    assert "peer:notes/tide" in recall.run(engine, query)
     whole = dispatcher.dispatch("memory_get", {"id": "peer:notes/trap"}).reply
     assert whole["memory"]["trust"] == "web"
     assert whole["flags"]

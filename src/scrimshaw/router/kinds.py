@@ -22,6 +22,7 @@ class PeerTool(Struct, frozen=True, kw_only=True):
 
     tool: str
     arguments: Mapping[str, Any] = {}
+    by_word: bool = False  #: it looks for its query as it stands, so each word is asked for by itself
     hits: str = ""  #: the key of the list; the answer is the only entry where empty
     id: tuple[str, ...] = ()
     title: tuple[str, ...] = ()

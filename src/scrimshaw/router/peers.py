@@ -23,9 +23,11 @@ from scrimshaw.config import PeerSettings, RouterSettings
 from scrimshaw.errors import PeerFailed, describe_os_error
 from scrimshaw.router.kinds import LARGEST_LIMIT, PeerTool, choose_tool, fill_in, read_hits
 from scrimshaw.search.results import PeerHit
+from scrimshaw.search.tokens import query_terms
 
 ANSWER_S = 30.0  # a call or a start that takes longer has failed
 CLOSE_S = 1.0  # how long the end of the process waits for connections to close
+WORDS = 6  # the longest words of a query, where each is asked for by itself
 ANSWERS = 256  # answers kept of a peer
 
 _guard = threading.Lock()
@@ -121,8 +123,12 @@ class Peer:
                 await self._session
 
     async def find(self, key: tuple[object, ...], tool: PeerTool, values: Mapping[str, Any]) -> None:
-        """Ask, and keep the answer."""
-        found = tuple(hit for hit in read_hits(self.name, tool, await self._call(tool, values)) if hit.text)
+        """Ask, and keep the answer; what more words of the query bring comes first."""
+        query = values["query"]
+        asked = sorted(query_terms(query), key=len)[-WORDS:] if tool.by_word else [query]
+        answers = await asyncio.gather(*(self._call(tool, {**values, "query": each}) for each in asked))
+        hits = Counter(hit for answer in answers for hit in read_hits(self.name, tool, answer) if hit.text)
+        found = tuple(hit for hit, _ in hits.most_common())
         while len(self._answers) >= ANSWERS:
             del self._answers[next(iter(self._answers))]
         self._answers[key] = time.monotonic(), found
