@@ -196,6 +196,17 @@ def test_a_section_is_read_by_its_anchor(engine: Engine, vault: Path) -> None:
         get(engine, "a", "three")
 
 
+@pytest.mark.parametrize("name", ["mem:notes/a", "notes/a.md", "[[notes/a]]", "mem:notes/a#one", "[[notes/a#one]]"])
+def test_a_memory_is_read_by_the_name_that_texts_give_it(engine: Engine, vault: Path, name: str) -> None:
+    write_memory(vault, "notes/a", "intro\n\n# One\n\nfirst\n")
+    scan(engine)
+    found = get(engine, name)
+    assert found.memory.id == "notes/a"
+    assert ("intro" in found.body) == ("#" not in name)
+    with pytest.raises(NotFound, match="notes/b"):
+        get(engine, name.replace("/a", "/b"))
+
+
 def test_a_secret_in_a_file_is_not_shown(engine: Engine, vault: Path) -> None:
     write_memory(vault, "a", f"the token is {SECRET} here")
     scan(engine)

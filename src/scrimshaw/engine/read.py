@@ -14,7 +14,7 @@ from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
-from scrimshaw.ingest.markdown import find_section, parse_headings
+from scrimshaw.ingest.markdown import find_section, parse_headings, parse_reference
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Channel, Degradation, Filters, Grade, Memory, Retention, Session, Tier, Trust, content_hash
@@ -79,17 +79,20 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
 
 
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
-    """A memory's text, read from its file, or the text of a session's item; raises NotFound."""
-    if memory_id.startswith(sessions.ITEM_PREFIX) and _EVENT.search(memory_id):
-        memory, body = read_passage(engine, memory_id)
-        return MemoryText(memory=memory, body=body, content_hash="", redacted=())
+    """A memory's text, read from its file, or the text of a session's item; raises NotFound.
+
+    A memory may be named as texts do: `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`.
+    """
     if memory_id.startswith(sessions.ITEM_PREFIX):
-        item = sessions.read_item(engine, memory_id)
-        if item is None:
-            raise NotFound(f"There is no session item {memory_id!r}.", "Search the session again.", id=memory_id)
-        return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
+        return get_from_session(engine, memory_id)
     degradations = Degradations()
-    memory = lineage.resolve_trust(engine.index, {memory_id: engine.memory(memory_id)}, degradations)[memory_id]
+    try:
+        stored = engine.memory(memory_id)
+    except NotFound:
+        if (name := parse_reference(memory_id)) in ("", memory_id):
+            raise
+        return get(engine, name, anchor or memory_id.partition("#")[2].removesuffix("]]"))
+    memory = lineage.resolve_trust(engine.index, {memory_id: stored}, degradations)[memory_id]
     path = Path(memory.path)
     with storage_errors("read", path):
         try:
@@ -112,6 +115,17 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
         raise NotFound(f"{memory.id!r} has no section {anchor!r}.", f"Its sections: {', '.join(known) or 'none'}.")
     red = degradations.as_tuple()
     return MemoryText(memory=memory, body=section, content_hash=digest, redacted=classes, degradations=red)
+
+
+def get_from_session(engine: Engine, memory_id: str) -> MemoryText:
+    """The text of a session's item, or of a passage of its record; raises NotFound."""
+    if _EVENT.search(memory_id):
+        memory, body = read_passage(engine, memory_id)
+        return MemoryText(memory=memory, body=body, content_hash="", redacted=())
+    item = sessions.read_item(engine, memory_id)
+    if item is None:
+        raise NotFound(f"There is no session item {memory_id!r}.", "Search the session again.", id=memory_id)
+    return MemoryText(memory=sessions.item_as_memory(item), body=item.text, content_hash="", redacted=())
 
 
 def match_triggers(
