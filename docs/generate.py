@@ -17,7 +17,7 @@ from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.examine import table
 from scrimshaw.app.mcp.backend import recall
 from scrimshaw.app.mcp.protocol import LISTING
-from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, input_schema, output_schema
+from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, find_rare, input_schema, output_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
 
 HERE = Path(__file__).parent
@@ -71,12 +71,12 @@ def capabilities_page() -> str:
 
 def tools_listing() -> str:
     """What a server tells of tools and prompts before they are loaded, by toolset."""
-    listing: dict[str, list[Any]] = {"prompts": [*list_prompts([recall])]}
+    listing: dict[str, list[Any]] = {"prompts": list(map(_dump, list_prompts([recall])))}
     for name in TOOLSETS:
-        listing[name] = [*list_tools([each for each in ALL_TOOLS if each.toolset == name])]
-    dump = {"by_alias": True, "exclude_none": True}
-    wired = {name: [each.model_dump(**dump) for each in some] for name, some in listing.items()}
-    return msgspec.json.format(msgspec.json.encode(wired), indent=1).decode() + "\n"
+        chosen = [spec for spec in ALL_TOOLS if spec.toolset == name]
+        rare = ({"rare": rare} if (rare := find_rare(spec.call)) else {} for spec in chosen)
+        listing[name] = [_dump(tool) | more for tool, more in zip(list_tools(chosen), rare, strict=True)]
+    return msgspec.json.format(msgspec.json.encode(listing), indent=1).decode() + "\n"
 
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -99,6 +99,11 @@ def main() -> int:
     for name in stale:
         (HERE / name).write_text(PAGES[name](), encoding="utf-8")
     return 0
+
+
+def _dump(listed: Any) -> dict[str, Any]:
+    found: dict[str, Any] = listed.model_dump(by_alias=True, exclude_none=True)
+    return found
 
 
 def _tool(spec: ToolSpec) -> Iterable[str]:

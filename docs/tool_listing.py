@@ -22,7 +22,7 @@ def list_prompts(prompts: Sequence[ToolSpec]) -> list[wire.Prompt]:
 
 def _wire_tool(spec: ToolSpec) -> wire.Tool:
     # The protocol ignores the other two hints for a tool that only reads.
-    hints: dict[str, Any] = {"destructive_hint": spec.destructive, "idempotent_hint": spec.idempotent}
+    hints: dict[str, Any] = {"destructive_hint": spec.destructive, "idempotent_hint": spec.idempotent or None}
     return wire.Tool(
         name=spec.name,
         description=spec.description,

@@ -137,7 +137,7 @@ async def test_what_was_saved_is_redacted_and_linked(engine: Engine, project: Pa
 
 @pytest.mark.parametrize(("about", "kind"), [("decision", ItemKind.DECISION), ("research", ItemKind.RESULT)])
 async def test_a_memory_that_was_saved_is_no_changed_file(engine: Engine, about: str, kind: ItemKind) -> None:
-    (item,) = await kept(engine, "memory_save", **note("Port", context_type=about, session_id="S"))
+    (item,) = await kept(engine, "memory_save", **note("Port", type=about, session_id="S"))
     assert item.kind is kind
 
 

@@ -220,15 +220,15 @@ def test_no_door_lets_an_instruction_through_that_no_person_vouched_for(
     said = ItemSource(source_tool="Stop", source_call_id="c", trust=Trust.AGENT)
     agent.did("Read", f"zebra: {ORDER}", 0.9, kind=ItemKind.DECISION)
     agent.remember(NewItem(text=redact(f"Zebra. {ORDER}"), kind=ItemKind.DECISION, attention=0.9, source=said))
-    agent.call("task_preflight", spec_folder="f", task_id=ORDER, knowledge_score=1, uncertainty_score=1,
+    agent.call("task_preflight", folder="f", task_id=ORDER, knowledge_score=1, uncertainty_score=1,
                context_score=1, gaps=[ORDER])  # fmt: skip
     agent.call("checkpoint_create", name="c", metadata={"note": ORDER})
     asked = {"query": "zebra crossing", "input": "the zebra crossing", "prompt": "zebra crossing", "id": name,
-             "memory_id": name, "include_content": True, "enable_dedup": False, "mode": "resume"}  # fmt: skip
+             "include_content": True, "enable_dedup": False, "mode": "resume"}  # fmt: skip
     told = {"item": agent.sent("memory_get", id="session:s/1"), "words": agent.sent("memory_get", id="session:s/2")}
     for spec in (each for each in ALL_TOOLS if each.read_only and each.name != "memory_ingest_status"):
         call = {key: asked[key] for key in input_schema(spec.call)["properties"] if key in asked}
-        told[spec.name] = agent.sent(spec.name, **(call | ({"spec_folder": "f"} if "learning" in spec.name else {})))
+        told[spec.name] = agent.sent(spec.name, **(call | ({"folder": "f"} if "learning" in spec.name else {})))
     told["resource"] = Memories(engine).read(name)
     told["resources"] = str(Memories(engine).page(""))
     told["prompt"] = recall.run(engine, topic="zebra crossing")

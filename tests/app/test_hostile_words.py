@@ -39,7 +39,6 @@ ASKED: dict[str, tuple[Any, ...]] = {
     "input": ("zebra",),
     "prompt": (f"a zebra. {ORDER} {TRICKS}",),
     "id": ("tricks", "page", "derived"),
-    "memory_id": ("derived",),
     "mode": ("auto", "resume"),
     "include_content": (False, True),
     "include_trace": (True,),
@@ -160,7 +159,7 @@ def test_every_view_tells_the_trust_of_the_lineage(agent: Agent) -> None:
     assert told == ["web", "web"]
     hits = {hit["id"]: hit for hit in agent.search("zebra")}
     assert (hits["derived"]["trust"], hits["page"]["title"], hits["page"]["flags"]) == ("web", "page", [FLAG])
-    chain = {view["id"]: view["trust"] for view in agent.call("memory_drift_why", memory_id="derived")["memories"]}
+    chain = {view["id"]: view["trust"] for view in agent.call("memory_drift_why", id="derived")["memories"]}
     assert chain["derived"] == "web"
 
 

@@ -96,7 +96,7 @@ def test_every_door_leaves_one_row(
     # MCP
     doors.mcp("memory_save", ("create", "a"), content=LONG, id="a", title="Compass", session_id="s", force=True)
     doors.mcp("memory_save", content=LONG, session_id="s")  # a duplicate is no change
-    doors.mcp("memory_update", ("update", "a"), id="a", importance_tier="important", session_id="s")
+    doors.mcp("memory_update", ("update", "a"), id="a", tier="important", session_id="s")
     doors.mcp("memory_save", ("create", "b"), content=OTHER, id="b", title="Sails", force=True)
     link = {"source_id": "a", "target_id": "b", "relation": "caused", "session_id": "s"}
     doors.mcp("memory_causal_link", ("link", "a"), **link)
@@ -316,8 +316,8 @@ def test_the_tools_do_what_the_commands_do(three: Engine, vault: Path) -> None:
         return outcome.error or outcome.reply
 
     assert call("memory_history", id="a")["entries"][0]["session"] == "s1"
-    assert [row["memory_id"] for row in call("memory_history", limit=1)["entries"]] == ["b"]
-    assert [row["memory_id"] for row in call("memory_history", session_id="s1")["entries"]] == ["a"]
+    assert [row["id"] for row in call("memory_history", limit=1)["entries"]] == ["b"]
+    assert [row["id"] for row in call("memory_history", session_id="s1")["entries"]] == ["a"]
     assert call("checkpoint_create", name="one", metadata={"why": "x"})["metadata"] == {"why": "x"}
     call("memory_delete", id="a", confirm=True)
     assert call("checkpoint_restore", name="one", dry_run=True)["written"] == ["memories/a.md"]

@@ -60,11 +60,11 @@ def test_a_link_is_written_and_taken_back_by_unlink(call: Client, vault: Path) -
     assert link(call, "a", "b", "supports") == {**expected, "status": "linked"}
     changed = link(call, "a", "b", "supports", strength=0.4, evidence="bench 3")
     assert changed == {**expected, "status": "updated", "strength": 0.4, "evidence": "bench 3"}
-    edge = call("memory_drift_why", memory_id="b")["chain"]["supports"][0]
+    edge = call("memory_drift_why", id="b")["chain"]["supports"][0]
     assert edge == {"hop": 1, "source": "a", "target": "b", "strength": 0.4, "evidence": "bench 3"}
     gone = call("memory_causal_unlink", source_id="a", target_id="b", relation="supports")
     assert gone == {**changed, "status": "unlinked"}
-    assert call("memory_drift_why", memory_id="b")["chain"] == {}
+    assert call("memory_drift_why", id="b")["chain"] == {}
 
 
 @pytest.mark.parametrize(
@@ -135,30 +135,30 @@ def chain(call: Client) -> Client:
     ],
 )
 def test_drift_why_walks_as_asked(chain: Client, arguments: dict[str, Any], expected: dict[str, list[str]]) -> None:
-    found = chain("memory_drift_why", memory_id="c", **arguments)
+    found = chain("memory_drift_why", id="c", **arguments)
     edges = {name: [f"{edge['source']}>{edge['target']}" for edge in group] for name, group in found["chain"].items()}
     assert edges == expected
     assert [(edge["source"], edge["evidence"]) for edge in found["replaced_by"]] == [("d", "it lost writes")]
 
 
 def test_drift_why_tells_what_a_memory_replaces(chain: Client) -> None:
-    assert [edge["target"] for edge in chain("memory_drift_why", memory_id="d")["replaces"]] == ["c"]
+    assert [edge["target"] for edge in chain("memory_drift_why", id="d")["replaces"]] == ["c"]
 
 
 def test_details_can_be_left_out(chain: Client) -> None:
-    told = chain("memory_drift_why", memory_id="c")
+    told = chain("memory_drift_why", id="c")
     assert sorted(memory["id"] for memory in told["memories"]) == ["a", "b", "c", "d"]
-    assert "memories" not in chain("memory_drift_why", memory_id="c", include_memory_details=False)
+    assert "memories" not in chain("memory_drift_why", id="c", include_memory_details=False)
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        ({"memory_id": "nothing"}, "not_found"),
-        ({"memory_id": "a", "max_depth": 0}, "invalid"),
-        ({"memory_id": "a", "max_depth": 11}, "invalid"),
-        ({"memory_id": "a", "direction": "up"}, "invalid"),
-        ({"memory_id": "a", "relations": ["link"]}, "invalid"),
+        ({"id": "nothing"}, "not_found"),
+        ({"id": "a", "max_depth": 0}, "invalid"),
+        ({"id": "a", "max_depth": 11}, "invalid"),
+        ({"id": "a", "direction": "up"}, "invalid"),
+        ({"id": "a", "relations": ["link"]}, "invalid"),
     ],
 )
 def test_drift_why_refuses(call: Client, arguments: dict[str, Any], code: str) -> None:

@@ -23,7 +23,7 @@ def call(tmp_path: Path) -> Any:
 
 
 def task(name: str, scores: dict[str, int], **more: Any) -> dict[str, Any]:
-    return {"spec_folder": "specs/1", "task_id": name, **scores, **more}
+    return {"folder": "specs/1", "task_id": name, **scores, **more}
 
 
 def test_a_task_teaches_what_lies_between_its_records(call: Any) -> None:
@@ -40,22 +40,22 @@ def test_history_counts_filters_and_sums_up(call: Any) -> None:
     call("task_preflight", **task("open", BEFORE, session_id="s2"))
     call("task_preflight", **task("done", BEFORE, session_id="s1"))
     call("task_postflight", **task("done", AFTER, session_id="s1"))
-    history = call("memory_get_learning_history", spec_folder="specs/1")
+    history = call("memory_get_learning_history", folder="specs/1")
     assert {each["task"] for each in history["tasks"]} == {"open", "done"}
     assert history["summary"] == {"tasks": 2, "mean_learning_index": 42.5}
-    complete = call("memory_get_learning_history", spec_folder="specs/1", only_complete=True, include_summary=False)
+    complete = call("memory_get_learning_history", folder="specs/1", only_complete=True, include_summary=False)
     assert [each["task"] for each in complete["tasks"]] == ["done"]
     assert not complete.get("summary")
-    of_session = call("memory_get_learning_history", spec_folder="specs/1", session_id="s2")
+    of_session = call("memory_get_learning_history", folder="specs/1", session_id="s2")
     assert [each["task"] for each in of_session["tasks"]] == ["open"]
-    assert len(call("memory_get_learning_history", spec_folder="specs/1", limit=1)["tasks"]) == 1
-    assert call("memory_get_learning_history", spec_folder="specs/2")["tasks"] == []
+    assert len(call("memory_get_learning_history", folder="specs/1", limit=1)["tasks"]) == 1
+    assert call("memory_get_learning_history", folder="specs/2")["tasks"] == []
 
 
 def test_secrets_in_gaps_are_taken_out(call: Any) -> None:
     secret = "ghp_" + "a1B2" * 9
     call("task_preflight", **task("t1", BEFORE, gaps=[f"what is {secret}"]))
-    assert secret not in str(call("memory_get_learning_history", spec_folder="specs/1"))
+    assert secret not in str(call("memory_get_learning_history", folder="specs/1"))
 
 
 @pytest.mark.parametrize("score", [-1, 101, "high"])
@@ -66,9 +66,9 @@ def test_scores_are_0_to_100(call: Any, score: Any) -> None:
 
 def test_a_task_is_found_again_by_the_name_it_was_asked_with(call: Any) -> None:
     name = "Answer bob" + "@" + "corp-mail.org soon"
-    call("task_preflight", **task(name, BEFORE) | {"spec_folder": name})
-    reply = call("task_postflight", **task(name, AFTER) | {"spec_folder": name})
+    call("task_preflight", **task(name, BEFORE) | {"folder": name})
+    reply = call("task_postflight", **task(name, AFTER) | {"folder": name})
     assert reply["learning_index"] == pytest.approx(42.5)
-    history = call("memory_get_learning_history", spec_folder=name)
+    history = call("memory_get_learning_history", folder=name)
     assert len(history["tasks"]) == 1
     assert "bob" not in str(history)

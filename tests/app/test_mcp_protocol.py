@@ -597,7 +597,7 @@ def test_output_schema_names_the_fields_of_the_reply_and_no_more() -> None:
     assert output_schema(SearchReply) == {
         "type": "object",
         "properties": {
-            "hits": {"type": "array", "items": {"type": "object"}},
+            "hits": {"type": "array"},
             "session": {"type": ["string", "null"], "description": "Session the hits were weighed for."},
         },
     }
@@ -614,8 +614,9 @@ def test_odd_shapes_keep_their_meaning() -> None:
     for schema in (output_schema(Odd), input_schema(Odd)):
         Draft202012Validator.check_schema(schema)
         assert not list(Draft202012Validator(schema["properties"]["pair"]).iter_errors([1, "x"]))
-        assert list(Draft202012Validator(schema["properties"]["pair"]).iter_errors(["x", "x"]))
-        assert list(Draft202012Validator(schema["properties"]["counts"]).iter_errors({"a": "b"}))
+    asked = input_schema(Odd)["properties"]
+    assert list(Draft202012Validator(asked["pair"]).iter_errors(["x", "x"]))
+    assert list(Draft202012Validator(asked["counts"]).iter_errors({"a": "b"}))
     assert not list(Draft202012Validator(output_schema(Odd)).iter_errors(sent))
 
 

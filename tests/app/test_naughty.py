@@ -41,7 +41,7 @@ NEEDED: dict[str, dict[str, Any]] = {
     "memory_validate": {"id": "none", "was_useful": True},
     "memory_causal_link": {"source_id": "known", "target_id": "other", "relation": "supports"},
     "memory_causal_unlink": {"source_id": "known", "target_id": "other", "relation": "supports"},
-    "memory_drift_why": {"memory_id": "known"},
+    "memory_drift_why": {"id": "known"},
     "memory_ingest_start": {"paths": ["none.md"]},
     "memory_ingest_status": {"job_id": 1},
     "memory_ingest_cancel": {"job_id": 1},
@@ -49,9 +49,9 @@ NEEDED: dict[str, dict[str, Any]] = {
     "checkpoint_restore": {"name": "x", "dry_run": True},
     "checkpoint_delete": {"name": "x", "confirm_name": "x"},
     "task_preflight": {
-        "spec_folder": "s", "task_id": "t", "knowledge_score": 1, "uncertainty_score": 1, "context_score": 1,
+        "folder": "s", "task_id": "t", "knowledge_score": 1, "uncertainty_score": 1, "context_score": 1,
     },
-    "memory_get_learning_history": {"spec_folder": "s"},
+    "memory_get_learning_history": {"folder": "s"},
 }  # fmt: skip
 NEEDED["task_postflight"] = NEEDED["task_preflight"]
 

@@ -88,7 +88,7 @@ def test_filters_and_limits_mean_the_same(home: Path) -> None:
 
     filters = Filters(folder="operations", tiers=(Tier.IMPORTANT,), include_deprecated=True)
     found = _ask_engine(home, SearchRequest(query="release", filters=filters, limit=1, constitutional=False))
-    narrow = {"spec_folder": "operations", "tier": "important", "include_deprecated": True, "limit": 1}
+    narrow = {"folder": "operations", "tier": "important", "include_deprecated": True, "limit": 1}
     asked = {"query": "release", "include_constitutional": False, **narrow}
     assert anyio.run(_ask_server, home, [asked]) == [found]
     assert found == ["operations/rollback"]

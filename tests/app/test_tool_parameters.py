@@ -181,7 +181,7 @@ def show_matches(_: World, reply: Any) -> list[str]:
 
 
 def show_entries(_: World, reply: Any) -> list[str]:
-    return [entry["memory_id"] for entry in reply["entries"]]
+    return [entry["id"] for entry in reply["entries"]]
 
 
 def show_field(*names: str) -> Show:
@@ -344,7 +344,7 @@ def show_ended(world: World, _: Any) -> list[tuple[str, str]]:
     return [
         (folder, task["task"])
         for folder in ("specs/1", "specs/2")
-        for task in world("memory_get_learning_history", spec_folder=folder, only_complete=True)["tasks"]
+        for task in world("memory_get_learning_history", folder=folder, only_complete=True)["tasks"]
     ]
 
 
@@ -352,7 +352,7 @@ def show_history(field: str) -> Show:
     """A field of each task of the folder `specs/1`."""
 
     def show(world: World, _: Any) -> list[Any]:
-        tasks = world("memory_get_learning_history", spec_folder="specs/1")["tasks"]
+        tasks = world("memory_get_learning_history", folder="specs/1")["tasks"]
         return [task[field] for task in tasks]
 
     return show
@@ -442,7 +442,7 @@ def keep_early_and_late(world: World) -> None:
 def begin_tasks(world: World) -> None:
     """Tasks `t` and `u` begin in one folder, `t` in another as well."""
     for folder, task in (("specs/1", "t"), ("specs/1", "u"), ("specs/2", "t")):
-        world("task_preflight", **{**SCORES, "spec_folder": folder, "task_id": task})
+        world("task_preflight", **{**SCORES, "folder": folder, "task_id": task})
 
 
 # The table
@@ -450,7 +450,7 @@ def begin_tasks(world: World) -> None:
 SEARCH = {"query": "walrus", "limit": 100, "include_constitutional": False, "token_budget": 9000}
 FILTERED = {"limit": 100, "sort_by": "id"}
 SAVE = {"content": "The lantern room is painted white every third spring.", "id": "room"}
-SCORES = {"spec_folder": "specs/1", "task_id": "t", "knowledge_score": 50, "uncertainty_score": 50, "context_score": 50}
+SCORES = {"folder": "specs/1", "task_id": "t", "knowledge_score": 50, "uncertainty_score": 50, "context_score": 50}
 COUNTED = 12  #: memories that are not deprecated, and the document
 NORMAL = (
     "auth/session", "bill/invoice", "note/doubt", "note/faded", "note/fresh", "note/gone", "note/plain",
@@ -465,9 +465,9 @@ def filter_rows(*, counted: bool = False) -> tuple[Row, ...]:
         return becomes(COUNTED, len(names)) if counted else keeps(*names)
 
     return (
-        Row("spec_folder", "auth", left("auth/login", "auth/session")),
+        Row("folder", "auth", left("auth/login", "auth/session")),
         Row("tier", "important", left("auth/login")),
-        Row("context_type", "decision", left("auth/login", "auth/session")),
+        Row("type", "decision", left("auth/login", "auth/session")),
         Row("topic", "storage", left("auth/session", "bill/invoice")),
         Row("source", "docs", left("docs/guide")),
         Row("until", "2024-02-15", left("auth/session")),
@@ -487,7 +487,7 @@ TOOLS: dict[str, Tool] = {
             ),
             Row("mode", "quick", becomes(("focused", 3000), ("quick", 800)), show_fields("mode", "token_budget")),
             Row("intent", "refactor", becomes(("focused", 3000), ("deep", 3500)), show_fields("mode", "token_budget")),
-            Row("spec_folder", "auth", keeps("rule/style", "auth/login", "auth/session")),
+            Row("folder", "auth", keeps("rule/style", "auth/login", "auth/session")),
             Row("limit", 2, becomes(8, 2), show_field("result", "count")),
             Row("session_id", "s", becomes(0, 8), show_known("result"), first=show_all_to_session),
             Row(
@@ -582,8 +582,8 @@ TOOLS: dict[str, Tool] = {
                 becomes("The lantern room is painted white every third spring.", "Paint"),
                 show_saved("title"),
             ),
-            Row("context_type", "decision", becomes("general", "decision"), show_saved("type")),
-            Row("importance_tier", "important", becomes("normal", "important"), show_saved("tier")),
+            Row("type", "decision", becomes("general", "decision"), show_saved("type")),
+            Row("tier", "important", becomes("normal", "important"), show_saved("tier")),
             Row("trigger_phrases", ["white paint"], becomes([], ["room"]), show_triggered),
             Row("topics", ["tower"], becomes([], ["room"]), show_topic),
             Row("questions", ["When is whitewash bought?"], becomes([], ["room"]), show_answer),
@@ -610,8 +610,8 @@ TOOLS: dict[str, Tool] = {
                 show_saved("content"),
             ),
             Row("title", "Door", becomes("Wall", "Door")),
-            Row("context_type", "decision", becomes("general", "decision"), show_saved("type")),
-            Row("importance_tier", "important", becomes("normal", "important"), show_saved("tier")),
+            Row("type", "decision", becomes("general", "decision"), show_saved("type")),
+            Row("tier", "important", becomes("normal", "important"), show_saved("tier")),
             Row("trigger_phrases", ["white paint"], becomes([], ["note/plain"]), show_triggered),
             Row("topics", ["tower"], becomes([], ["note/plain"]), show_topic),
             Row("questions", ["When is whitewash bought?"], becomes([], ["note/plain"]), show_answer),
@@ -630,7 +630,7 @@ TOOLS: dict[str, Tool] = {
         (
             Row("prompt", "no key rotation", drops("note/fresh")),
             Row("limit", 1, drops("auth/login")),
-            Row("spec_folder", "auth", keeps("auth/login")),
+            Row("folder", "auth", keeps("auth/login")),
             Row(
                 "session_id",
                 "s",
@@ -707,7 +707,7 @@ TOOLS: dict[str, Tool] = {
         (
             Row("confirm", True, drops("note/plain"), base={"id": "note/plain", "confirm": False}),
             Row("id", "note/brief", becomes(["note/plain"], ["note/brief"]), show_field("deleted")),
-            Row("spec_folder", "bill", drops("bill/invoice", "bill/rates"), base={"confirm": True}),
+            Row("folder", "bill", drops("bill/invoice", "bill/rates"), base={"confirm": True}),
             Row("purge", True, becomes(True, False), show_restorable, first=keep_one),
             Row("session_id", "s", becomes([], ["note/plain"]), show_session_changes),
         ),
@@ -718,7 +718,7 @@ TOOLS: dict[str, Tool] = {
         (
             Row("tier", "temporary", becomes([*NORMAL], ["note/brief"]), show_field("deleted")),
             Row("confirm", True, drops("note/brief"), base={"tier": "temporary", "confirm": False}),
-            Row("spec_folder", "auth", keeps("auth/session"), show_field("deleted")),
+            Row("folder", "auth", keeps("auth/session"), show_field("deleted")),
             Row("older_than_days", 300, keeps("auth/session", "note/gone"), show_field("deleted")),
             Row("dry_run", True, brings(*NORMAL)),
             Row("skip_checkpoint", True, becomes(1, 0), lambda world, _: len(show_checkpoints(world, None))),
@@ -755,9 +755,9 @@ TOOLS: dict[str, Tool] = {
         (Row("session_id", "s", becomes([], ["note/plain"]), show_session_changes, first=link_notes),),
     ),
     "memory_drift_why": Tool(
-        {"memory_id": "auth/login", "max_depth": 1},
+        {"id": "auth/login", "max_depth": 1},
         show_chain,
-        (Row("memory_id", "bill/rates", becomes(["caused"], ["supports"])),),
+        (Row("id", "bill/rates", becomes(["caused"], ["supports"])),),
     ),
     "memory_index_scan": Tool(
         {},
@@ -809,7 +809,7 @@ TOOLS: dict[str, Tool] = {
         SCORES,
         show_ended,
         (
-            Row("spec_folder", "specs/2", becomes(["t"], []), show_history("task")),
+            Row("folder", "specs/2", becomes(["t"], []), show_history("task")),
             Row("task_id", "u", becomes(["t"], ["u"]), show_history("task")),
             Row("gaps", ["locks"], becomes([[]], [["locks"]]), show_history("gaps")),
             Row("session_id", "s", becomes([""], ["s"]), show_history("session")),
@@ -822,7 +822,7 @@ TOOLS: dict[str, Tool] = {
         SCORES,
         show_ended,
         (
-            Row("spec_folder", "specs/2", becomes([("specs/1", "t")], [("specs/2", "t")]), first=begin_tasks),
+            Row("folder", "specs/2", becomes([("specs/1", "t")], [("specs/2", "t")]), first=begin_tasks),
             Row("task_id", "u", becomes([("specs/1", "t")], [("specs/1", "u")]), first=begin_tasks),
             Row("knowledge_score", 80, becomes(0, 30), show_field("knowledge_gain"), first=begin_tasks),
             Row("uncertainty_score", 10, becomes(0, 40), show_field("uncertainty_loss"), first=begin_tasks),
@@ -855,7 +855,7 @@ TESTED_ELSEWHERE = {
     **dict.fromkeys(
         [
             ("memory_get_learning_history", name)
-            for name in ("spec_folder", "session_id", "limit", "only_complete", "include_summary")
+            for name in ("folder", "session_id", "limit", "only_complete", "include_summary")
         ],
         LEARNING + "history_counts_filters_and_sums_up",
     ),

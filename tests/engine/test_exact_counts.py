@@ -167,7 +167,7 @@ def test_the_tools_take_every_filter(
         folder=folder, since=since, until=until, include_deprecated=deprecated,
     )  # fmt: skip
     options = {
-        "tier": tier, "context_type": kind, "topic": topic, "spec_folder": folder, "since": since, "until": until,
+        "tier": tier, "type": kind, "topic": topic, "folder": folder, "since": since, "until": until,
         "include_deprecated": deprecated, "source": source,
     }  # fmt: skip
     with memory_of(written, 0) as engine:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from scrimshaw.errors import ConfigError
 from scrimshaw.ingest.extraction import Rule, default_rules, join_rules, order_rules
-from scrimshaw.ingest.rule_checks import find_problems
+from scrimshaw.ingest.rule_checks import find_problems, read_rules
 
 
 def rule(id: str, **fields: object) -> Rule:
@@ -68,6 +69,18 @@ def test_own_rule_replaces_the_default_of_its_name_and_comes_first() -> None:
     assert merged[0].argument == "jj commit"
     assert [each.id for each in merged].count("commit") == 1
     assert len(merged) == len(default_rules())
+
+
+def test_the_spellings_of_other_tools_are_read() -> None:
+    table = {"id": "grep", "toolPattern": "^Grep", "contentPattern": "(?i)error", "summarizer": "matchCountSummary"}
+    (found,) = read_rules([table | {"attention": 0.8}])
+    assert (found.tool, found.content, found.summarizer) == ("^Grep", "(?i)error", "match_count")
+
+
+def test_a_refused_rule_says_what_is_allowed() -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_rules([{"id": "a", "tool": "^Run$", "attention": 0.5, "summarizer": "short"}])
+    assert {"stdout,", "first_last_500,"} <= {*caught.value.hint.split()}
 
 
 @pytest.mark.parametrize("fields", [{"attention": 1.5}, {"summarizer": "none"}, {"kind": "noise"}, {"colour": "red"}])

@@ -27,7 +27,7 @@ def demand_human(tier: Tier, trust: Trust, memory_id: str = "") -> None:
     if tier == Tier.CONSTITUTIONAL and trust != Trust.HUMAN:
         command = f"edit {memory_id}" if memory_id else "save"
         hint = f"Ask the user to run `scrimshaw {command} --tier constitutional`, or save it as critical."
-        raise InvalidRequest("Only a person makes a memory constitutional.", hint, parameter="importance_tier")
+        raise InvalidRequest("Only a person makes a memory constitutional.", hint, parameter="tier")
 
 
 def vouch_changes(engine: Engine, memory_id: str, changes: Mapping[str, object], actor: str) -> Mapping[str, object]:

@@ -15,7 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from scrimshaw.errors import ConfigError
-from scrimshaw.ingest.extraction import Rule, compile_pattern, default_rules, join_rules, order_rules
+from scrimshaw.ingest.extraction import Rule, Summarizer, compile_pattern, default_rules, join_rules, order_rules
+from scrimshaw.models import ItemKind
 
 
 class RuleProblem(Struct, frozen=True, kw_only=True):
@@ -25,6 +26,15 @@ class RuleProblem(Struct, frozen=True, kw_only=True):
     message: str
     advice: str
     fatal: bool
+
+
+# What other tools call the keys of a rule and its ways to make a text of a call.
+_OTHER_KEYS = {"toolPattern": "tool", "contentPattern": "content"}
+_OTHER_SUMMARIZERS = {
+    "firstLast500": Summarizer.FIRST_LAST,
+    "matchCountSummary": Summarizer.MATCH_COUNT,
+    "stdoutSummary": Summarizer.STDOUT,
+}
 
 
 class Danger(NamedTuple):
@@ -64,10 +74,14 @@ def read_rules(tables: Sequence[object]) -> tuple[Rule, ...]:
 
 def _read_rule(number: int, table: object) -> Rule:
     try:
-        return msgspec.convert(table, Rule)
+        known = {_OTHER_KEYS.get(key, key): value for key, value in msgspec.convert(table, dict[str, object]).items()}
+        if summarizer := _OTHER_SUMMARIZERS.get(str(known.get("summarizer"))):
+            known["summarizer"] = summarizer
+        return msgspec.convert(known, Rule)
     except msgspec.ValidationError as error:
         name = (table.get("id") if isinstance(table, dict) else None) or "without an id"
-        hint = f"A rule has {', '.join(Rule.__struct_fields__)}; id, tool and attention are needed."
+        allowed = f"summarizers: {', '.join(Summarizer)}; kinds: {', '.join(ItemKind)}"
+        hint = f"A rule has {', '.join(Rule.__struct_fields__)}; id, tool and attention are needed; {allowed}."
         raise ConfigError(f"ExtractionRule #{number} ({name}) cannot be used: {error}.", hint) from error
 
 

@@ -28,7 +28,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 import scrimshaw
-from scrimshaw.app.mcp.schema import ToolSpec, choose_toolsets, decode
+from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, choose_toolsets, decode
 from scrimshaw.app.mcp.stdio import Wire
 from scrimshaw.errors import InvalidRequest, NotFound, ScrimshawError
 from scrimshaw.ingest.invisible_characters import UNSEEN_IN_JSON, replace_invisible
@@ -182,10 +182,25 @@ class Backend(msgspec.Struct, frozen=True):
 
 
 def read_listing(toolsets: str) -> tuple[list[wire.Tool], list[wire.Prompt]]:
-    """What toolsets and prompts say of themselves, as `make docs` writes it; raises InvalidRequest for unknown ones."""
+    """What toolsets and prompts say of themselves, as `make docs` writes it; raises InvalidRequest for unknown ones.
+
+    A client pays for every listed word in every session, so what few calls need waits for `all`.
+    """
     chosen, known = choose_toolsets(toolsets), msgspec.json.decode(LISTING.read_bytes())
-    tools = [wire.Tool.model_validate(each) for name in chosen for each in known[name]]
+    listed = [each for name in chosen for each in known[name]]
+    for each in listed:
+        rare, schema = each.pop("rare", ()), each["inputSchema"]
+        if chosen != [*TOOLSETS]:
+            del schema["additionalProperties"]  # a client may check a call by the schema before it sends it
+            shown = ((name, kind) for name, kind in schema["properties"].items() if name not in rare)
+            schema["properties"] = {name: _leave_out_bounds(kind) for name, kind in shown}
+    tools = list(map(wire.Tool.model_validate, listed))
     return tools, list(map(wire.Prompt.model_validate, known["prompts"]))
+
+
+def _leave_out_bounds(kind: dict[str, Any]) -> dict[str, Any]:
+    """A parameter without the bounds of its text, which an answer names where they are crossed."""
+    return {word: value for word, value in kind.items() if word not in ("maxLength", "minLength", "pattern")}
 
 
 def build_server(

@@ -21,13 +21,25 @@ from scrimshaw.errors import InvalidRequest
 DEFAULT_TOOLSETS = "core"
 TOOLSETS = (DEFAULT_TOOLSETS, "discovery", "mutation", "analysis", "maintenance", "learning")
 
+# Marks a parameter that few calls need: it is always accepted, and listed only where all toolsets are asked for.
+RARE = msgspec.Meta(extra={"rare": True})
+# What tools of the same kind call their parameters; each stands for the name here.
+OTHER_NAMES = {
+    "context_type": "type",
+    "importance_tier": "tier",
+    "memory_id": "id",
+    "spec_folder": "folder",
+    "triggers": "trigger_phrases",
+}
+
 Schema = dict[str, Any]
 Run = Callable[..., Any]
 
 # Defaults and requirements that say nothing.
 _SILENT: tuple[Any, ...] = (None, "", [], (), {})
-_OUTPUT_WORDS = ("type", "description", "properties", "items", "prefixItems", "additionalProperties", "anyOf")
+_OUTPUT_WORDS = ("type", "description", "properties", "anyOf")
 _PLACE = re.compile(r" - at `\$\.?(?P<path>[^`]*)`$")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _FIELD = re.compile(r"^Object (?P<fault>contains unknown|missing required) field `(?P<field>.*)`$")
 
 
@@ -109,12 +121,29 @@ def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: b
     """What a tool or prompt is called with; not strict reads numbers out of strings. Raises InvalidRequest."""
     try:
         msgspec.json.encode(arguments)
-        call = msgspec.convert(arguments, spec.call, strict=strict)
+        call = msgspec.convert(_translate_names(arguments, spec.call), spec.call, strict=strict)
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
         raise _explain_refusal(name, spec.call, str(error)) from None
     return {"call": call} if spec.takes_struct else msgspec.structs.asdict(call)
+
+
+def find_rare(call: type[msgspec.Struct]) -> list[str]:
+    """The parameters that few calls need."""
+    hints = get_type_hints(call, include_extras=True)
+    return [name for name, hint in hints.items() if RARE in getattr(hint, "__metadata__", ())]
+
+
+def _translate_names(arguments: Mapping[str, Any], call: type[msgspec.Struct]) -> dict[str, Any]:
+    """The arguments under this tool's own names; what has none, or is given twice, keeps the name it came with."""
+    named = dict(arguments)
+    for name in arguments.keys() - set(call.__struct_fields__):
+        plain = _HUMP.sub("_", name).lower()
+        plain = plain if plain in call.__struct_fields__ else OTHER_NAMES.get(plain, plain)
+        if plain in call.__struct_fields__ and plain not in named:
+            named[plain] = named.pop(name)
+    return named
 
 
 def _explain_refusal(name: str, call: type[msgspec.Struct], text: str) -> InvalidRequest:

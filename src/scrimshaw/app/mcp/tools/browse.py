@@ -10,18 +10,31 @@ from scrimshaw.app.checks import process_checks
 from scrimshaw.app.hooks.fencing import fence_if_suspicious
 from scrimshaw.app.mcp.replies import copy_fields, public_memory, public_words
 from scrimshaw.app.mcp.schema import Call, Reply, tool
-from scrimshaw.app.mcp.tools.core import Date, Folder, MemoryId, filters_of, session_id_of
+from scrimshaw.app.mcp.tools.core import (
+    Folder,
+    IncludeDeprecated,
+    MemoryId,
+    OnlySource,
+    OnlyTier,
+    OnlyTopic,
+    OnlyType,
+    Since,
+    Until,
+    filters_of,
+    session_id_of,
+)
+from scrimshaw.clock import format_time
 from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import skipped_files
 from scrimshaw.errors import StorageFailure
-from scrimshaw.models import Capability, Degradation, MemoryType, Neighbor, Relation, Skip, Tier, Trust
+from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust
 
 # Dangling references beyond these are counted, not listed.
 DANGLING_SHOWN = 20
 
-Direction = Literal["outgoing", "incoming", "both"]
+Direction = Annotated[Literal["outgoing", "incoming", "both"], Meta(description="Of its own links, of links to it.")]
 
 
 class HealthReply(Reply, frozen=True, omit_defaults=True):
@@ -37,20 +50,22 @@ class HealthReply(Reply, frozen=True, omit_defaults=True):
 
 
 class FilterCall(Call, frozen=True):
-    spec_folder: Folder = ""
-    tier: Tier | None = None
-    context_type: MemoryType | None = None
-    topic: str = ""
-    source: str = ""
-    since: Date = ""
-    until: Date = ""
-    include_deprecated: bool = False
+    folder: Folder = ""
+    tier: OnlyTier | None = None
+    type: OnlyType | None = None
+    topic: OnlyTopic = ""
+    source: OnlySource = ""
+    since: Since = ""
+    until: Until = ""
+    include_deprecated: IncludeDeprecated = False
 
 
 class ListCall(FilterCall, frozen=True):
-    limit: Annotated[int, Meta(ge=1, le=100)] = 20
-    offset: Annotated[int, Meta(ge=0)] = 0
-    sort_by: Literal["id", "title", "created", "updated"] = "updated"
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most memories.")] = 20
+    offset: Annotated[int, Meta(ge=0, description="So many are passed over.")] = 0
+    sort_by: Annotated[Literal["id", "title", "created", "updated"], Meta(description="Times: newest first.")] = (
+        "updated"
+    )
 
 
 class ListReply(Reply, frozen=True, omit_defaults=True):
@@ -63,7 +78,9 @@ class ListReply(Reply, frozen=True, omit_defaults=True):
 
 
 class StatsCall(FilterCall, frozen=True):
-    folder_ranking: Literal["count", "recency", "importance"] = "count"
+    folder_ranking: Annotated[Literal["count", "recency", "importance"], Meta(description="Order of the folders.")] = (
+        "count"
+    )
     exclude_patterns: Annotated[tuple[str, ...], Meta(description="Globs on ids to leave out.")] = ()
     limit: Annotated[int, Meta(ge=1, le=100, description="Most folders.")] = 10
 
@@ -94,7 +111,7 @@ class DependenciesReply(Reply, frozen=True):
 
 
 class HistoryReply(Reply, frozen=True):
-    """Entries of the ledger, newest first; `at` is seconds since 1970."""
+    """Entries of the ledger, newest first; `id` is the memory's, `at` an ISO time."""
 
     entries: Sequence[Mapping[str, Any]]
 
@@ -114,7 +131,7 @@ class CausalStatsReply(Reply, frozen=True):
 class DriftWhyReply(Reply, frozen=True, omit_defaults=True):
     """`replaced_by` is newest first, with evidence; `chain` holds the edges met by relation."""
 
-    memory_id: str
+    id: str
     replaced_by: Sequence[Mapping[str, Any]]
     replaces: Sequence[Mapping[str, Any]]
     chain: Mapping[str, Sequence[Mapping[str, Any]]]
@@ -167,7 +184,10 @@ def memory_stats(engine: Engine, call: StatsCall) -> StatsReply:
 
 @tool(toolset="discovery", layer="L3", read_only=True, idempotent=True)
 def memory_dependencies(
-    engine: Engine, id: MemoryId, max_depth: Annotated[int, Meta(ge=1, le=10)] = 1, direction: Direction = "both"
+    engine: Engine,
+    id: MemoryId,
+    max_depth: Annotated[int, Meta(ge=1, le=10, description="Most hops.")] = 1,
+    direction: Direction = "both",
 ) -> DependenciesReply:
     """What a memory links to and what links to it."""
     edges = links.dependencies(engine, id, hops=max_depth, direction=direction)
@@ -179,12 +199,11 @@ def memory_history(
     engine: Engine,
     id: Annotated[str, Meta(max_length=400, description="Only of this memory.")] = "",
     session_id: Annotated[str, Meta(description="Only what this session changed.")] = "",
-    limit: Annotated[int, Meta(ge=1, le=100)] = 20,
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most entries.")] = 20,
 ) -> HistoryReply:
     """Who changed memories, when and why, as the ledger holds it: hashes and ids, no text."""
     rows = engine.journal.history(id, limit, session=session_id and session_id_of(engine, session_id))
-    entries = ({name: value for name, value in row.items() if value and name != "chain"} for row in rows)
-    return HistoryReply(entries=[*map(public_words, entries)])
+    return HistoryReply(entries=[public_words(_history_entry(row)) for row in rows])
 
 
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
@@ -201,17 +220,17 @@ def memory_causal_stats(engine: Engine) -> CausalStatsReply:
 @tool(toolset="analysis", layer="L6", read_only=True, idempotent=True)
 def memory_drift_why(
     engine: Engine,
-    memory_id: MemoryId,
+    id: MemoryId,
     max_depth: Annotated[int, Meta(ge=1, le=links.DEEPEST, description="Most hops of the chain.")] = 3,
     direction: Direction = "both",
     relations: Annotated[tuple[Relation, ...], Meta(description="Only these in the chain.")] = (),
-    include_memory_details: bool = True,
+    include_memory_details: Annotated[bool, Meta(description="Title, tier and trust of each memory.")] = True,
 ) -> DriftWhyReply:
     """What replaced a memory and why, and the chain of causes and effects around it."""
-    found = links.drift_why(engine, memory_id, max_depth=max_depth, direction=direction, relations=relations)
+    found = links.drift_why(engine, id, max_depth=max_depth, direction=direction, relations=relations)
     named = read.with_trust(engine, found.memories if include_memory_details else {})
     return DriftWhyReply(
-        memory_id=found.id,
+        id=found.id,
         replaced_by=[_chain_edge(edge) for edge in found.replaced_by],
         replaces=[_chain_edge(edge) for edge in found.replaces],
         chain={relation: [_chain_edge(edge) for edge in edges] for relation, edges in found.chain.items()},
@@ -222,18 +241,24 @@ def memory_drift_why(
 @tool(toolset="learning", layer="L6", read_only=True, idempotent=True)
 def memory_get_learning_history(
     engine: Engine,
-    spec_folder: Annotated[str, Meta(min_length=1, max_length=240)],
-    session_id: str = "",
-    limit: Annotated[int, Meta(ge=1, le=100)] = 10,
-    only_complete: bool = False,
-    include_summary: bool = True,
+    folder: Annotated[str, Meta(description="The folder of the tasks.", min_length=1, max_length=240)],
+    session_id: Annotated[str, Meta(description="Only tasks of this session.")] = "",
+    limit: Annotated[int, Meta(ge=1, le=100, description="Most tasks.")] = 10,
+    only_complete: Annotated[bool, Meta(description="Only tasks with both records.")] = False,
+    include_summary: Annotated[bool, Meta(description="Count and mean over the tasks.")] = True,
 ) -> LearningHistoryReply:
     """What the tasks of a folder taught."""
-    found = learning.task_history(engine, spec_folder, session=session_id, limit=limit, complete=only_complete)
+    found = learning.task_history(engine, folder, session=session_id, limit=limit, complete=only_complete)
     ended = [each.index for each in found if each.index is not None]
     mean = round(sum(ended) / len(ended), 2) if ended else None
     summary = {"tasks": len(found), "mean_learning_index": mean} if include_summary else {}
     return LearningHistoryReply(tasks=public_words(found), summary=summary)
+
+
+def _history_entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    names = {"memory_id": "id", "linked_memory_ids": "linked_ids"}
+    entry = {names.get(name, name): value for name, value in row.items() if value and name != "chain"}
+    return entry | {"at": format_time(row["at"])}
 
 
 def _chain_edge(edge: Neighbor) -> dict[str, Any]:

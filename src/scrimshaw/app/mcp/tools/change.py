@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from scrimshaw.app.mcp.replies import copy_fields
 from scrimshaw.app.mcp.schema import Call, Reply, tool
-from scrimshaw.app.mcp.tools.core import Folder, MemoryId, session_id_of
+from scrimshaw.app.mcp.tools.core import DryRun, Folder, MemoryId, SessionId, session_id_of
 from scrimshaw.engine import Engine, checkpoints, learning, links, read, write
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.errors import InvalidRequest
@@ -54,13 +54,13 @@ class CausalLinkReply(Reply, frozen=True, omit_defaults=True):
 class FlightCall(Call, frozen=True):
     """Parameters of task_preflight and task_postflight; scores are 0..100."""
 
-    spec_folder: TaskName
-    task_id: TaskName
-    knowledge_score: Score
-    uncertainty_score: Score
-    context_score: Score
+    folder: Annotated[TaskName, Meta(description="Where the task belongs.")]
+    task_id: Annotated[TaskName, Meta(description="The same name before and after.")]
+    knowledge_score: Annotated[Score, Meta(description="How much you know, 0..100.")]
+    uncertainty_score: Annotated[Score, Meta(description="How unsure you are.")]
+    context_score: Annotated[Score, Meta(description="How complete your context is.")]
     gaps: Annotated[tuple[str, ...], Meta(description="What is not known yet.")] = ()
-    session_id: str = ""
+    session_id: SessionId = ""
 
 
 class PreflightReply(Reply, frozen=True):
@@ -84,17 +84,17 @@ class PostflightReply(Reply, frozen=True):
 def memory_delete(
     engine: Engine,
     confirm: Confirm,
-    id: Annotated[str, Meta(max_length=400)] = "",
-    spec_folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = "",
+    id: Annotated[str, Meta(description="Id of a memory.", max_length=400)] = "",
+    folder: Annotated[str, Meta(description="Instead: everything writable below this folder.")] = "",
     purge: Annotated[bool, Meta(description="Erase every copy, in checkpoints too: no undo.")] = False,
-    session_id: str = "",
+    session_id: SessionId = "",
 ) -> DeleteReply:
     """Retire a memory, or all below a folder. The last text is kept for undo unless purged."""
-    if bool(id) == bool(spec_folder):
-        raise InvalidRequest("A delete takes an id or a spec_folder.", "Give exactly one.", parameter="id")
+    if bool(id) == bool(folder):
+        raise InvalidRequest("A delete takes an id or a folder.", "Give exactly one.", parameter="id")
     ids = [id]
-    if spec_folder:
-        below = Filters(folder=spec_folder, include_deprecated=True)
+    if folder:
+        below = Filters(folder=folder, include_deprecated=True)
         ids = [memory.id for memory in read.list_writable(engine, below)]
     deleted = write.delete(engine, ids, purge=purge, session=session_id_of(engine, session_id))
     return DeleteReply(deleted=deleted, count=len(deleted), degraded=engine.degradations.of(INDEX))
@@ -103,19 +103,19 @@ def memory_delete(
 @tool(toolset="mutation", layer="L4", destructive=True)
 def memory_bulk_delete(
     engine: Engine,
-    tier: Tier,
+    tier: Annotated[Tier, Meta(description="All of this tier.")],
     confirm: Confirm,
-    spec_folder: Folder = "",
+    folder: Folder = "",
     older_than_days: Annotated[int, Meta(ge=1, le=36_500, description="Only those not updated since.")] | None = None,
-    dry_run: bool = False,
+    dry_run: DryRun = False,
     skip_checkpoint: Annotated[bool, Meta(description="Make no checkpoint before.")] = False,
-    session_id: str = "",
+    session_id: SessionId = "",
 ) -> DeleteReply:
     """Retire memories of a tier. A whole constitutional or critical tier is refused."""
     before = ""
     if older_than_days:
         before = (datetime.now(UTC) - timedelta(days=older_than_days)).strftime("%Y-%m-%d")
-    chosen = [memory.id for memory in read.bulk_select(engine, tier, folder=spec_folder, before=before)]
+    chosen = [memory.id for memory in read.bulk_select(engine, tier, folder=folder, before=before)]
     if dry_run or not chosen:
         return DeleteReply(deleted=chosen, count=len(chosen), dry_run=dry_run)
     checkpoint = "" if skip_checkpoint else checkpoints.checkpoint_before(engine, "bulk-delete").name
@@ -126,7 +126,9 @@ def memory_bulk_delete(
 
 
 @tool(toolset="mutation", layer="L4")
-def memory_validate(engine: Engine, id: MemoryId, was_useful: bool) -> ValidateReply:
+def memory_validate(
+    engine: Engine, id: MemoryId, was_useful: Annotated[bool, Meta(description="Whether it helped.")]
+) -> ValidateReply:
     """Say whether a memory helped; memories that did not sink a little."""
     state = read.validate(engine, id, useful=was_useful)
     return copy_fields(ValidateReply, state, validations=state.reviews)
@@ -138,9 +140,9 @@ def memory_causal_link(
     source_id: MemoryId,
     target_id: MemoryId,
     relation: Annotated[Relation, Meta(description="Read from source to target: the new one supersedes the old.")],
-    strength: Annotated[float, Meta(ge=0, le=1)] = 1.0,
+    strength: Annotated[float, Meta(ge=0, le=1, description="How surely it holds.")] = 1.0,
     evidence: Annotated[str, Meta(description="Why it holds.", max_length=2000)] = "",
-    session_id: str = "",
+    session_id: SessionId = "",
 ) -> CausalLinkReply:
     """State that one memory caused, enabled, supersedes, contradicts, is derived from or supports another."""
     session = session_id_of(engine, session_id)
@@ -150,7 +152,11 @@ def memory_causal_link(
 
 @tool(toolset="analysis", layer="L6")
 def memory_causal_unlink(
-    engine: Engine, source_id: MemoryId, target_id: MemoryId, relation: Relation, session_id: str = ""
+    engine: Engine,
+    source_id: MemoryId,
+    target_id: MemoryId,
+    relation: Annotated[Relation, Meta(description="The relation to take back.")],
+    session_id: SessionId = "",
 ) -> CausalLinkReply:
     """Take a relation back."""
     session = session_id_of(engine, session_id)
@@ -174,6 +180,6 @@ def task_postflight(engine: Engine, call: FlightCall) -> PostflightReply:
 
 
 def _make_record(call: FlightCall, phase: str) -> Learning:
-    named: dict[str, Any] = {"folder": call.spec_folder, "task": call.task_id, "session": call.session_id}
+    named: dict[str, Any] = {"folder": call.folder, "task": call.task_id, "session": call.session_id}
     scores = {name: getattr(call, f"{name}_score") for name in ("knowledge", "uncertainty", "context")}
     return Learning(phase=phase, gaps=call.gaps, **named, **scores)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from scrimshaw.app.hooks.fencing import fence_if_suspicious, neutralise_state_lines
 from scrimshaw.app.mcp import replies
-from scrimshaw.app.mcp.schema import Call, Reply, tool
+from scrimshaw.app.mcp.schema import RARE, Call, Reply, tool
 from scrimshaw.app.processes import ancestors
 from scrimshaw.engine import Engine, importers, read, sessions, write
 from scrimshaw.engine.context import ContextRequest, context
@@ -33,8 +33,17 @@ _LONGEST_COUNT = 99_999  # a reply sends its own count of tokens, and no budget 
 
 Limit = Annotated[int, Meta(ge=1, le=100, description="Most hits.")]
 Folder = Annotated[str, Meta(description="Only ids below this folder.", max_length=240)]
-Date = Annotated[str, Meta(description="ISO date.", pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
-MemoryId = Annotated[str, Meta(description="Memory id.", min_length=1, max_length=400)]
+IsoDate = Annotated[str, Meta(pattern=r"^(\d{4}(-\d\d(-\d\d.*)?)?)?$")]
+Since = Annotated[IsoDate, Meta(description="Updated on this ISO date or later.")]
+Until = Annotated[IsoDate, Meta(description="Updated on this ISO date or before.")]
+OnlyTier = Annotated[Tier, Meta(description="Only this tier.")]
+OnlyType = Annotated[MemoryType, Meta(description="Only this type.")]
+OnlyTopic = Annotated[str, Meta(description="Only with this topic.")]
+OnlySource = Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")]
+IncludeDeprecated = Annotated[bool, Meta(description="Retired memories too.")]
+SessionId = Annotated[str, RARE, Meta(description="Else the session of the client that started the server.")]
+DryRun = Annotated[bool, Meta(description="Only say what would happen.")]
+MemoryId = Annotated[str, Meta(description="Id of a memory.", min_length=1, max_length=400)]
 Content = Annotated[str, Meta(description="Markdown.", max_length=1_000_000)]
 Question = Annotated[str, Meta(max_length=LONGEST_QUESTION)]
 Questions = Annotated[
@@ -46,40 +55,56 @@ Questions = Annotated[
 ]
 
 
+Asks = Annotated[Intent, Meta(description="Found from the query when absent.")]
+Share = Annotated[float, Meta(ge=0, le=1)]
+WholeTexts = Annotated[bool, Meta(description="Whole texts, as far as the budget goes.")]
+Deduplicate = Annotated[bool, RARE, Meta(description="Cut what the session was shown to a sentence.")]
+Explain = Annotated[bool, RARE, Meta(description="Why each hit stands where it stands.")]
+Title = Annotated[str, Meta(description="One line; made from the text when absent.", max_length=300)]
+Phrases = Annotated[tuple[str, ...], Meta(description="Words that should bring it up.")]
+Topics = Annotated[tuple[str, ...], Meta(description="Subjects, one or two words each.")]
+StatedType = Annotated[MemoryType, Meta(description="Told from the text when absent.")]
+StatedTier = Annotated[Tier, Meta(description="How much it weighs; constitutional needs a person.")]
+
+
 class SearchCall(Call, frozen=True, omit_defaults=True):
     query: Annotated[str, Meta(description="Question, words or an error message.", max_length=20_000)] = ""
-    concepts: Annotated[tuple[str, ...], Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
+    concepts: Annotated[tuple[str, ...], RARE, Meta(description="Instead: 2-5 concepts that must all stand.")] = ()
     cursor: Annotated[str, Meta(description="next_cursor of this query's page before.", pattern=r"^\d{0,9}$")] = ""
     limit: Limit | None = None
-    spec_folder: Folder = ""
-    source: Annotated[str, Meta(description="Only this source, such as vault, docs, specs.")] = ""
-    tier: Tier | None = None
-    context_type: MemoryType | None = None
-    topic: str = ""
-    since: Date = ""
-    until: Date = ""
-    intent: Annotated[Intent, Meta(description="Found from the query when absent.")] | None = None
-    include_content: Annotated[bool, Meta(description="Whole texts, as far as the budget goes.")] = False
-    include_constitutional: bool = True
-    include_deprecated: bool = False
-    min_quality_score: Annotated[float, Meta(ge=0, le=1)] | None = None
-    min_confidence: (
-        Annotated[float, Meta(ge=0, le=1, description="A less sure answer is none; 0 shows all; else 0.5.")] | None
-    ) = None
-    channels: Annotated[tuple[Channel, ...], Meta(description="Only these; peers are asked with vector.")] = ()
-    rerank: bool = True
-    apply_length_penalty: bool = True
-    use_decay: bool = True
-    include_archived: bool = False
-    min_state: Retention | None = None
-    apply_state_limits: bool = False
-    session_id: str = ""
-    enable_dedup: Annotated[bool, Meta(description="Cut what the session was shown to a sentence.")] = True
-    track_access: Annotated[bool, Meta(description="Hits count as read; in a session they do.")] = False
-    token_budget: (
-        Annotated[int, Meta(ge=50, description="Most tokens of the reply, 4 characters each; else 600.")] | None
-    ) = None
-    include_trace: Annotated[bool, Meta(description="Why each hit stands where it stands.")] = False
+    folder: Folder = ""
+    source: OnlySource = ""
+    tier: OnlyTier | None = None
+    type: OnlyType | None = None
+    topic: OnlyTopic = ""
+    since: Since = ""
+    until: Annotated[Until, RARE] = ""
+    intent: Annotated[Asks | None, RARE] = None
+    include_content: WholeTexts = False
+    include_constitutional: Annotated[bool, RARE, Meta(description="Always-on memories first.")] = True
+    include_deprecated: Annotated[IncludeDeprecated, RARE] = False
+    min_quality_score: Annotated[Share | None, RARE, Meta(description="Only memories of this quality or better.")] = (
+        None
+    )
+    min_confidence: Annotated[
+        Share | None, RARE, Meta(description="A less sure answer is none; 0 shows all; else 0.5.")
+    ] = None
+    channels: Annotated[tuple[Channel, ...], RARE, Meta(description="Only these; peers are asked with vector.")] = ()
+    rerank: Annotated[bool, RARE, Meta(description="Compare the best hits with the query once more.")] = True
+    apply_length_penalty: Annotated[bool, RARE, Meta(description="Rank very short and very long texts lower.")] = True
+    use_decay: Annotated[bool, RARE, Meta(description="Rank what faded lower.")] = True
+    include_archived: Annotated[bool, RARE, Meta(description="What faded away too.")] = False
+    min_state: Annotated[Retention | None, RARE, Meta(description="Only what is at least this fresh.")] = None
+    apply_state_limits: Annotated[bool, RARE, Meta(description="Few hits of each state of freshness.")] = False
+    session_id: SessionId = ""
+    enable_dedup: Deduplicate = True
+    track_access: Annotated[bool, RARE, Meta(description="Hits count as read; in a session they do.")] = False
+    token_budget: Annotated[
+        Annotated[int, Meta(ge=50)] | None,
+        RARE,
+        Meta(description="Most tokens of the reply, 4 characters each; else 600."),
+    ] = None
+    include_trace: Explain = False
 
 
 class ContextReply(Reply, frozen=True, omit_defaults=True):
@@ -144,21 +169,21 @@ def memory_context(
     mode: Annotated[
         Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
     ] = "auto",
-    intent: Intent | None = None,
-    spec_folder: Folder = "",
-    limit: Annotated[int, Meta(ge=1, le=100)] | None = None,
-    session_id: str = "",
-    enable_dedup: bool = True,
-    token_usage: Annotated[float, Meta(ge=0, le=1, description="Share of your context in use.")] | None = None,
-    include_content: bool = False,
-    include_trace: bool = False,
+    intent: Annotated[Asks | None, RARE] = None,
+    folder: Folder = "",
+    limit: Annotated[Limit | None, RARE] = None,
+    session_id: SessionId = "",
+    enable_dedup: Deduplicate = True,
+    token_usage: Annotated[Share, Meta(description="Share of your context in use.")] | None = None,
+    include_content: WholeTexts = False,
+    include_trace: Explain = False,
 ) -> ContextReply:
     """Bring what is known for a task, within a token budget. Call it first when a task begins."""
     request = ContextRequest(
         query=input,
         mode=Mode(mode),
         intent=intent,
-        filters=Filters(folder=spec_folder),
+        filters=Filters(folder=folder),
         limit=limit,
         include_content=include_content,
         token_usage=token_usage,
@@ -251,17 +276,15 @@ def memory_save(
     content: Content = "",
     file_path: Annotated[str, Meta(description="Instead: a Markdown file to index or copy.")] = "",
     id: Annotated[str, Meta(description="Made from the title when absent.", max_length=240)] = "",
-    title: Annotated[str, Meta(max_length=300)] = "",
-    context_type: Annotated[MemoryType | None, Meta(description="Told from the text when absent.")] = None,
-    importance_tier: Tier = Tier.NORMAL,
-    trigger_phrases: Annotated[
-        tuple[str, ...], Meta(description="Words that should bring it up; taken from the text when absent.")
-    ] = (),
-    topics: tuple[str, ...] = (),
+    title: Title = "",
+    type: StatedType | None = None,
+    tier: StatedTier = Tier.NORMAL,
+    trigger_phrases: Phrases = (),
+    topics: Topics = (),
     questions: Questions = (),
-    session_id: str = "",
+    session_id: SessionId = "",
     force: Annotated[bool, Meta(description="Save even if the same text exists.")] = False,
-    dry_run: bool = False,
+    dry_run: Annotated[DryRun, RARE] = False,
 ) -> SaveReply:
     """Keep a decision, finding or fix as Markdown for later sessions, with the questions that it answers.
 
@@ -278,8 +301,8 @@ def memory_save(
         content=content,
         id=id,
         title=title,
-        type=context_type,
-        tier=importance_tier,
+        type=type,
+        tier=tier,
         triggers=trigger_phrases,
         topics=topics,
         questions=questions,
@@ -293,17 +316,19 @@ def memory_update(
     engine: Engine,
     id: MemoryId,
     content: Annotated[str, Meta(description="New text of the memory.", max_length=1_000_000)] | None = None,
-    title: str | None = None,
-    context_type: MemoryType | None = None,
-    importance_tier: Tier | None = None,
-    trigger_phrases: tuple[str, ...] | None = None,
-    topics: tuple[str, ...] | None = None,
+    title: Annotated[str, Meta(description="One line.")] | None = None,
+    type: Annotated[MemoryType, Meta(description="What kind of knowledge it is.")] | None = None,
+    tier: StatedTier | None = None,
+    trigger_phrases: Phrases | None = None,
+    topics: Topics | None = None,
     questions: Questions | None = None,
-    expected_hash: Annotated[str, Meta(description="content_hash you read; refused if changed since.")] | None = None,
-    session_id: str = "",
+    expected_hash: Annotated[
+        str | None, RARE, Meta(description="content_hash you read; refused if changed since.")
+    ] = None,
+    session_id: SessionId = "",
 ) -> SaveReply:
     """Change a memory's text or its front matter; what is not named stays as it is."""
-    given: dict[str, Any] = {"title": title, "type": context_type, "tier": importance_tier}
+    given: dict[str, Any] = {"title": title, "type": type, "tier": tier}
     given |= {"trigger_phrases": trigger_phrases, "topics": topics, "questions": questions}
     changes = dict[str, Any]()
     for name, value in given.items():
@@ -319,17 +344,19 @@ def memory_update(
 @tool(toolset="core", layer="L2", read_only=True)
 def memory_match_triggers(
     engine: Engine,
-    prompt: Annotated[str, Meta(min_length=1, max_length=100_000)],
-    limit: Annotated[int, Meta(ge=1, le=50)] = 3,
-    spec_folder: Folder = "",
-    session_id: str = "",
-    turn_number: Annotated[int, Meta(ge=1)] | None = None,
-    include_cognitive: Annotated[bool, Meta(description="Text by attention: whole, a start, or none.")] = True,
+    prompt: Annotated[str, Meta(description="What a person asks.", min_length=1, max_length=100_000)],
+    limit: Annotated[int, Meta(description="Most memories.", ge=1, le=50)] = 3,
+    folder: Folder = "",
+    session_id: SessionId = "",
+    turn_number: Annotated[
+        Annotated[int, Meta(ge=1)] | None, RARE, Meta(description="Turn of the conversation; else counted.")
+    ] = None,
+    include_cognitive: Annotated[bool, RARE, Meta(description="Text by attention: whole, a start, or none.")] = True,
 ) -> TriggersReply:
     """Memories whose trigger phrases stand in a prompt, without a model."""
     session = find_session(engine, session_id)
     found = read.match_triggers(
-        engine, prompt, limit, folder=spec_folder, session=session, turn=turn_number, cognitive=include_cognitive
+        engine, prompt, limit, folder=folder, session=session, turn=turn_number, cognitive=include_cognitive
     )
     return TriggersReply(matches=[_public_match(match) for match in found], degraded=engine.degradations.of(INDEX))
 
@@ -353,10 +380,8 @@ def session_id_of(engine: Engine, session_id: str) -> str:
 
 def filters_of(call: Any) -> Filters:
     """The filters in a call that searches, lists or counts."""
-    tiers, types = (call.tier,) if call.tier else (), (call.context_type,) if call.context_type else ()
-    return replies.copy_fields(
-        Filters, call, tiers=tiers, types=types, topics=(call.topic,) if call.topic else (), folder=call.spec_folder
-    )
+    tiers, types = (call.tier,) if call.tier else (), (call.type,) if call.type else ()
+    return replies.copy_fields(Filters, call, tiers=tiers, types=types, topics=(call.topic,) if call.topic else ())
 
 
 def _leave_out_old_news(engine: Engine, result: SearchResult, session: Session | None, trace: bool) -> SearchResult:

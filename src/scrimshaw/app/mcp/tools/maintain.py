@@ -7,6 +7,8 @@ from msgspec import Meta
 
 from scrimshaw.app.mcp.replies import copy_fields, public_words
 from scrimshaw.app.mcp.schema import Reply, tool
+from scrimshaw.app.mcp.tools.core import DryRun
+from scrimshaw.clock import format_time
 from scrimshaw.engine import Engine, checkpoints, importers, index, restore
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.models import Degradation, Job, JobState
@@ -38,10 +40,10 @@ class JobReply(Reply, frozen=True):
 
 
 class CheckpointReply(Reply, frozen=True, kw_only=True, omit_defaults=True):
-    """A checkpoint; `created` is seconds since 1970, `made_as` another name it was made under, `problem` its fault."""
+    """A checkpoint; `created` is an ISO time, `made_as` another name it was made under, `problem` its fault."""
 
     name: str
-    created: float
+    created: str
     bytes: int
     made_as: str = ""
     files: int = 0
@@ -121,16 +123,16 @@ def checkpoint_create(
     metadata: Annotated[dict[str, str], Meta(description="Notes to keep with it.")] | None = None,
 ) -> CheckpointReply:
     """Keep the whole memory as it is now: files, relations, sessions, ledger. The newest ten stay."""
-    return copy_fields(CheckpointReply, checkpoints.create(engine, name, metadata=metadata or {}))
+    return _checkpoint_reply(checkpoints.create(engine, name, metadata=metadata or {}))
 
 
 @tool(toolset="maintenance", layer="L5", read_only=True, idempotent=True)
 def checkpoint_list(
-    engine: Engine, limit: Annotated[int, Meta(ge=1, le=100)] = checkpoints.KEPT
+    engine: Engine, limit: Annotated[int, Meta(ge=1, le=100, description="Most checkpoints.")] = checkpoints.KEPT
 ) -> ListCheckpointsReply:
     """The checkpoints there are."""
     found = checkpoints.list_checkpoints(engine, limit)
-    return ListCheckpointsReply(checkpoints=public_words([copy_fields(CheckpointReply, each) for each in found]))
+    return ListCheckpointsReply(checkpoints=public_words([*map(_checkpoint_reply, found)]))
 
 
 @tool(toolset="maintenance", layer="L5", destructive=True)
@@ -140,7 +142,7 @@ def checkpoint_restore(
     clear_existing: Annotated[
         bool, Meta(description="Exactly that state; else only what is missing comes back.")
     ] = False,
-    dry_run: bool = False,
+    dry_run: DryRun = False,
 ) -> RestoreReply:
     """Bring a checkpoint back. A person's edits are never overwritten; a checkpoint is made before."""
     path = checkpoints.path_of(engine, name)
@@ -155,6 +157,10 @@ def checkpoint_delete(
     """Delete a checkpoint for good."""
     checkpoints.delete(engine, name, confirm_name)
     return DeleteCheckpointReply(deleted=name)
+
+
+def _checkpoint_reply(checkpoint: checkpoints.Checkpoint) -> CheckpointReply:
+    return copy_fields(CheckpointReply, checkpoint, created=format_time(checkpoint.created))
 
 
 def _job_reply(job: Job) -> JobReply:
