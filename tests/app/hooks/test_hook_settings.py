@@ -66,6 +66,14 @@ def test_the_copy_gives_what_the_files_give(project: Path, text: str) -> None:
     assert copy_of(project).exists()
 
 
+def test_the_copy_leaves_out_peers(project: Path) -> None:
+    entry = '[[peers]]\nname = "notes"\nurl = "https://notes.example/mcp"\ntoken = "tide"\n'
+    (project.parent / "home/config.toml").write_text(entry)
+    first, second = (load_settings(project, least_age_s=0) for _ in range(2))
+    assert first == second == msgspec.structs.replace(load(project), peers=())
+    assert b"tide" not in copy_of(project).read_bytes()
+
+
 @hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
 @given(
     limit=st.integers(1, 100),
