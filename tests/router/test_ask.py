@@ -249,6 +249,16 @@ def test_a_slow_peer_costs_its_deadline_once(open_with: Open, notes: Notes) -> N
     assert notes.calls() == 2
 
 
+def test_a_port_that_takes_and_never_answers_costs_its_deadline_once(open_with: Open) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        engine = open_with(over_http(mute.getsockname()[1]))
+        result = ask.search(engine, SearchRequest(query="anybody there"))
+        assert "it has not started" in faults(result)[0]
+        began = time.monotonic()
+        assert "still at an earlier question" in faults(ask.search(engine, SearchRequest(query="hello")))[0]
+        assert time.monotonic() - began < 1
+
+
 def test_a_killed_peer_is_named_and_comes_back(
     open_with: Open, port: int, serve: Callable[[], subprocess.Popen[bytes]]
 ) -> None:
