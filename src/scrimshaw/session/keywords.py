@@ -29,6 +29,7 @@ _IDENTIFIER = re.compile(
 _ISSUE = re.compile(r"\A[A-Za-z]{2,12}-(?=[\w.]*\d)?[a-z0-9]{2,6}(?:\.\d+)?\Z|\A[A-Z]{2,8}-\d{1,6}\Z")
 _NO_NAME = re.compile(r"\A[0-9a-f]{7,40}\Z|\A\d|REDACTED|[<>{}()=$\\|]|\A\W|https?:|\.\w{1,4}\Z")
 _LINK = re.compile(r"https?://\S+")
+_PATH = re.compile(r"(?<![\w.-])[\w.-]++(?:/[\w.-]+)+\.\w+")  # no part of a word without a slash is tried again
 _VERBAL = re.compile(r"(?:ly|n't|'m|’m|'s|'ll|'ve|'re|'d|’s|’t)\Z")
 _SOFT = WORDS["soft"]  # words that say too little by themselves
 _SCRATCH = re.compile(r"(?i)\A(?:reproduc|repro_|verify_|check_|debug|tmp|temp|apply_|scratch|test_\w*\d)")
@@ -95,7 +96,7 @@ def describe_text(title: str, text: str) -> tuple[tuple[str, ...], tuple[str, ..
     """Trigger phrases and topics of a text that somebody wrote; headings say more than lines, code nothing."""
     prose = FENCE.sub("", text)
     lines = [(line, 1.5 if line.startswith("#") else 1.0) for line in prose.splitlines()]
-    paths = re.findall(r"[\w.-]+(?:/[\w.-]+)+\.\w+", prose)
+    paths = _PATH.findall(prose)
     return find_keywords([(title, 2.5), *lines], file_stems(paths), paths, prose)
 
 
@@ -162,7 +163,7 @@ def _find_runs(text: str) -> list[list[str]]:
 @lru_cache(maxsize=4096)  # texts share most of their words
 def _names_subject(word: str) -> bool:
     fits = _SHORTEST_WORD <= len(word) <= _LONGEST_PHRASE and " " not in word and "/" not in word
-    return fits and not (_NO_NAME.search(word) or _VERBAL.search(word) or _is_empty(word))
+    return fits and not (_is_empty(word) or _NO_NAME.search(word) or _VERBAL.search(word))
 
 
 @lru_cache(maxsize=4096)
