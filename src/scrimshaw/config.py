@@ -20,7 +20,7 @@ import msgspec.inspect
 import msgspec.structs
 from msgspec import Meta, Struct
 
-from scrimshaw.errors import ConfigError, describe_os_error
+from scrimshaw.errors import ConfigError, describe_os_error, find_nearest
 from scrimshaw.models import ArtifactClass
 from scrimshaw.toml_text import parse_toml, read_regular_file
 
@@ -32,6 +32,7 @@ CONFIG_FILE = "config.toml"
 PAUSED = "capture.paused"  # stands in the project's folder while nothing is recorded
 RESUMED = "capture.resumed"  # as old as the end of the last pause: transcripts are not read beyond it
 _PREFIXES = ("SCRIMSHAW_", "SPECKIT_")
+_NO_SETTINGS = ("SCRIMSHAW_HOME",)
 # Sections and keys of older versions; a file that still has one is no reason to refuse to start.
 _RETIRED = {"targets", "snippet_tokens", "quick_excerpt", "focused_excerpt", "deep_excerpt"}
 _LOCAL_URL = re.compile(r"https?://(localhost|127\.0\.0\.1|\[::1\])(:[0-9]+)?(/|$)")
@@ -333,8 +334,8 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
             where = home / CONFIG_FILE
             problems.append(f"{path}: what runs a command or sends queries to a host belongs into {where}: {foreign}")
         _merge(table, str(path), given, problems)
-    if own := {name: env[name] for name in env if name.startswith(_PREFIXES)}:
-        _merge_environment(own, given)
+    if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
+        problems += _merge_environment(own, given)
     peers = find_local_peers(project) | peers
     sections = {name: _section(name, given, problems) for name in SECTIONS}
     if problems:
@@ -450,12 +451,19 @@ def _merge(table: Mapping[str, Any], origin: str, given: _Given, problems: list[
             problems.append(f"{origin}: {_quote(section, content)} is not known; {hint}")
 
 
-def _merge_environment(env: Mapping[str, str], given: _Given) -> None:
+def _merge_environment(env: Mapping[str, str], given: _Given) -> list[str]:
+    """Take the values that variables state; the names that no setting has, with the nearest."""
+    known = set[str]()
     for section, kind in SECTIONS.items():
         for key in kind.__struct_encode_fields__:
             for name in reversed(_environment_names(section, key)):
+                known.add(name)
                 if name in env:
                     given[section, key] = _environment_value(env[name], _types(kind)[key]), _ENVIRONMENT
+    unknown = [(name, find_nearest(name, known)) for name in sorted(env.keys() - known)]
+    # Spec-kit has variables of its own; one of those that is like none of ours is no mistake.
+    ours = [(name, hint) for name, hint in unknown if hint or name.startswith(_PREFIXES[0])]
+    return [f"{_ENVIRONMENT}: {name} is not known. {hint}".strip() for name, hint in ours]
 
 
 @cache

@@ -1,5 +1,6 @@
 """The error tree. Every error says what happened, where, and what to do."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 
@@ -19,6 +20,14 @@ class ScrimshawError(Exception):
 
     def __str__(self) -> str:
         return f"{self.message} {self.hint}".strip()
+
+
+def find_nearest(name: str, known: Iterable[str]) -> str:
+    """A hint that names what is most like a name; empty where nothing is."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only to tell of a mistake
+
+    found = get_close_matches(name, [*known], 2, 0.75)
+    return f"Did you mean {' or '.join(found)}?" if found else ""
 
 
 def describe_os_error(error: Exception) -> str:

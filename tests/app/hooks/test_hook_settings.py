@@ -135,7 +135,7 @@ def test_another_user_folder_is_another_configuration(
     assert load_settings(project).home == tmp_path / "other"
 
 
-@pytest.mark.parametrize("name", ["SCRIMSHAW_SEARCH_LIMIT", "SCRIMSHAW_FORGOTTEN", "SPECKIT_EXTRACTION"])
+@pytest.mark.parametrize("name", ["SCRIMSHAW_SEARCH_LIMIT", "SPECKIT_EXTRACTION"])
 def test_the_environment_is_never_copied(project: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     write(project, VALUES)
     monkeypatch.setenv(name, "1")

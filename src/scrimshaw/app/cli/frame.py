@@ -1,6 +1,9 @@
 """What commands are made of: options that several take, the open memory, its vectors, and how an answer ends one."""
 
 import inspect
+import re
+import shlex
+import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,12 +13,13 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from scrimshaw import config
 from scrimshaw.app.cli.output import Advance, Lines, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED, EMBED_BATCH
-from scrimshaw.errors import ConfigError, InvalidRequest, StorageFailure
+from scrimshaw.errors import ConfigError, InvalidRequest, NotFound, StorageFailure, describe_os_error, find_nearest
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
@@ -119,6 +123,8 @@ def command(
                 if "engine" in named:
                     opening = open_memory(project, fresh=fresh and not values.get("no_scan"), with_rules=with_rules)
                     values["engine"] = stack.enter_context(opening)
+                    if "filters" in named:
+                        demand_known(values["engine"], values["filters"])
                 answer = work(**{key: values[key] for key in named})
             chosen = {key: values[key] for key in wanted}
             show(answer, as_json, lambda each: render(each, **chosen) if each or not empty else [empty])
@@ -162,6 +168,48 @@ def content_of(text: str, file: Path | None = None) -> str:
     except UnicodeDecodeError as error:
         name = "standard input" if file is None else str(file)
         raise InvalidRequest(f"The text from {name} is not UTF-8.", "Convert it first.", parameter="content") from error
+
+
+def find_id(engine: Engine, name: str) -> str:
+    """The id of a memory named as an answer prints it: by its id, with or without .md, or its path, with a line too."""
+    path = re.sub(r":\d+\Z", "", name)
+    state = engine.index.manifest().get(str(Path(path).absolute()))
+    return (state and state.memory_id) or path.removesuffix(".md")
+
+
+def demand_known(engine: Engine, filters: Filters) -> None:
+    """Raise NotFound for a source or a folder that there is none of, naming the nearest."""
+    sources = {source.name for source in engine.sources}
+    if filters.source and filters.source not in sources:
+        hint = find_nearest(filters.source, sources) or f"There are {', '.join(sorted(sources))}."
+        raise NotFound(f"There is no source {filters.source!r}.", hint, parameter="source")
+    if filters.folder and not engine.index.count(Filters(folder=filters.folder, include_deprecated=True))[""]:
+        ids = (Path(state.memory_id).parents for state in engine.index.manifest().values() if state.memory_id)
+        folders = {folder.as_posix() for parents in ids for folder in parents if folder.name}
+        hint = find_nearest(filters.folder, folders) or "`scrimshaw stats --by folder` lists them."
+        raise NotFound(f"No memory lies below the folder {filters.folder!r}.", hint, parameter="folder")
+
+
+def run_editor(path: Path, line: int = 0) -> None:
+    """Wait for the user's editor on a file; raises InvalidRequest where there is none, or it fails."""
+    try:
+        editor = shlex.split(config.editor())
+    except ValueError as error:
+        raise InvalidRequest(f"EDITOR cannot be read: {error}.", "Set EDITOR to one that works.") from error
+    if not editor:
+        raise InvalidRequest("There is no editor to open it.", "Set EDITOR, or name what to change in options.")
+    program, place = Path(editor[0]).stem, [str(path)]
+    if line and program in ("vi", "vim", "nvim", "nano", "emacs", "micro"):
+        place = [f"+{line}", str(path)]
+    elif line and program in ("code", "codium", "cursor"):
+        place = ["--goto", f"{path}:{line}"]
+    try:
+        code = subprocess.run([*editor, *place], check=False).returncode
+        fault = f"it ended with exit code {code}" if code else ""
+    except OSError as error:
+        fault = describe_os_error(error)
+    if fault:
+        raise InvalidRequest(f"The editor {' '.join(editor)!r} failed: {fault}.", "Set EDITOR to one that works.")
 
 
 def settings_of(project: Path | None) -> Settings:

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import examine, operate, read, recover, start, write
+from scrimshaw.app.cli import examine, operate, read, recover, relations, settings, start, write
 from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
@@ -24,10 +24,25 @@ COMMAND_GROUP = "scrimshaw.commands"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # The help lists commands in this order, a panel for each group; others come last.
 PANELS: Mapping[str, tuple[str, ...]] = {
-    "Use": ("init", "setup", "save", "search", "get", "list", "edit", "delete", "resume", "fix", "import", "export"),
-    "Review": ("trust", "review", "drafts", "lint", "stats", "golden", "rules"),
+    "Use": (
+        "init",
+        "setup",
+        "save",
+        "search",
+        "get",
+        "list",
+        "edit",
+        "delete",
+        "link",
+        "unlink",
+        "resume",
+        "fix",
+        "import",
+        "export",
+    ),
+    "Review": ("why", "graph", "trust", "review", "drafts", "lint", "stats", "golden", "rules"),
     "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
-    "Operate": ("serve", "scan", "rebuild", "jobs", "capture", "doctor", "capabilities", "eval", "prove"),
+    "Operate": ("serve", "scan", "rebuild", "config", "jobs", "capture", "doctor", "capabilities", "eval", "prove"),
 }
 
 
@@ -59,9 +74,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (start, read, write, recover, operate, examine):
+for part in (start, read, write, relations, recover, operate, examine):
     app.add_typer(part.app)
-for group in (write.drafts, *operate.groups, recover.ledger, recover.checkpoint, examine.golden):
+for group in (write.drafts, *operate.groups, settings.config, recover.ledger, recover.checkpoint, examine.golden):
     app.add_typer(group)
 
 

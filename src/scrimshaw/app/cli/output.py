@@ -89,7 +89,9 @@ def note(*texts: str) -> None:
 
 def note_degradations(degradations: Iterable[Degradation]) -> None:
     """What could not be done, on standard error."""
-    note(*(f"Note: {x.failure_mode} Instead: {x.fallback_mode}. {x.retry_recommendation}" for x in degradations))
+    for each in degradations:
+        instead = f" Instead: {each.fallback_mode}." if each.fallback_mode != "none" else ""
+        note(f"Note: {each.failure_mode}{instead} {each.retry_recommendation}")
 
 
 def complain(error: ScrimshawError, as_json: bool) -> None:

@@ -1,8 +1,10 @@
 """The commands that read: search, get, list, stats, resume."""
 
+import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from itertools import chain, groupby
 from pathlib import Path
@@ -11,10 +13,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 import typer
 from msgspec.structs import replace
+from rich.text import Text
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
-from scrimshaw.app.cli.output import Lines, console, line, note_degradations, plain
+from scrimshaw.app.cli.output import Lines, console, line, note, note_degradations, plain
 from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
@@ -22,8 +25,10 @@ from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.read import MemoryText
-from scrimshaw.errors import NotFound
+from scrimshaw.engine.sessions import ITEM_PREFIX
+from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
+from scrimshaw.ingest.invisible_characters import escape_invisible
 from scrimshaw.models import Filters, Intent, Memory, Trust
 from scrimshaw.router import ask
 from scrimshaw.router.kinds import PREFIX
@@ -35,11 +40,23 @@ from scrimshaw.session.resume import Occasion
 app = typer.Typer()
 
 SESSIONS_SHOWN = 20
+MOST_HITS, MOST_LISTED = 5, 20  # on a screen, unless told otherwise
+_TELLING = 60  # characters of a passage, by which its line in the file is found
 Sort = Literal["id", "title", "created", "updated"]
 Group = StrEnum("Group", "tier type artifact source folder")  # what memories can be counted by
 
 
-def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
+def _render_found(result: SearchResult, query: Sequence[str], explain: bool, trace: bool, jsonl: bool) -> Lines:
+    if jsonl:
+        sys.stdout.writelines(escape_invisible(msgspec.json.encode(hit).decode()) + "\n" for hit in result.hits)
+    else:
+        yield from _render_hits(result, query_terms(" ".join(query)), explain)
+        yield from _render_trace(result) if trace else ()
+    # What the opening of the memory noted already is not said twice.
+    note_degradations(each for each in result.degradations if not each.failure_mode.startswith("index_behind: "))
+
+
+def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> Lines:
     mark = ("always on  ", "yellow")
     yield from (line(mark, (hit.memory.id, "cyan"), "  ", hit.memory.title) for hit in result.always_on)
     for number, hit in enumerate(result.hits, start=1):
@@ -48,7 +65,9 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
         yield line("   ", (place, "cyan"), (f"  {_describe(hit.memory, hit.text)}", "dim"))
         question = hit.explanation.answers
         if text := f"{f'Answers: {question}' if question else ''}\n{hit.text}".strip():
-            yield textwrap.indent(text, "   ")
+            yield _mark_words(textwrap.indent(text, "   "), terms)
+        if hit.memory.path:
+            yield line((f"   {_find_place(hit)}", "dim"))
         yield from (line(("   supersedes ", "dim"), (name, "cyan")) for name in hit.supersedes)
         if explain:
             yield line((f"   {_explain(hit.explanation)}; confidence {hit.confidence:g}", "dim"))
@@ -59,14 +78,14 @@ def _render_hits(result: SearchResult, explain: bool, trace: bool) -> Lines:
     yield from render_peers(result)
     if result.omitted:
         yield line((f"{result.omitted} more did not fit the budget.", "dim"))
-    if trace:
-        yield line((f"intent {result.intent} ({result.intent_confidence:g})", "dim"))
-        for stage in result.trace:
-            notes = msgspec.json.encode(stage.notes).decode()
-            counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
-            yield line((f"{counts}  {notes}", "dim"))
-    # What the opening of the memory noted already is not said twice.
-    note_degradations(each for each in result.degradations if not each.failure_mode.startswith("index_behind: "))
+
+
+def _render_trace(result: SearchResult) -> Lines:
+    yield line((f"intent {result.intent} ({result.intent_confidence:g})", "dim"))
+    for stage in result.trace:
+        notes = msgspec.json.encode(stage.notes).decode()
+        counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
+        yield line((f"{counts}  {notes}", "dim"))
 
 
 def render_peers(result: SearchResult) -> Lines:
@@ -75,6 +94,24 @@ def render_peers(result: SearchResult) -> Lines:
         yield line(("+  ", "dim"), (hit.title, "bold"), (f"  {hit.peer}, {result.sources[hit.peer]:g} s old", "dim"))
         yield line("   ", (hit.id, "cyan"))
         yield f"{textwrap.indent(neutralise(hit.text), '   ')}\n"
+
+
+def _mark_words(text: str, terms: Sequence[str]) -> Text:
+    """The text, in which words that begin like a term stand out on a terminal."""
+    marked = line(text)
+    if terms:
+        marked.highlight_regex(rf"(?i)\b(?:{'|'.join(re.escape(term) for term in terms)})\w*", "bold yellow")
+    return marked
+
+
+def _find_place(hit: Hit) -> str:
+    """The file of a hit and the line where its passage begins, as terminals and editors open it."""
+    path, first = Path(hit.memory.path), (hit.text.strip().splitlines() or [""])[0][:_TELLING]
+    text = ""
+    with suppress(OSError):
+        text = path.read_text(encoding="utf-8", errors="replace")
+    number = text.count("\n", 0, max(0, text.find(first))) + 1
+    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{number}"
 
 
 def _explain(why: Explanation) -> str:
@@ -186,15 +223,17 @@ def _render_state(resumed: Mapping[str, Any]) -> Lines:
     app,
     "search",
     '"why not the standard sqlite3" --tier important --limit 5',
-    render=_render_hits,
+    render=_render_found,
     fresh=False,
     with_rules=True,
 )
 def search(
     engine: Engine,
-    query: Annotated[str, typer.Argument(help="A question, some words, an error message.")],
+    query: Annotated[list[str], typer.Argument(help="A question, some words, an error message.")],
     filters: Filters,
-    limit: Annotated[int | None, typer.Option(min=1, max=100, help="Most hits.")] = None,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Most hits.")] = MOST_HITS,
+    open_: Annotated[int, typer.Option("--open", metavar="N", min=0, help="Open the N-th hit in your $EDITOR.")] = 0,
+    jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit a line as JSON.")] = False,
     intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
     channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
     lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words alone; no peer is asked.")] = False,
@@ -213,8 +252,9 @@ def search(
     """Find memories by words, by meaning and by trigger phrases."""
     if lexical_only or semantic_only:
         channels = "text,trigger,graph" if lexical_only else "vector,graph"
+    words = " ".join(query)
     request = SearchRequest(
-        query=query,
+        query=words,
         filters=filters,
         limit=limit,
         channels=frame.channels_of(channels),
@@ -227,7 +267,11 @@ def search(
         index.catch_up(engine)
         frame.fill_few(engine)
     result = ask.search(engine, request, wait_s=engine.settings.router.start_s)
-    terms = query_terms(query)
+    terms = query_terms(words)
+    if not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
+        note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` takes in sessions.")
+    if open_:
+        _open_hit(result, open_)
     if not content:
         added = (replace(hit, text=cut_passage(hit.text, terms, PASSAGE)) for hit in result.peers)
         result = replace(result, peers=tuple(added))
@@ -242,7 +286,18 @@ def search(
     return result.keep_hits([*cut])
 
 
-@command(app, "get", "storage/wal-reset --anchor decision", render=render_text, fresh=False)
+def _open_hit(result: SearchResult, number: int) -> None:
+    """Open the file of a hit in the user's editor, at its passage."""
+    files = [hit for hit in result.hits if hit.memory.path]
+    if number > len(files):
+        raise InvalidRequest(f"There is no hit {number} with a file; {len(files)} have one.", "Search without --open.")
+    path, _, place = _find_place(files[number - 1]).rpartition(":")
+    frame.run_editor(Path(path), int(place))
+
+
+@command(
+    app, "get", "storage/wal-reset --anchor decision", "storage/wal-reset#decision", render=render_text, fresh=False
+)
 def get(
     engine: Engine,
     memory_id: frame.MemoryId,
@@ -252,9 +307,14 @@ def get(
     """Print the text of a memory; in a pipe the text alone."""
     if not no_scan:
         index.catch_up(engine)
-    found = (
-        ask.get_from_peer(engine, memory_id) if memory_id.startswith(PREFIX) else read.get(engine, memory_id, anchor)
-    )
+    if memory_id.startswith(PREFIX):
+        found = ask.get_from_peer(engine, memory_id)
+    else:
+        name, _, section = memory_id.partition("#")
+        is_part = name.startswith(ITEM_PREFIX)  # of a session, whose parts are numbered
+        found = read.get(
+            engine, memory_id if is_part else frame.find_id(engine, name), anchor or section * (not is_part)
+        )
     read.touch(engine, [found.memory])
     return found
 
@@ -264,7 +324,7 @@ def list_memories(
     engine: Engine,
     filters: Filters,
     sort: Annotated[Sort, typer.Option(help="The order; dates newest first.")] = "updated",
-    limit: Annotated[int, typer.Option(min=1, max=100, help="Most memories.")] = 20,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", min=1, help="Most memories; in a pipe all.")] = None,
     offset: Annotated[int, typer.Option(min=0, help="Pass over so many.")] = 0,
     no_scan: frame.NoScan = False,
 ) -> MemoryPage:
@@ -272,7 +332,8 @@ def list_memories(
 
     In a pipe one line each, fields separated by tabs.
     """
-    return counts.page(engine, filters, sort=sort, limit=limit, offset=offset)
+    most = limit or (MOST_LISTED if console().is_terminal else -1)
+    return counts.page(engine, filters, sort=sort, limit=most, offset=offset)
 
 
 @command(app, "stats", "--by folder --type decision", render=_render_counted)

@@ -23,6 +23,7 @@ from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
 from scrimshaw.errors import AlreadyExists, InvalidRequest, NotFound
+from scrimshaw.models import Action
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import SECRET_FILE, GitTraces
 from scrimshaw.storage.ports import Row
@@ -235,7 +236,13 @@ def export_ledger(
 
 
 @command(
-    app, "undo", "--session 0e24 --dry-run", "--entry 17", render=_render_undo, fails=lambda x: x.undone < len(x.steps)
+    app,
+    "undo",
+    "",
+    "--session 0e24 --dry-run",
+    "--entry 17",
+    render=_render_undo,
+    fails=lambda x: x.undone < len(x.steps),
 )
 def undo(
     engine: Engine,
@@ -245,21 +252,34 @@ def undo(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be undone, and change nothing.")] = False,
     yes: frame.Yes = False,
 ) -> Undone:
-    """Take changes of a session or of one entry back.
+    """Take changes of a session or an entry back, or the last.
 
     Files, index and relations are as they were then. What was edited since is left alone: exit code 1.
     """
-    if bool(session) == bool(entry):
+    if session and entry:
         raise typer.BadParameter("Give --session or --entry, one of them.")
     if redo and not session:
         raise typer.BadParameter("--redo goes with --session; an undo of one entry is an entry itself.")
-    take_back = partial(history.undo, engine, session=session, entry=entry or 0, redo=redo)
+    entry = entry or (0 if session else _find_last_change(engine))
+    take_back = partial(history.undo, engine, session=session, entry=entry, redo=redo)
     planned = take_back(dry_run=True)
     if dry_run or not planned.undone:
         return planned
     note(*(f"Entry {step.entry}: {step.note}." for step in planned.steps if step.note))
     confirm(f"Take back {planned.undone} of {len(planned.steps)} changes?", yes)
     return take_back()
+
+
+def _find_last_change(engine: Engine) -> int:
+    """The newest entry of the ledger that changed a file, is no undo, and was not undone."""
+    rows = engine.journal.history()
+    undone = {row["decision_meta"].get("undoes") for row in rows}
+    for row in rows:
+        is_known = row["action"] != Action.EXTERNAL or row["prior_hash"]  # of a file that appeared nothing is
+        changes = row["memory_id"] and row["prior_hash"] != row["new_hash"] and is_known
+        if changes and row["seq"] not in undone and "undoes" not in row["decision_meta"]:
+            return int(row["seq"])
+    raise NotFound("There is no change to take back.", "`scrimshaw ledger list` shows all there were.")
 
 
 @command(checkpoint, "create", "before-cleanup --note 'why=spring'", render=_render_made)

@@ -1,16 +1,14 @@
 """The commands that write memories: save, edit, delete, drafts, consolidate."""
 
-import shlex
-import subprocess
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
 from msgspec.structs import replace
 
-from scrimshaw import config
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import Texts, command, command_group, content_of
 from scrimshaw.app.cli.output import Lines, confirm, is_interactive, line, note, plain, print_lines
@@ -19,7 +17,7 @@ from scrimshaw.engine import drafts as drafting
 from scrimshaw.engine.drafts import Consolidation, ConsolidationOutcome, DraftOutcome, RejectedDraft
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.write import Saved
-from scrimshaw.errors import InvalidRequest, ReadOnly, describe_os_error
+from scrimshaw.errors import ReadOnly
 from scrimshaw.ingest.instructions import FLAG, is_suspicious
 from scrimshaw.models import WAITS, Memory, MemoryType, Tier, Trust
 
@@ -106,11 +104,15 @@ def save(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be saved, and write nothing.")] = False,
     yes: frame.Yes = False,
 ) -> Saved:
-    """Save a new memory: redacted, durable, found at once."""
-    if bool(text) == bool(file):
+    """Save a new memory: redacted, durable, found at once.
+
+    Without a text your $EDITOR opens.
+    """
+    if (text and file) or not (text or file or is_interactive()):
         raise typer.BadParameter("Give the text, or - for standard input, or --file; one of them.")
+    content = content_of(text, file) if text or file else _write_by_hand()
     new = write.NewText(
-        content=content_of(text, file),
+        content=content if content.endswith("\n") else f"{content}\n",  # as text files end
         id=memory_id,
         title=title,
         type=type_,
@@ -143,6 +145,7 @@ def edit(
     yes: frame.Yes = False,
 ) -> Saved:
     """Change a memory; without options in your $EDITOR."""
+    memory_id = frame.find_id(engine, memory_id)
     memory = engine.memory(memory_id)
     doubts = _confirm_words(_ALWAYS_ON, yes, read.get(engine, memory_id)) if tier == Tier.CONSTITUTIONAL else ()
     changes: dict[str, object] = {
@@ -168,8 +171,7 @@ def vouch_for(
     yes: frame.Yes = False,
 ) -> list[str]:
     """Vouch for files as they are, until they change."""
-    known = {path: state.memory_id for path, state in engine.index.manifest().items()}
-    ids = [known.get(str(Path(name).resolve())) or name for name in files or ()]
+    ids = [frame.find_id(engine, name) for name in files or ()]
     if memories := [*map(engine.memory, ids)] if ids else trust.find_claims(engine):
         names = ", ".join(plain(f"{each.id} ({each.path})") for each in memories)
         _confirm_words(f"Vouch for {names} as it is?", yes, *[read.get(engine, each.id) for each in memories])
@@ -189,7 +191,7 @@ def delete(
 
     Their last content stays in the journal unless purged.
     """
-    ids = tuple(dict.fromkeys(memory_ids))
+    ids = tuple(dict.fromkeys(frame.find_id(engine, name) for name in memory_ids))
     if dry_run:
         for memory_id in ids:
             _demand_writable(engine.memory(memory_id))
@@ -272,7 +274,7 @@ def review_drafts(
             print_lines(_render_reviews([found]))
             action = answers.get(typer.prompt("accept, edit, reject or skip", default="skip", err=True)[:1].lower(), "")
         if action == "edit":
-            _run_editor(each.path)
+            frame.run_editor(Path(each.path))
         if action in ("accept", "edit"):
             found["status"] = drafting.promote_draft(engine, each.name).status
         elif action == "reject":
@@ -325,10 +327,19 @@ def _demand_writable(memory: Memory) -> None:
         raise ReadOnly(f"{memory.id!r} is read from {memory.path}, which Scrimshaw never writes.")
 
 
+def _write_by_hand() -> str:
+    """What a person wrote in an editor."""
+    with TemporaryDirectory(prefix="scrimshaw-") as folder:
+        path = Path(folder) / "memory.md"
+        path.touch(mode=0o600)
+        frame.run_editor(path)
+        return content_of("", path)
+
+
 def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
     """What the file says after the user's editor has closed; a person may vouch for a constitutional one that way."""
     _demand_writable(memory)
-    _run_editor(memory.path)
+    frame.run_editor(Path(memory.path))
     index.scan(engine)
     after = engine.memory(memory.id)
     status = "unchanged" if after.content_hash == memory.content_hash else "updated"
@@ -337,17 +348,3 @@ def _edit_by_hand(engine: Engine, memory: Memory, yes: bool) -> Saved:
             _confirm_words(_ALWAYS_ON, yes, read.get(engine, after.id))
         trust.vouch(engine, [after])
     return Saved(id=after.id, status=status, content_hash=after.content_hash, path=after.path)
-
-
-def _run_editor(path: str) -> None:
-    """Wait for the user's editor on a file; raises InvalidRequest where there is none, or it fails."""
-    editor = config.editor()
-    if not editor:
-        raise InvalidRequest("There is nothing to change.", "Name a change such as --title, or set EDITOR.")
-    try:
-        code = subprocess.run([*shlex.split(editor), path], check=False).returncode
-        fault = f"it ended with exit code {code}" if code else ""
-    except (OSError, ValueError) as error:
-        fault = describe_os_error(error)
-    if fault:
-        raise InvalidRequest(f"The editor {editor!r} failed: {fault}.", "Set EDITOR to one that works.")

@@ -298,7 +298,7 @@ def memory_save(
         saved = importers.save_file(engine, Path(file_path), force=force, dry_run=dry_run, session=session)
         return _save_reply(engine, saved)
     text = write.NewText(
-        content=content,
+        content=content if content.endswith("\n") else f"{content}\n",  # as text files end
         id=id,
         title=title,
         type=type,

@@ -1,0 +1,90 @@
+"""The commands about causal relations: link, unlink, why, graph."""
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import typer
+
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import command
+from scrimshaw.app.cli.output import Lines, line
+from scrimshaw.engine import Engine, links
+from scrimshaw.engine.links import Drift, GraphStats, Linked
+from scrimshaw.models import Neighbor, Relation
+
+app = typer.Typer()
+
+Direction = Literal["both", "incoming", "outgoing"]
+DANGLING_SHOWN = 20
+Source = Annotated[str, typer.Argument(metavar="ID", help="The memory that states it.")]
+Target = Annotated[str, typer.Argument(metavar="OTHER", help="The memory that it is about.")]
+Kind = Annotated[Relation, typer.Argument(help="Read from the first to the other: the new one supersedes the old.")]
+Hops = Annotated[int, typer.Option(min=1, max=links.DEEPEST, help="So many steps away at most.")]
+
+
+def _render_linked(linked: Linked) -> Lines:
+    named = (linked.source, "cyan"), f" {linked.relation} ", (linked.target, "cyan")
+    yield line(*named, f"  {linked.status}", (f"  {linked.path}", "dim"))
+
+
+def _render_edges(edges: Sequence[Neighbor]) -> Lines:
+    for edge in edges:
+        why = f"  {edge.evidence}" if edge.evidence else ""
+        gone = ("  leads nowhere", "yellow") if edge.unresolved else ""
+        yield line("  " * edge.hop, (edge.source, "cyan"), f" {edge.relation} ", (edge.target, "cyan"), why, gone)
+
+
+def _render_drift(found: Drift) -> Lines:
+    later = [edge.source for edge in found.replaced_by]
+    yield f"Replaced by {', '.join(later)}; the first is the newest." if later else "Nothing replaced it."
+    yield from _render_edges(sorted({edge for edges in found.chain.values() for edge in edges}, key=lambda x: x.hop))
+
+
+def _render_graph(found: GraphStats | Sequence[Neighbor]) -> Lines:
+    if not isinstance(found, GraphStats):
+        yield from _render_edges(found)
+        return
+    yield f"{found.edges} relations; {found.linked} of {found.memories} memories have one ({found.coverage:.1%})"
+    yield from (f"{count:>7}  {name}" for name, count in found.by_relation.items() if count)
+    for edge in found.dangling[:DANGLING_SHOWN]:
+        yield line((edge.source, "cyan"), f" {edge.relation} {edge.target}", ("  leads nowhere", "yellow"))
+
+
+@command(app, "link", "storage/new supersedes storage/old --evidence 'bench 3'", render=_render_linked)
+def link(
+    engine: Engine,
+    source: Source,
+    relation: Kind,
+    target: Target,
+    strength: Annotated[float, typer.Option(min=0, max=1, help="How sure it is.")] = 1.0,
+    evidence: Annotated[str, typer.Option(help="Why it holds.")] = "",
+) -> Linked:
+    """State how one memory relates to another."""
+    source, target = frame.find_id(engine, source), frame.find_id(engine, target)
+    return links.link(engine, source, target, relation, strength, evidence, actor="human")
+
+
+@command(app, "unlink", "storage/new supersedes storage/old", render=_render_linked)
+def unlink(engine: Engine, source: Source, relation: Kind, target: Target) -> Linked:
+    """Take a relation back."""
+    source, target = frame.find_id(engine, source), frame.find_id(engine, target)
+    return links.unlink(engine, source, target, relation, actor="human")
+
+
+@command(app, "why", "storage/old", render=_render_drift)
+def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
+    """What replaced a memory, its causes and its effects."""
+    return links.drift_why(engine, frame.find_id(engine, memory_id), max_depth=hops)
+
+
+@command(app, "graph", "", "storage/old --direction incoming", render=_render_graph, empty="No relation leads there.")
+def graph(
+    engine: Engine,
+    memory_id: Annotated[str, typer.Argument(metavar="[ID]", help="A memory; else the counts of all.")] = "",
+    hops: Hops = 1,
+    direction: Annotated[Direction, typer.Option(help="Edges that lead to it or from it.")] = "both",
+) -> GraphStats | list[Neighbor]:
+    """The relations of a memory, or counts of all."""
+    if not memory_id:
+        return links.stats(engine)
+    return links.dependencies(engine, frame.find_id(engine, memory_id), hops=hops, direction=direction)

@@ -1,0 +1,91 @@
+"""The commands about the configuration: config get, set, edit."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import tomlkit
+import typer
+from tomlkit.exceptions import ParseError
+
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import command, command_group, settings_of_memory
+from scrimshaw.app.cli.output import Lines, line
+from scrimshaw.config import Settings, all_keys, config_files, load
+from scrimshaw.errors import ConfigError, InvalidRequest, find_nearest
+from scrimshaw.storage.durable import replace_file
+
+config = command_group("config", "What is configured here.", "get search.limit")
+
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Section and key, such as search.limit.")]
+User = Annotated[bool, typer.Option("--user", help="In your own file, for all projects.")]
+
+
+def _render_values(values: dict[str, Any]) -> Lines:
+    yield from (line((name, "cyan"), f" = {msgspec.json.encode(value).decode()}") for name, value in values.items())
+
+
+@command(config, "get", "", "search.limit", render=_render_values)
+def get_values(
+    project: Path | None,
+    key: Annotated[str, typer.Argument(metavar="[KEY]", help="Section and key; else all of them.")] = "",
+) -> dict[str, Any]:
+    """What holds here: of all files, the environment and the defaults."""
+    settings, known = settings_of_memory(project), [f"{each.section}.{each.key}" for each in all_keys()]
+    if key and key not in known:
+        raise _unknown_key(key)
+    return {name: _read_value(settings, name) for name in known if key in ("", name)}
+
+
+@command(config, "set", "search.limit 10", render=_render_values)
+def set_value(
+    project: Path | None,
+    key: Key,
+    value: Annotated[str, typer.Argument(help="As TOML: 10, true, 'a text', [1, 2]; a bare word is a text.")],
+    user: User = False,
+) -> dict[str, Any]:
+    """Set one key in a file, whose comments and order stay."""
+    settings = settings_of_memory(project)
+    section, _, name = key.partition(".")
+    if all((each.section, each.key) != (section, name) for each in all_keys()):
+        raise _unknown_key(key)
+    path = config_files(settings.project, settings.home)[not user]
+    before = path.read_bytes() if path.is_file() else None
+    table = tomlkit.parse((before or b"").decode("utf-8-sig"))
+    try:
+        parsed = tomlkit.value(value)
+    except (ParseError, ValueError):
+        parsed = tomlkit.item(value)
+    if section not in table:
+        table[section] = tomlkit.table()
+    table[section][name] = parsed
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, tomlkit.dumps(table).encode())
+    try:
+        return {key: _read_value(load(settings.project), key)}
+    except ConfigError:
+        if before is None:
+            path.unlink()
+        else:
+            replace_file(path, before)
+        raise
+
+
+@command(config, "edit", "", render=lambda path: [str(path)])
+def edit_file(project: Path | None, user: User = False) -> Path:
+    """Open the file in your $EDITOR, and check it afterwards."""
+    settings = settings_of_memory(project)
+    path = config_files(settings.project, settings.home)[not user]
+    frame.run_editor(path)
+    load(settings.project)
+    return path
+
+
+def _read_value(settings: Settings, key: str) -> Any:
+    section, _, name = key.partition(".")
+    return msgspec.to_builtins(getattr(settings, section))[name]
+
+
+def _unknown_key(key: str) -> InvalidRequest:
+    known = [f"{each.section}.{each.key}" for each in all_keys()]
+    return InvalidRequest(f"There is no key {key!r}.", find_nearest(key, known) or "`scrimshaw config get` lists all.")

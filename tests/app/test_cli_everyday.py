@@ -1,0 +1,162 @@
+"""What a person does all day on the command line: look, open, write, relate, configure, take back."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from tests.app.command_line import Cli, command_line
+from tests.samples import write_memory
+
+from scrimshaw.app.cli import output
+from scrimshaw.config import load
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    return folder
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    run = command_line(capsys)
+    run("init")
+    return run
+
+
+@pytest.fixture
+def notes(cli: Cli, project: Path) -> Path:
+    """Seven notes about lanterns, in the folder that it gives."""
+    folder = project / ".scrimshaw/memories"
+    for number in range(7):
+        text = f"# Note {number}\n\nFirst words.\n\n## Lanterns\nThe lantern of gate {number} burns oil.\n"
+        write_memory(folder, f"gates/n{number}", text)
+    return folder
+
+
+def use_editor(monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """An editor that runs a line of Python with the path of the file last in sys.argv."""
+    monkeypatch.setenv("VISUAL", shlex.join([sys.executable, "-c", script]))
+
+
+def test_a_search_is_short_and_says_where_the_passage_is(cli: Cli, notes: Path) -> None:
+    said = cli("search", "lantern", "gate", "3").out
+    assert said.count("gates/n") == 10  # five hits, each with its id and its file
+    assert said.startswith("1. Note 3")
+    place = next(line.strip() for line in said.splitlines() if line.strip().startswith(".scrimshaw"))
+    path, _, number = place.rpartition(":")
+    assert (Path(path).name, number) == ("n3.md", "1")
+    (notes / "gates/n9.md").write_text("---\ntitle: Nine\n---\nUnlike.\n\n## Pilots\nThe pilot comes aboard.\n")
+    assert "gates/n9.md:4" in cli("search", "pilot").out
+    assert cli("search", "lantern", "-n", "2").out.count("gates/n") == 4
+
+
+def test_hits_come_one_a_line_for_programs(cli: Cli, notes: Path) -> None:
+    hits = [json.loads(line) for line in cli("search", "lantern", "-n", "3", "--jsonl").out.splitlines()]
+    assert [set(hit) >= {"memory", "score", "text"} for hit in hits] == [True] * 3
+
+
+def test_the_words_that_match_are_marked(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output._Console, "is_terminal", True)
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "The \x1b[1;33mlantern\x1b[0m of gate" in cli("search", "lantern").out
+
+
+def test_a_hit_opens_in_the_editor(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('Seen.')")
+    cli("search", "lantern gate 3", "--open", "1")
+    assert (notes / "gates/n3.md").read_text().endswith("Seen.")
+    refused = cli("search", "lantern", "--open", "9")
+    assert (refused.code, "There is no hit 9" in refused.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    "name", ["gates/n3", "gates/n3.md", "gates/n3#lanterns", ".scrimshaw/memories/gates/n3.md", "{path}:5"]
+)
+def test_what_a_search_prints_can_be_read(cli: Cli, notes: Path, name: str) -> None:
+    cli("scan")
+    assert "gate 3 burns oil" in cli("get", name.format(path=notes / "gates/n3.md")).out
+
+
+def test_an_editor_writes_a_memory(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", type("Terminal", (), {"isatty": lambda _: True})())
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'w').write('The ferry waits for the tide.')")
+    assert cli("save", "--title", "Ferry").out == "ferry  saved\n"
+    assert (notes / "ferry.md").read_bytes().endswith(b"tide.\n")
+    use_editor(monkeypatch, "pass")
+    assert cli("save").code == 1
+
+
+def test_relations_are_stated_followed_and_taken_back(cli: Cli, notes: Path) -> None:
+    cli("scan")
+    assert cli("link", "gates/n2", "supersedes", ".scrimshaw/memories/gates/n1.md", "--evidence", "rebuilt").code == 0
+    assert "gates/n2 supersedes gates/n1  rebuilt" in cli("graph", "gates/n1").out
+    assert cli("why", "gates/n1").out.startswith("Replaced by gates/n2")
+    assert cli("graph").out.startswith("1 relations; 2 of 7 memories")
+    assert "unlinked" in cli("unlink", "gates/n2", "supersedes", "gates/n1").out
+    assert cli("graph", "gates/n1").out == "No relation leads there.\n"
+
+
+def test_one_key_is_set_and_all_else_stays(cli: Cli, project: Path) -> None:
+    file = project / ".scrimshaw/config.toml"
+    before = file.read_text()
+    assert cli("config", "set", "search.limit", "7").out == "search.limit = 7\n"
+    assert load(project).search.limit == 7
+    assert file.read_text().startswith(before.rstrip())
+    refused = cli("config", "set", "search.limit", "many")
+    assert (refused.code, "search.limit" in refused.err) == (2, True)
+    assert load(project).search.limit == 7
+    assert cli("config", "get", "search.limit").out == "search.limit = 7\n"
+    assert "Did you mean search.limit" in cli("config", "get", "search.limt").err
+
+
+def test_an_edited_configuration_is_checked(cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('[search]\\nlimit = 9\\n')")
+    assert cli("config", "edit").code == 0
+    use_editor(monkeypatch, "import sys; open(sys.argv[1], 'a').write('nonsense = 1\\n')")
+    assert cli("config", "edit").code == 2
+
+
+def test_the_last_change_is_taken_back(cli: Cli, notes: Path) -> None:
+    cli("save", "One.", "--id", "one")
+    cli("save", "Two.", "--id", "two")
+    assert "create  two" in cli("undo", "--dry-run").out
+    assert cli("undo", "--yes").code == 0
+    assert cli("undo", "--yes").code == 0
+    assert not (notes / "one.md").exists()
+    assert "There is no change to take back" in cli("undo").err
+
+
+def test_a_list_in_a_pipe_is_whole(cli: Cli, notes: Path) -> None:
+    for number in range(30):
+        write_memory(notes, f"more/n{number}", "text")
+    assert len(cli("list").out.splitlines()) == 37
+    assert len(cli("list", "-n", "5").out.splitlines()) == 5
+
+
+def test_unknown_names_are_errors_that_name_the_nearest(cli: Cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("scan")
+    assert "Did you mean gates?" in cli("list", "--folder", "gate").err
+    assert "Did you mean vault?" in cli("search", "x", "--source", "valt").err
+    assert "'important'" in cli("list", "--tier", "importnt").err
+    monkeypatch.setenv("SCRIMSHAW_SERCH_LIMIT", "3")
+    refused = cli("list")
+    assert (refused.code, "Did you mean SCRIMSHAW_SEARCH_LIMIT" in refused.err) == (2, True)
+    monkeypatch.delenv("SCRIMSHAW_SERCH_LIMIT")
+    monkeypatch.setenv("SPECKIT_TEMPLATE_FOLDER", "of another tool")
+    assert cli("list").code == 0
+
+
+def test_a_memory_without_memories_says_so(cli: Cli) -> None:
+    said = cli("search", "anything")
+    assert said.out == "No memory matches.\n"
+    assert "no memories yet" in said.err
+    assert "Instead: none" not in said.err
