@@ -20,6 +20,7 @@ from scrimshaw.errors import NotFound
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import RECORD, EventKind, Filters, MemoryType, Observation, Tier
 from scrimshaw.search.embedders import MiniLMEmbedder
+from scrimshaw.search.rerank import RETOLD_FACTOR
 from scrimshaw.search.results import Hit, SearchRequest
 
 WHY = "We chose gettext catalogues for the walrus printer, since people edit them by hand."
@@ -119,6 +120,19 @@ def test_a_statement_and_its_proof_are_one_hit(engine: Engine, vault: Path) -> N
     ]
     assert {*found} == {"session:old#e2", "sessions/other", "session:old#e5"}
     assert "sessions/same" in [hit.memory.id for hit in read.search(engine, SearchRequest(query="gettext")).hits]
+
+
+def test_what_a_session_said_itself_goes_before_its_memory(engine: Engine, vault: Path) -> None:
+    tell_session(engine)
+    session = "provenance: {source: session, session: %s}\ntype: session"
+    write_memory(vault, "sessions/old", "Gettext catalogues were chosen for the walrus printer.", session % "old")
+    write_memory(vault, "sessions/other", "Gettext catalogues were chosen for the otter printer.", session % "other")
+    scan(engine)
+    hits = read.search(engine, SearchRequest(query="why gettext catalogues", record=True)).hits
+    factors = {hit.memory.id: hit.explanation.factors.get("retold") for hit in hits}
+    assert factors == {"session:old#e2": None, "sessions/old": RETOLD_FACTOR, "sessions/other": None}
+    alone = read.search(engine, SearchRequest(query="why gettext catalogues")).hits
+    assert not any("retold" in hit.explanation.factors for hit in alone)
 
 
 def test_what_else_the_session_of_the_best_hit_says_comes_next_to_it(engine: Engine) -> None:

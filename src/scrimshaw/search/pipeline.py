@@ -16,6 +16,7 @@ from scrimshaw.models import (
     Degradation,
     Filters,
     Match,
+    MemoryType,
     Relation,
     Retention,
     Stage,
@@ -78,14 +79,12 @@ class Searcher:
         state.note(Stage.FILTER, len(ids), len(known), conditions=conditions)
         candidates = self._fuse(state, known)
         ranked = self._rank(state, candidates)
-        lowered = sum(bool(each.factors) for each in ranked)
-        state.note(Stage.RERANK, len(candidates), len(ranked), lowered=lowered)
+        state.note(Stage.RERANK, len(candidates), len(ranked), lowered=sum(bool(each.factors) for each in ranked))
         ranked = self._fall_back(state, ranked)
         with state.degradations.tolerate(IndexPart.GRAPH):
             _apply_boosts(ranked, context)
         ranked = self._fold_statements(state, ranked)
-        _gather_session(state, ranked[: self._settings.limit])
-        return self._answer(state, sorted(ranked, key=_sort_key))
+        return self._answer(state, _gather_session(state, ranked, self._settings.limit))
 
     def validate(self, query: str) -> str:
         """The query without surrounding space; raises InvalidRequest when it cannot be searched."""
@@ -219,6 +218,7 @@ class Searcher:
             self._compare_passages(state, candidates[: rerank.COMPARED])
         found = {each.memory.id: each.memory for each in candidates}
         memories = lineage.resolve_trust(self._index, found, state.degradations)
+        told = {memory.provenance.session for *_, memory in state.record.values()}
         for each in candidates:
             each.memory = memories[each.memory.id]
             if request.rerank:
@@ -228,6 +228,7 @@ class Searcher:
                     confidence=each.confidence,
                     retrievability=each.retrievability if request.decay else 1.0,
                     length_penalty=request.length_penalty,
+                    is_retold=each.memory.type == MemoryType.SESSION and each.memory.provenance.session in told,
                 )
             score = max(0.0, round(each.fused.score, DIGITS) + sum(each.terms.values()))
             each.score = score * math.prod(each.factors.values())
@@ -448,19 +449,16 @@ def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate
             new.score = max(0.0, round(new.fused.score, DIGITS) + sum(new.terms.values())) * share
 
 
-def _gather_session(state: SearchState, page: Sequence[Candidate]) -> None:
+def _gather_session(state: SearchState, ranked: Sequence[Candidate], limit: int) -> list[Candidate]:
     """Lift what the record of the best hit's session says too: it completes that, and costs few labels to send."""
-    best = page[0] if page else None
-    for each in page:
-        if (
-            best
-            and each.memory.id in state.record
-            and 0 < each.score < best.score
-            and each.memory.provenance.session == best.memory.provenance.session
-        ):
+    for each in ranked[1:limit]:
+        best = ranked[0]
+        is_beside = each.memory.provenance.session == best.memory.provenance.session
+        if is_beside and each.memory.id in state.record and 0 < each.score < best.score:
             score = each.score + GATHERED * (best.score - each.score)
             gain = (score / each.score - 1) * (1 + sum(each.boosts.values()))
             each.boosts, each.score = {**each.boosts, "session record": gain}, score
+    return sorted(ranked, key=_sort_key)
 
 
 def _fit_room(hits: Sequence[Hit], room: int) -> tuple[Hit, ...]:

@@ -34,6 +34,8 @@ SHORT, SHORT_FACTOR = 50, 0.90
 LONG, LONG_FACTOR = 20_000, 0.97
 # What tools were asked and answered says less than what was said about it (measured on questions about sessions).
 OUTCOME_FACTOR = 0.85
+# The memory of a session says in few words what the session said itself, so that holds the answer more often.
+RETOLD_FACTOR = 0.80
 UNTRUSTED_FACTOR = 0.90  # validated as not useful: confidence falls from 0.5 to 0
 # Most hits per state where limits are asked for; room that a state does not use passes to the next.
 STATE_LIMITS: Mapping[Retention, int] = dict(zip(Retention, (5, 10, 3, 2, 1), strict=True))
@@ -53,8 +55,12 @@ def score_factors(
     confidence: float = 0.5,
     retrievability: float = 1.0,
     length_penalty: bool = True,
+    is_retold: bool = False,
 ) -> dict[str, float]:
-    """The factors by name, none that is 1; `confidence` is the share of validations that found it useful, or 0.5."""
+    """The factors by name, none that is 1; `confidence` is the share of validations that found it useful, or 0.5.
+
+    `is_retold` says that the record of the session which a memory is about was found too.
+    """
     length = 1.0
     if length_penalty and memory.length < SHORT:
         length = SHORT_FACTOR
@@ -66,6 +72,7 @@ def score_factors(
         "length": length,
         "validation": 1.0 - (1.0 - UNTRUSTED_FACTOR) * max(0.0, 0.5 - confidence) * 2,
         "outcome": OUTCOME_FACTOR if memory.source == RECORD and memory.provenance.trust != Trust.AGENT else 1.0,
+        "retold": RETOLD_FACTOR if is_retold else 1.0,
         "retrievability": 0.9 + 0.1 * retrievability,
     }
     lowering = {name: factor for name, factor in found.items() if factor < 1.0}
