@@ -10,11 +10,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from tests.samples import WordEmbedder
 
 from scrimshaw.app.mcp.backend import open_backend, recall
 from scrimshaw.app.mcp.protocol import Dispatcher
@@ -172,6 +174,8 @@ def test_nothing_is_told_twice_and_a_copy_is_named_as_the_memory(open_with: Open
     result = search(engine)
     assert [hit.memory.id for hit in result.hits] == [ferry]
     assert [hit.id for hit in result.peers] == [crane, "peer:notes/tide"]
+    with_vectors = replace(engine, embedder=WordEmbedder())  # the own search finds what has the same meaning
+    assert [hit.id for hit in search(with_vectors).peers] == ["peer:notes/tide"]
     notes.put(**{crane: "Words of long ago."})
     result = search(engine, "when does the ferry sail")
     assert [(hit.id, "Mondays" in hit.text) for hit in result.peers] == [(crane, True)]

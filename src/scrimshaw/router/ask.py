@@ -107,9 +107,10 @@ def search_with_peers(engine: Engine, request: SearchRequest, session: Session |
 def choose_added(
     engine: Engine, own: SearchResult, answers: Sequence[Sequence[PeerHit]], slots: int
 ) -> tuple[PeerHit, ...]:
-    """What peers add to the own hits, in turns: nothing twice, and a copy of a memory as that memory.
+    """What peers add to the own hits, in turns and nothing twice.
 
-    A copy has the memory's id for its title, its id and title, or its text. One that a search hides stays hidden.
+    A copy of a memory, which has its id for its title, its id and title, or its text, is left to the own search: it
+    is told, as that memory, only where there are no vectors to find it by, and never where a search would hide it.
     """
     hits = [hit for hit in chain.from_iterable(zip_longest(*answers)) if hit]
     names = {name for hit in hits for name in (hit.title, hit.id.partition("/")[2])}
@@ -122,7 +123,7 @@ def choose_added(
         copies.append(named or next(iter(engine.index.find_ids(text_hash=digest)), ""))
         digests.append(digest)
     quality = engine.settings.search.min_quality_score
-    only = tuple({*copies} - {""})
+    only = tuple({*copies} - {""}) if isinstance(engine.embedder, Degradation) else ()
     visible = {memory.id: memory for memory in engine.index.select(Filters(only=only, min_quality_score=quality))}
     bodies = engine.index.bodies([*visible])
     seen, added = {hit.memory.id for hit in (*own.always_on, *own.hits)}, list[PeerHit]()
