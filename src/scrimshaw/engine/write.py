@@ -26,7 +26,7 @@ from scrimshaw.ingest.comparison import compute_minhash, hash_normalised_text, j
 from scrimshaw.ingest.markdown import group_relations
 from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file, parse_memory_file, render_memory_file
 from scrimshaw.ingest.quality import QualityVerdict, judge
-from scrimshaw.ingest.redact import redact, redact_edit
+from scrimshaw.ingest.redact import redact, redact_edit, redact_head
 from scrimshaw.models import Action, Edge, Entry, Memory, MemoryType, Quality, Redacted, Relation, Span, Tier, Trust
 from scrimshaw.session.keywords import describe_text, find_type
 from scrimshaw.storage.paths import SUFFIX, check_id
@@ -200,13 +200,8 @@ def compose_memory(
     verdict = judge(file, tool_calls=new.tool_calls, phrases=engine.settings.quality.phrases)
     quality = {"score": verdict.score, "flags": verdict.flags}
     file = render_memory_file({**values, "quality": quality, **new.facts}, content.text)
-    return *_redact_file(content.text, file), verdict
-
-
-def _redact_file(before: str, file: MemoryFile) -> tuple[MemoryFile, Redacted]:
-    """The file with what changed in it redacted."""
-    text = redact_edit(before, file.text)
-    return (file if text.text == file.text else parse_memory_file(text.text)), text
+    text = redact_head(file.text.removesuffix(content.text), content.text)
+    return (file if text.text == file.text else parse_memory_file(text.text)), text, verdict
 
 
 def update(
@@ -260,7 +255,9 @@ def rewrite(engine: Engine, memory_id: str, change: Edit, entry: Entry, *, expec
         place = read_file(engine, memory_id, expected_hash, memory.content_hash)
         before = parse_memory_file(_demand_data(place), memory.path)
         demand_changeable([(memory_id, before)], entry.actor, "edit ID")
-        file, text = _redact_file(before.text, change(before))
+        file = change(before)
+        text = redact_edit(before.text, file.text)
+        file = file if text.text == file.text else parse_memory_file(text.text)
         describe = partial(Saved, id=memory_id, redacted=text.classes, spans=text.spans)
         if text.text == before.text:
             return describe(status="unchanged", content_hash=place.hash, path=memory.path)

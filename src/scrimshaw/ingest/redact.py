@@ -64,6 +64,12 @@ def redact(text: str) -> Redacted:
     return _replace(text, spans) if spans else Redacted(text=text)
 
 
+def redact_head(head: str, text: str) -> Redacted:
+    """Redact what is put before a text that was redacted already."""
+    whole, spans = head + text, _find_all(head)
+    return _replace(whole, spans) if spans else Redacted(text=whole)
+
+
 def redact_edit(before: str, after: str) -> Redacted:
     """Redact what an edit brings: lines of `after` are kept as they are as often as they stand in `before`."""
     known = Counter(before.splitlines(keepends=True))
