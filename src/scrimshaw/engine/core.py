@@ -11,7 +11,7 @@ from pathlib import Path
 from msgspec import structs
 
 from scrimshaw import config
-from scrimshaw.config import Settings, find_project, limit_native_threads, load
+from scrimshaw.config import Settings, limit_native_threads
 from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
@@ -184,11 +184,6 @@ def open_engine(
         engine.close()
         raise
     return engine
-
-
-def open_project(settings: Settings | None = None) -> Engine:
-    """Open the memory of the project around the working folder, or of `settings`."""
-    return open_engine(settings or load(find_project(Path.cwd())))
 
 
 def project_sources(settings: Settings) -> list[Source]:
