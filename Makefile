@@ -7,7 +7,7 @@ SHARED ?=
 FUZZ_MINUTES ?= 10
 COVERED ?= 95
 
-.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook e2e e2e-router eval coverage mutants clean
+.PHONY: demo test test-all shape fuzz check fix docs docs-check docs-site packages lint types imports bench bench-operations bench-hook release-check e2e e2e-router eval coverage mutants clean
 
 demo: $(STAMP)
 	$(BIN)/python examples/demo.py
@@ -89,6 +89,11 @@ bench-operations: $(STAMP)
 bench-hook: $(STAMP)
 	$(BIN)/python -m benchmarks.hooks
 	$(BIN)/python -m benchmarks.pipeline
+
+# What users install: built, installed in a clean environment, measured, and the demo run from it.
+release-check: $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --group release
+	$(BIN)/python -m benchmarks.release
 
 # Real agent clients against a scripted model; SHARED=DIR is the folder that holds `clients/`. Needs npm. ONLY='next-*'
 # runs some lines.

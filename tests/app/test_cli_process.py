@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 PROGRAM = (sys.executable, "-W", "error", "-c", "from scrimshaw.app.cli.main import run; run()")
 IMPORTS = "import sys, scrimshaw.app.cli.main; print(*{name.partition('.')[0] for name in sys.modules})"
-HEAVY = {"scrimshaw_lab", "mcp", "starlette", "pydantic", "numpy", "onnxruntime", "tokenizers", "fastembed", "re2"}
+HEAVY = {"scrimshaw_lab", "mcp", "starlette", "pydantic", "numpy", "onnxruntime", "fastembed", "re2"}
 
 
 @pytest.fixture

@@ -105,7 +105,7 @@ def test_opening_imports_nothing_heavy() -> None:
         "from scrimshaw.search.embedders import open_embedder\n"
         "for name in ('minilm', 'fastembed', 'http', 'none'):\n"
         "    open_embedder(EmbeddingSettings(provider=name, url='http://localhost/v1', model='m'))\n"
-        "print(sorted({'numpy', 'onnxruntime', 'tokenizers', 'fastembed'} & set(sys.modules)))\n"
+        "print(sorted({'numpy', 'onnxruntime', 'fastembed'} & set(sys.modules)))\n"
     )
     assert heavy.strip() == "[]"
 
@@ -251,11 +251,11 @@ def test_a_broken_tokenizer_file_is_refused(
     if content is not None:
         path.write_bytes(content)
     monkeypatch.setattr(tokens, "TOKENIZER_FILE", path)
-    tokens.load_tokenizer.cache_clear()
+    tokens.load_vocabulary.cache_clear()
     try:
         assert refusal(MiniLMEmbedder(max_tokens=256)).failure_mode.startswith("embedder_corrupt")
     finally:
-        tokens.load_tokenizer.cache_clear()
+        tokens.load_vocabulary.cache_clear()
 
 
 def test_a_failing_inference_is_an_embedder_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
 
-from scrimshaw.search.tokens import END, START, UNKNOWN, clip, count_tokens, piece_ids
+from scrimshaw.search.tokens import END, START, TOKENIZER_FILE, UNKNOWN, clip, count_tokens, find_pieces, piece_ids
+
+PAGES = (*(Path(__file__).parents[2] / "docs").glob("*.md"), Path(__file__))
 
 # Letters, white space, marks that are stripped, syllables that fall apart, characters outside the vocabulary.
 ANY_TEXT = st.one_of(
@@ -87,3 +92,26 @@ def test_piece_ids_are_cut_between_the_markers() -> None:
     assert (ids[0], ids[-1], len(ids)) == (START, END, 256)
     assert piece_ids("", 256) == [START, END]
     assert UNKNOWN not in piece_ids("x" * 150, 256)
+
+
+@pytest.fixture(scope="module")
+def reference() -> Tokenizer:
+    """The tokenizer that the model was trained with."""
+    tokenizer = Tokenizer.from_file(str(TOKENIZER_FILE))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
+    return tokenizer
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_pieces_and_their_places_are_those_of_the_model(reference: Tokenizer, page: Path) -> None:
+    for line in page.read_text().splitlines():
+        expected = reference.encode(line, add_special_tokens=False)
+        found = [*find_pieces(line)]
+        assert [piece.id for piece in found] == expected.ids, line
+        assert [(piece.start, piece.end) for piece in found] == expected.offsets, line
+
+
+@given(st.text(alphabet="aZé0 \n\té한글日本😀ქİΣßﬁ_.-'\x00\x0b\x1c\x85\u200b\u3000", max_size=80))
+def test_pieces_of_odd_texts_are_those_of_the_model(reference: Tokenizer, text: str) -> None:
+    assert [piece.id for piece in find_pieces(text)] == reference.encode(text, add_special_tokens=False).ids

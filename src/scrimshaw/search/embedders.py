@@ -22,7 +22,7 @@ from scrimshaw.errors import ScrimshawError
 from scrimshaw.models import Degradation
 from scrimshaw.search.degradation import WITHOUT, IndexPart
 from scrimshaw.search.token_vectors import DIMENSIONS, project_tokens
-from scrimshaw.search.tokens import clip, find_content, load_tokenizer, piece_ids
+from scrimshaw.search.tokens import clip, find_content, load_vocabulary, piece_ids
 
 if TYPE_CHECKING:
     import numpy as np
@@ -327,7 +327,7 @@ def _load_session(path: Path) -> Any:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
         if digest != SHA256:
             raise _corrupt(f"The embedding model {path.name} has the SHA-256 {digest[:12]}..., not {SHA256[:12]}....")
-        load_tokenizer()
+        load_vocabulary()
         silence_runtime()
         import onnxruntime  # noqa: PLC0415 - heavy, only where vectors are made
 

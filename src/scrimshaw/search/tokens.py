@@ -4,32 +4,41 @@ A token here is a WordPiece. White space costs nothing: the pieces alone already
 tokens, white space included, that language models count (1.03-1.16 times one of a large vendor and 1.13-1.27 times
 cl100k_base on notes, specifications, Python, JavaScript and JSON), so a budget kept here is kept there.
 A word outside the vocabulary (emoji, rare scripts) costs one token per character.
+
+The pieces are those of Hugging Face's tokenizers, which would bring six packages and 36 MB for this alone.
 """
 
 from __future__ import annotations
 
 import re
 import string
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+from unicodedata import category, normalize
+
+import msgspec
 
 from scrimshaw.ingest.comparison import contains_phrase, normalise_text, space_words
-
-if TYPE_CHECKING:
-    from tokenizers import Encoding, Tokenizer
 
 TOKENIZER_FILE = Path(__file__).with_name("model") / "tokenizer.json"
 
 UNKNOWN = 100
 START = 101
 END = 102
-# WordPiece gives up on a longer word, and a page of base64 would count as one token.
+# A longer word is cut in parts of this length: trying all ends of a page of base64 takes the square of its length.
 LONGEST_WORD = 100
-_LONG_PIECE = re.compile(rf"\w{{{LONGEST_WORD}}}(?=\w)")
+_CONTROL = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNSPACED = re.compile(r"[^ ]+")
+_ASCII_WORD = re.compile(r"[A-Za-z0-9]+|[!-~]")
+# Marks, and ideographs as BERT knows them: each is a word of its own.
+_ALONE = re.compile(
+    r"[!-/:-@\[-`{-~\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    r"\U0002b740-\U0002b81f\U0002b920-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
 # Most texts have under 6 characters a token: a head of this size nearly always holds the whole cut.
 HEAD_CHARACTERS = 12
 # Most terms of a query; bounds the cost of a pasted page. Judged queries have 2 to 35.
@@ -50,6 +59,22 @@ this those through to too until up us ve very was wasn we were weren what when w
 whose why will with won would wouldn you your yours yourself yourselves
 """
 STOP_WORDS = frozenset(_STOP_LIST.split())
+
+
+class Piece(NamedTuple):
+    """A piece of a text: its id in the vocabulary, and the characters that it was made of."""
+
+    id: int
+    start: int
+    end: int
+
+
+class _Model(msgspec.Struct):
+    vocab: dict[str, int]
+
+
+class _TokenizerFile(msgspec.Struct):
+    model: _Model
 
 
 def query_terms(query: str, *, limit: int = MAX_TERMS) -> tuple[str, ...]:
@@ -82,23 +107,22 @@ def count_tokens(text: str) -> int:
 
 @lru_cache(maxsize=8192)  # texts share most of their words
 def _count_word_tokens(word: str) -> int:
-    total = 0
-    for _, encoding in _encode_parts(word):
-        total += len(encoding.ids)
-        if UNKNOWN in encoding.ids:
-            places = zip(encoding.ids, encoding.offsets, strict=True)
-            total += sum(end - start - 1 for piece, (start, end) in places if piece == UNKNOWN)
-    return total
+    return sum(map(cost_of, find_pieces(word)))
+
+
+def cost_of(piece: Piece) -> int:
+    """How many tokens a piece counts for."""
+    return piece.end - piece.start if piece.id == UNKNOWN else 1
 
 
 def clip(text: str, limit: int) -> str:
     """The longest start of `text` of at most `limit` tokens; one that was cut loses the white space at its end."""
     for size in (max(limit, 0) * HEAD_CHARACTERS, len(text)):
         used = 0
-        for cost, place in _costs(text[:size]):
-            used += cost
+        for piece in find_pieces(text[:size]):
+            used += cost_of(piece)
             if used > limit:
-                return text[:place].rstrip()
+                return text[: piece.start].rstrip()
         if size >= len(text):
             break
     return text
@@ -106,8 +130,7 @@ def clip(text: str, limit: int) -> str:
 
 def piece_ids(text: str, limit: int) -> list[int]:
     """Vocabulary ids of `text` as the model reads it: start, at most `limit` - 2 pieces, end."""
-    pieces = [piece for _, encoding in _encode_parts(text) for piece in encoding.ids]
-    return [START, *pieces[: limit - 2], END]
+    return [START, *(piece.id for piece in islice(find_pieces(text), limit - 2)), END]
 
 
 def find_content(pieces: Sequence[int]) -> list[int]:
@@ -117,34 +140,61 @@ def find_content(pieces: Sequence[int]) -> list[int]:
 
 @cache
 def _empty_pieces() -> frozenset[int | None]:
-    find = load_tokenizer().token_to_id
+    find = load_vocabulary().get
     return frozenset((START, END, *map(find, STOP_WORDS), *map(find, string.punctuation)))
 
 
 @cache
-def load_tokenizer() -> Tokenizer:
-    """The tokenizer, loaded once (20 ms, 13 MB); OSError or ValueError when its file is missing or broken."""
-    from tokenizers import Tokenizer  # noqa: PLC0415 - heavy, only where text is measured
-
-    tokenizer = Tokenizer.from_buffer(TOKENIZER_FILE.read_bytes())
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    return tokenizer
+def load_vocabulary() -> Mapping[str, int]:
+    """The pieces that the model knows, loaded once (10 ms); OSError or ValueError when the file is gone or broken."""
+    vocabulary: dict[str, int] = msgspec.json.decode(TOKENIZER_FILE.read_bytes(), type=_TokenizerFile).model.vocab
+    return vocabulary
 
 
-def _encode_parts(text: str) -> Iterator[tuple[int, Encoding]]:
-    """Where each part of the text begins that WordPiece does not give up on, and its pieces."""
-    if not text.isascii():
-        text = text.encode("utf-8", "replace").decode("utf-8")
-    start, encode = 0, load_tokenizer().encode
-    for piece in _LONG_PIECE.finditer(text):
-        yield start, encode(text[start : piece.end()], add_special_tokens=False)
-        start = piece.end()
-    yield start, encode(text[start:], add_special_tokens=False)
+def find_pieces(text: str) -> Iterator[Piece]:
+    """The pieces of a text in their order."""
+    for word, places in split_words(text):
+        for start in range(0, len(word), LONGEST_WORD):
+            for piece, begin, end in cut_word(word[start : start + LONGEST_WORD]):
+                yield Piece(piece, places[start + begin], places[start + end - 1] + 1)
 
 
-def _costs(text: str) -> Iterator[tuple[int, int]]:
-    """Cost and start, as a character offset, of each piece of a text."""
-    for begin, encoding in _encode_parts(text):
-        for piece, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
-            yield (end - start if piece == UNKNOWN else 1), begin + start
+def split_words(text: str) -> Iterator[tuple[str, Sequence[int]]]:
+    """The words and marks of a text in lower case without accents, and the place of each of their characters."""
+    if text.isascii() and not _CONTROL.search(text):
+        for found in _ASCII_WORD.finditer(text):
+            yield found[0].lower(), range(*found.span())
+        return
+    plain, places = "", list[int]()
+    for place, character in enumerate(text):
+        parts = normalise_character(character)
+        plain += parts
+        places += [place] * len(parts)
+    for found in _UNSPACED.finditer(plain):
+        yield found[0], places[slice(*found.span())]
+
+
+@lru_cache(maxsize=4096)
+def normalise_character(character: str) -> str:
+    """What the model sees of a character: lower case, no accent, no control, with blanks around what stands alone."""
+    if character not in "\t\n\r" and (character == "\ufffd" or category(character) in ("Cc", "Cf", "Co")):
+        return ""
+    if character.isspace():
+        return " "
+    plain = "".join(part.lower() for part in normalize("NFD", character) if category(part) != "Mn")
+    is_alone = _ALONE.match(plain) or (plain and category(plain[0])[0] == "P")
+    return f" {plain} " if is_alone else plain
+
+
+@lru_cache(maxsize=8192)  # texts share most of their words
+def cut_word(word: str) -> list[Piece]:
+    """The longest known pieces of a word from its start on; UNKNOWN for the whole where one part is not known."""
+    vocabulary, found, start = load_vocabulary(), list[Piece](), 0
+    while start < len(word):
+        prefix = "##" if start else ""
+        ends = (end for end in range(len(word), start, -1) if prefix + word[start:end] in vocabulary)
+        if not (end := next(ends, 0)):
+            return [Piece(UNKNOWN, 0, len(word))]
+        found.append(Piece(vocabulary[prefix + word[start:end]], start, end))
+        start = end
+    return found

@@ -10,7 +10,7 @@ references are written out, and what a reader cannot use is dropped.
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, get_type_hints
 
@@ -121,7 +121,9 @@ def decode(name: str, spec: ToolSpec, arguments: Mapping[str, Any], *, strict: b
     """What a tool or prompt is called with; not strict reads numbers out of strings. Raises InvalidRequest."""
     try:
         msgspec.json.encode(arguments)
-        call = msgspec.convert(_translate_names(arguments, spec.call), spec.call, strict=strict)
+        if foreign := arguments.keys() - set(spec.call.__struct_fields__):
+            arguments = _translate_names(arguments, foreign, spec.call)
+        call = msgspec.convert(arguments, spec.call, strict=strict)
     except UnicodeEncodeError:
         raise InvalidRequest(f"{name} was given half a character (a lone surrogate).", "Send UTF-8.") from None
     except msgspec.ValidationError as error:
@@ -135,10 +137,12 @@ def find_rare(call: type[msgspec.Struct]) -> list[str]:
     return [name for name, hint in hints.items() if RARE in getattr(hint, "__metadata__", ())]
 
 
-def _translate_names(arguments: Mapping[str, Any], call: type[msgspec.Struct]) -> dict[str, Any]:
+def _translate_names(
+    arguments: Mapping[str, Any], foreign: Iterable[str], call: type[msgspec.Struct]
+) -> dict[str, Any]:
     """The arguments under this tool's own names; what has none, or is given twice, keeps the name it came with."""
     named = dict(arguments)
-    for name in arguments.keys() - set(call.__struct_fields__):
+    for name in foreign:
         plain = _HUMP.sub("_", name).lower()
         plain = plain if plain in call.__struct_fields__ else OTHER_NAMES.get(plain, plain)
         if plain in call.__struct_fields__ and plain not in named:
