@@ -28,7 +28,7 @@ def main() -> int:
     (wheel,) = dist.glob("*.whl")
     venv.create(home, with_pip=True)
     before = _packages(home)
-    _run([str(home / "bin/pip"), "install", "--quiet", "--no-compile", "-c", str(ROOT / "constraints.txt"), str(wheel)])
+    _run([str(home / "bin/pip"), "install", "--quiet", "-c", str(ROOT / "constraints.txt"), str(wheel)])
     packages = _packages(home) - before
     size = sum(_measure(folder) for folder in _site(home).iterdir() if not folder.name.startswith("pip"))
     shutil.copytree(ROOT / "examples", BUILD / "examples")
