@@ -149,6 +149,22 @@ def test_what_a_removed_work_tree_left_is_told_and_purged(trees: tuple[Path, Pat
     assert SECRET not in cli("search", "tide tables", "--json").out
 
 
+def test_a_session_of_a_removed_work_tree_becomes_a_memory_of_those_that_stay(
+    trees: tuple[Path, Path], cli: Cli
+) -> None:
+    project, second = trees
+    work(second, "A", ASKED, said=f"{DECIDED} It is done, and all tests pass.")
+    assert cli("drafts", "make").out == "No session waits for a draft.\n"  # whoever works there makes it
+    git(project, "worktree", "remove", "--force", str(second))
+    age = 10 * 3600
+    with closing(apsw.Connection(str(next((project / ".git/scrimshaw").glob("second-*/journal.db"))))) as journal:
+        journal.execute(f"UPDATE sessions SET last_event = last_event - {age}")
+    assert "accepted" in cli("drafts", "make").out
+    (memory,) = (project / ".scrimshaw/memories/sessions").rglob("*.md")
+    assert "hand-written scanner" in memory.read_text()
+    assert cli("drafts", "make").out == "No session waits for a draft.\n"
+
+
 @pytest.mark.parametrize("fault", ["damaged", "empty", "newer"])
 def test_a_journal_of_another_work_tree_that_cannot_be_read_hinders_nothing(
     trees: tuple[Path, Path], cli: Cli, fault: str

@@ -72,7 +72,12 @@ def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
 
 def find_left_places(folder: Path) -> list[Path]:
     """Those of work trees that were removed."""
-    return [place for place in find_siblings(folder, every=True) if describe_work_tree(place).endswith(_REMOVED)]
+    return [place for place in find_siblings(folder, every=True) if is_left(place)]
+
+
+def is_left(place: Path) -> bool:
+    """Whether a place is that of a work tree that was removed."""
+    return describe_work_tree(place).endswith(_REMOVED)
 
 
 def find_main_tree(project: Path) -> Path:

@@ -24,7 +24,7 @@ from scrimshaw.models import (
     Session,
     SessionState,
 )
-from scrimshaw.storage.place import describe_work_tree
+from scrimshaw.storage.place import describe_work_tree, is_left
 from scrimshaw.storage.ports import Admit, Learning, SessionRecord
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, insert, make_struct
@@ -176,7 +176,12 @@ class SqliteSessions:
         return sorted(found, key=attrgetter("at"), reverse=True)[:limit]
 
     def records(self, session: str = "") -> list[SessionRecord]:
-        rows = [*self._read_all(lambda each: each.rows(_RECORDS, (each is self._database, session)))]
+        def read(database: Database) -> Iterable[tuple[Any, ...]]:
+            # Nobody is left in a removed work tree to draft its sessions.
+            is_ours = database is self._database or is_left(database.path.parent)
+            return database.rows(_RECORDS, (is_ours, session))
+
+        rows = [*self._read_all(read)]
         drafts = (make_struct(Drafted, row[6:]) if row[6] else None for row in rows)
         records = [SessionRecord._make((*row[:6], draft)) for row, draft in zip(rows, drafts, strict=True)]
         found = {each.session: each for each in reversed(records)}
