@@ -15,7 +15,7 @@ import string
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import groupby, islice
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from pathlib import Path
 from typing import NamedTuple
 from unicodedata import category, normalize
@@ -61,12 +61,13 @@ whose why will with won would wouldn you your yours yourself yourselves
 STOP_WORDS = frozenset(_STOP_LIST.split())
 
 
-class Piece(NamedTuple):
-    """A piece of a text: its id in the vocabulary, and the characters that it was made of."""
+class WordPiece(NamedTuple):
+    """A piece of a text: its id in the vocabulary, the characters it was made of, and how many tokens it counts for."""
 
     id: int
     start: int
     end: int
+    cost: int = 1
 
 
 class _Model(msgspec.Struct):
@@ -107,12 +108,7 @@ def count_tokens(text: str) -> int:
 
 @lru_cache(maxsize=8192)  # texts share most of their words
 def _count_word_tokens(word: str) -> int:
-    return sum(map(cost_of, find_pieces(word)))
-
-
-def cost_of(piece: Piece) -> int:
-    """How many tokens a piece counts for."""
-    return piece.end - piece.start if piece.id == UNKNOWN else 1
+    return sum(map(attrgetter("cost"), find_pieces(word)))
 
 
 def clip(text: str, limit: int) -> str:
@@ -120,7 +116,7 @@ def clip(text: str, limit: int) -> str:
     for size in (max(limit, 0) * HEAD_CHARACTERS, len(text)):
         used = 0
         for piece in find_pieces(text[:size]):
-            used += cost_of(piece)
+            used += piece.cost
             if used > limit:
                 return text[: piece.start].rstrip()
         if size >= len(text):
@@ -151,27 +147,18 @@ def load_vocabulary() -> Mapping[str, int]:
     return vocabulary
 
 
-def find_pieces(text: str) -> Iterator[Piece]:
+def find_pieces(text: str) -> Iterator[WordPiece]:
     """The pieces of a text in their order."""
-    for word, places in split_words(text):
-        for start in range(0, len(word), LONGEST_WORD):
-            for piece, begin, end in cut_word(word[start : start + LONGEST_WORD]):
-                yield Piece(piece, places[start + begin], places[start + end - 1] + 1)
-
-
-def split_words(text: str) -> Iterator[tuple[str, Sequence[int]]]:
-    """The words and marks of a text in lower case without accents, and the place of each of their characters."""
-    if text.isascii() and not _CONTROL.search(text):
-        for found in _ASCII_WORD.finditer(text):
-            yield found[0].lower(), range(*found.span())
-        return
-    plain, places = "", list[int]()
-    for place, character in enumerate(text):
-        parts = normalise_character(character)
-        plain += parts
-        places += [place] * len(parts)
-    for found in _UNSPACED.finditer(plain):
-        yield found[0], places[slice(*found.span())]
+    places: Sequence[int] = range(len(text))
+    words, plain = _ASCII_WORD, text.lower()
+    if not text.isascii() or _CONTROL.search(text):
+        parts = [*map(normalise_character, text)]
+        words, plain = _UNSPACED, "".join(parts)
+        places = [place for place, part in enumerate(parts) for _ in part]
+    for found in words.finditer(plain):
+        for start in range(found.start(), found.end(), LONGEST_WORD):
+            for piece, begin, end, cost in cut_word(plain[start : min(start + LONGEST_WORD, found.end())]):
+                yield WordPiece(piece, places[start + begin], places[start + end - 1] + 1, cost)
 
 
 @lru_cache(maxsize=4096)
@@ -187,14 +174,14 @@ def normalise_character(character: str) -> str:
 
 
 @lru_cache(maxsize=8192)  # texts share most of their words
-def cut_word(word: str) -> list[Piece]:
+def cut_word(word: str) -> list[WordPiece]:
     """The longest known pieces of a word from its start on; UNKNOWN for the whole where one part is not known."""
-    vocabulary, found, start = load_vocabulary(), list[Piece](), 0
+    vocabulary, found, start = load_vocabulary(), list[WordPiece](), 0
     while start < len(word):
         prefix = "##" if start else ""
         ends = (end for end in range(len(word), start, -1) if prefix + word[start:end] in vocabulary)
         if not (end := next(ends, 0)):
-            return [Piece(UNKNOWN, 0, len(word))]
-        found.append(Piece(vocabulary[prefix + word[start:end]], start, end))
+            return [WordPiece(UNKNOWN, 0, len(word), len(word))]
+        found.append(WordPiece(vocabulary[prefix + word[start:end]], start, end))
         start = end
     return found
