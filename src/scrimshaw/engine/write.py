@@ -331,7 +331,8 @@ def _write(engine: Engine, change: RecordedChange, file: MemoryFile) -> tuple[st
     is_vouched = entry.actor in HUMAN_ACTORS and ("vouched" in meta or engine.is_vouched(place.name, place.hash))
     entry = replace(entry, decision_meta={**meta, "vouched": True}) if is_vouched else entry
     source = vault_file(place.source, place.name, place.path)
-    file.raise_problem()
+    if file.problem:
+        raise file.problem
     document = engine.parse(replace(source, is_vouched=is_vouched), file)
     apply_changes(engine, [change._replace(entry=entry, new_hash=document.content_hash)], _SAVE_JOBS)
     with suppress(OSError):
