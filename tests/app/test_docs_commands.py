@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "docs/quickstart.md"]
+PAGES = [ROOT / f"docs/{name}.md" for name in ("quickstart", "clients", "troubleshooting")]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = "$ "
+FOREIGN = ("SCRIMSHAW_", "SPECKIT_", "XDG_", "CLAUDE", "CODEX_", "COPILOT_", "GEMINI_", "QWEN_", "OPENCODE_", "CLINE_")
 
 
 def read_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
@@ -38,7 +39,7 @@ def read_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 def environment(tmp_path: Path) -> dict[str, str]:
     """A person with an empty home, in whose shell the commands are."""
     path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
-    keep = {name: value for name, value in os.environ.items() if not name.startswith(("SCRIMSHAW_", "SPECKIT_"))}
+    keep = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     person = {f"GIT_{role}_{what}": "me@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     return keep | person | {"PATH": path, "HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "100"}
 
