@@ -127,24 +127,25 @@ def test_a_search_has_six_stages(engine: Engine, vault: Path) -> None:
 @pytest.mark.parametrize(
     ("filters", "expected"),
     [
-        (Filters(), ["a", "b", "c/d"]),
+        (Filters(), ["a", "b", "c/d", "e"]),
         (Filters(tiers=(Tier.CRITICAL,)), ["a"]),
         (Filters(types=(MemoryType.DECISION,)), ["b"]),
         (Filters(topics=("ivory",)), ["c/d"]),
         (Filters(folder="c"), ["c/d"]),
-        (Filters(source="vault", exclude=("a",)), ["b", "c/d"]),
+        (Filters(source="vault", exclude=("a",)), ["b", "c/d", "e"]),
         (Filters(source="elsewhere"), []),
-        (Filters(since="2026-01-01"), ["b"]),
+        (Filters(since="2026-01-01"), ["b", "c/d", "e"]),  # c/d says no date, and was written just now
         (Filters(until="2025-12-31"), ["a"]),
         (Filters(only=("a", "old")), ["a"]),
-        (Filters(include_deprecated=True), ["a", "b", "c/d", "old"]),
-        (Filters(min_quality_score=0.0), ["a", "agent", "b", "c/d"]),
+        (Filters(include_deprecated=True), ["a", "b", "c/d", "e", "old"]),
+        (Filters(min_quality_score=0.0), ["a", "agent", "b", "c/d", "e"]),
     ],
 )
 def test_filters_reach_the_search(engine: Engine, vault: Path, filters: Filters, expected: list[str]) -> None:
     write_memory(vault, "a", "walrus", "tier: critical\nupdated: 2025-05-05")
     write_memory(vault, "b", "walrus", "type: decision\nupdated: 2026-05-05\nquality: {score: 0.05}")
     write_memory(vault, "c/d", "walrus", "topics: [Ivory]")
+    write_memory(vault, "e", "walrus", "created: 2026-05-05")
     write_memory(vault, "old", "walrus", "tier: deprecated")
     write_memory(vault, "agent", "walrus", "provenance: {source: agent, trust: agent}\nquality: {score: 0.05}")
     scan(engine)

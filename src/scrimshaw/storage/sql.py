@@ -33,8 +33,14 @@ GROUPS = {
     "folder": "CASE WHEN instr(m.id, '/') THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
     "topic": "t.topic",
 }
-# A date alone begins its day; what ends in Z would come behind its own fractions of a second.
-_UPDATED = "rtrim(CASE length(m.updated) WHEN 10 THEN m.updated || 'T00:00:00' ELSE m.updated END, 'Z')"
+# When a memory says it last changed, else when it says it was written. A date alone begins its day; what ends in Z would
+# come behind its own fractions of a second.
+_STATED = "coalesce(nullif(m.updated, ''), m.created)"
+_CHANGED = f"rtrim(CASE length({_STATED}) WHEN 10 THEN {_STATED} || 'T00:00:00' ELSE {_STATED} END, 'Z')"
+# A file that says neither is as new as its last change on the disk.
+_FILE_CHANGED = (
+    "(SELECT strftime('%Y-%m-%dT%H:%M:%S', f.mtime_ns / 1000000000, 'unixepoch') FROM files f WHERE f.path = m.path)"
+)
 _TOPIC = "m.row IN (SELECT memory FROM topics WHERE topic = ?)"
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d)?")
 _DAY_LENGTH = len("2026-11-21")
@@ -57,9 +63,9 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         (filters.folder, "(m.id = ? OR substr(m.id, 1, ?) = ?)", (folder, len(folder) + 1, f"{folder}/")),
         (filters.source, "m.source = ?", (filters.source,)),
         (not filters.source, f"m.source <> '{RECORD}'", ()),
-        (since, f"{_UPDATED} >= ?", (since,)),
+        (since, f"coalesce(nullif({_CHANGED}, ''), {_FILE_CHANGED}) >= ?", (since,)),
         # What bears no date is not known to be old.
-        (until, f"m.updated <> '' AND {_UPDATED} <= ?", (until,)),
+        (until, f"{_STATED} <> '' AND {_CHANGED} <= ?", (until,)),
         # A file written by hand is never hidden, whatever it scores.
         (
             filters.min_quality_score is not None,
