@@ -33,8 +33,8 @@ GROUPS = {
     "folder": "CASE WHEN instr(m.id, '/') THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
     "topic": "t.topic",
 }
-# When a memory says it last changed, else when it says it was written. A date alone begins its day; what ends in Z would
-# come behind its own fractions of a second.
+# When a memory says it last changed, else when it says it was written. A date alone begins its day; what ends in Z
+# would come behind its own fractions of a second.
 _STATED = "coalesce(nullif(m.updated, ''), m.created)"
 _CHANGED = f"rtrim(CASE length({_STATED}) WHEN 10 THEN {_STATED} || 'T00:00:00' ELSE {_STATED} END, 'Z')"
 # A file that says neither is as new as its last change on the disk.
