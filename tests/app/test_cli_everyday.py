@@ -159,4 +159,5 @@ def test_a_memory_without_memories_says_so(cli: Cli) -> None:
     said = cli("search", "anything")
     assert said.out == "No memory matches.\n"
     assert "no memories yet" in said.err
+    assert "again" not in said.err
     assert "Instead: none" not in said.err

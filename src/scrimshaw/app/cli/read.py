@@ -22,6 +22,7 @@ from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_stat
 from scrimshaw.engine import Engine, counts, index, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
+from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.read import MemoryText
@@ -52,8 +53,9 @@ def _render_found(result: SearchResult, query: Sequence[str], explain: bool, tra
     else:
         yield from _render_hits(result, query_terms(" ".join(query)), explain)
         yield from _render_trace(result) if trace else ()
-    # What the opening of the memory noted already is not said twice.
-    note_degradations(each for each in result.degradations if not each.failure_mode.startswith("index_behind: "))
+    # What the opening of the memory noted already is not said twice, and the files were just looked through.
+    said = ("index_behind: ", SCAN_PENDING.failure_mode)
+    note_degradations(each for each in result.degradations if not each.failure_mode.startswith(said))
 
 
 def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> Lines:
