@@ -304,7 +304,9 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
         whole = " ".join(each.text for each in answers if each.event == event)
         tells = _CHANGE["effect"].search(whole) or any(map(_CHANGE["result"].search, whole.split(". ")))
         is_prose = event == answers[-1].event and not all(each.is_item for each in account)
-        if account and (tells or is_prose) and not _CHANGE["musing"].search(whole):
+        if _CHANGE["musing"].search(whole):  # whoever thinks aloud around a list has still written the list
+            account = [each for each in account if each.is_item]
+        if account and (tells or is_prose):
             return [Statement(each.text, each.event) for each in [*found, *account[:MOST_FINDINGS]]]
     return [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
 
