@@ -66,8 +66,15 @@ def _filters(
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
     folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
     source: Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")] = "",
-    since: Annotated[str, typer.Option(callback=_date, help="Only updated on or after this ISO date, in UTC.")] = "",
-    until: Annotated[str, typer.Option(callback=_date, help="Only updated on or before this ISO date, in UTC.")] = "",
+    since: Annotated[
+        str,
+        typer.Option(
+            callback=_date, help="Only updated on or after this ISO date, in UTC; else created, else changed on disk."
+        ),
+    ] = "",
+    until: Annotated[
+        str, typer.Option(callback=_date, help="Only updated, else created, on or before this ISO date, in UTC.")
+    ] = "",
     include_deprecated: Annotated[bool, typer.Option("--include-deprecated", help="Deprecated ones as well.")] = False,
     min_quality_score: Annotated[
         float | None, typer.Option("--min-quality", min=0, max=1, help="Hide what scored less.")
