@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import subprocess
 import sys
 from pathlib import Path
 
@@ -161,3 +163,22 @@ def test_a_memory_without_memories_says_so(cli: Cli) -> None:
     assert "no memories yet" in said.err
     assert "again" not in said.err
     assert "Instead: none" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("scrimshaw get gates/n", 7),
+        ("scrimshaw link a supersedes gates/n", 7),
+        ("scrimshaw list --source va", 1),
+    ],
+)
+def test_the_shell_completes_ids_and_sources(cli: Cli, notes: Path, words: str, found: int) -> None:
+    cli("scan")
+    asked = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1), "_SCRIMSHAW_COMPLETE": "complete_bash"}
+    program = "import sys; sys.argv = ['scrimshaw']; from scrimshaw.app.cli.main import run; run()"
+    done = subprocess.run(
+        [sys.executable, "-c", program], env={**os.environ, **asked}, capture_output=True, check=False
+    )
+    last = words.split()[-1].encode()
+    assert [line.startswith(last) for line in done.stdout.split()] == [True] * found

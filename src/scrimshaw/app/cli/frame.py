@@ -17,9 +17,18 @@ from scrimshaw import config
 from scrimshaw.app.cli.output import Advance, Lines, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
+from scrimshaw.engine.core import project_sources
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.index import EMBED, EMBED_BATCH
-from scrimshaw.errors import ConfigError, InvalidRequest, NotFound, StorageFailure, describe_os_error, find_nearest
+from scrimshaw.errors import (
+    ConfigError,
+    InvalidRequest,
+    NotFound,
+    ScrimshawError,
+    StorageFailure,
+    describe_os_error,
+    find_nearest,
+)
 from scrimshaw.ingest.rule_checks import check_rules
 from scrimshaw.models import Channel, Degradation, Filters, JobState, MemoryType, Skip, Tier
 from scrimshaw.search.embedders import EmbedderUnavailable
@@ -45,6 +54,20 @@ def _date(value: str) -> str:
     return value
 
 
+def complete_id(incomplete: str) -> list[str]:
+    """For the shell: the ids that begin so; none where there is no memory."""
+    with suppress(ScrimshawError), open_engine(settings_of_memory(None)) as engine:
+        return [each.id for each in engine.index.select(Filters()) if each.id.startswith(incomplete)]
+    return []
+
+
+def complete_source(incomplete: str) -> list[str]:
+    """For the shell: the names of the project's sources that begin so."""
+    with suppress(ScrimshawError):
+        return [each.name for each in project_sources(settings_of(None)) if each.name.startswith(incomplete)]
+    return []
+
+
 _every_command = partial(typer.Option, callback=_inherit, rich_help_panel="Options of every command")
 _PROJECT_HELP = "The project's folder; else found from here."
 Project = Annotated[Path | None, _every_command(exists=True, file_okay=False, help=_PROJECT_HELP)]
@@ -53,7 +76,8 @@ NoScan = Annotated[bool, typer.Option("--no-scan", help="Do not look for changed
 NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missing vectors now.")]
 Texts = list[str] | None
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-MemoryId = Annotated[str, typer.Argument(metavar="ID", help="The memory's id, its path without .md.")]
+complete = partial(typer.Argument, autocompletion=complete_id)
+MemoryId = Annotated[str, complete(metavar="ID", help="The memory's id, its path without .md.")]
 
 
 def _common(project: Project = None, as_json: AsJson = False) -> None:
@@ -65,7 +89,10 @@ def _filters(
     types: Annotated[list[MemoryType] | None, typer.Option("--type", help="Only this type (repeatable).")] = None,
     topics: Annotated[Texts, typer.Option("--topic", metavar="TEXT", help="Only with all these (repeatable).")] = None,
     folder: Annotated[str, typer.Option(help="Only ids below this folder.")] = "",
-    source: Annotated[str, typer.Option("--source", help="Only this source, such as vault, docs or specs.")] = "",
+    source: Annotated[
+        str,
+        typer.Option("--source", autocompletion=complete_source, help="Only this source, such as vault or docs."),
+    ] = "",
     since: Annotated[
         str,
         typer.Option(

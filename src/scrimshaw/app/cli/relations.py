@@ -16,8 +16,8 @@ app = typer.Typer()
 
 Direction = Literal["both", "incoming", "outgoing"]
 DANGLING_SHOWN = 20
-Source = Annotated[str, typer.Argument(metavar="ID", help="The memory that states it.")]
-Target = Annotated[str, typer.Argument(metavar="OTHER", help="The memory that it is about.")]
+Source = Annotated[str, frame.complete(metavar="ID", help="The memory that states it.")]
+Target = Annotated[str, frame.complete(metavar="OTHER", help="The memory that it is about.")]
 Kind = Annotated[Relation, typer.Argument(help="Read from the first to the other: the new one supersedes the old.")]
 Hops = Annotated[int, typer.Option(min=1, max=links.DEEPEST, help="So many steps away at most.")]
 
@@ -80,7 +80,7 @@ def why(engine: Engine, memory_id: frame.MemoryId, hops: Hops = 3) -> Drift:
 @command(app, "graph", "", "storage/old --direction incoming", render=_render_graph, empty="No relation leads there.")
 def graph(
     engine: Engine,
-    memory_id: Annotated[str, typer.Argument(metavar="[ID]", help="A memory; else the counts of all.")] = "",
+    memory_id: Annotated[str, frame.complete(metavar="[ID]", help="A memory; else the counts of all.")] = "",
     hops: Hops = 1,
     direction: Annotated[Direction, typer.Option(help="Edges that lead to it or from it.")] = "both",
 ) -> GraphStats | list[Neighbor]:

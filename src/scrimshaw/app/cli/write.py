@@ -182,7 +182,7 @@ def vouch_for(
 @command(app, "delete", "drafts/old drafts/older --yes", render=_render_deleted)
 def delete(
     engine: Engine,
-    memory_ids: Annotated[list[str], typer.Argument(metavar="ID...", help="The memories.")],
+    memory_ids: Annotated[list[str], frame.complete(metavar="ID...", help="The memories.")],
     purge: Annotated[bool, typer.Option("--purge", help="Keep nothing for undo, in no checkpoint either.")] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go, and delete nothing.")] = False,
     yes: frame.Yes = False,
