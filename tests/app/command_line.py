@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from tests.samples import write_memory
 
 from scrimshaw.app.cli.main import main
+
+PATIENCE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -53,3 +56,12 @@ def enter_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
     monkeypatch.chdir(folder)
     return folder
+
+
+def wait_for_vectors(cli: Cli) -> list[int]:
+    """How many vectors there are, and pieces, once the process in the background is done."""
+    deadline = time.monotonic() + PATIENCE_S
+    while (stats := cli("stats", "--no-scan", "--json").json)["waiting_jobs"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    found: list[int] = stats["vectors"]
+    return found

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli, command_line, wait_for_vectors
 
+from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.search.embedders import MiniLMEmbedder
 
 
@@ -128,3 +129,27 @@ def test_an_interrupted_init_says_how_far_it_got_and_goes_on_later(
     assert "Whale 3" in cli("search", "whale 3", "--channels", "text").out
     assert cli("scan", "--json").json["vectors"]["ready"] == 20
     assert len(texts) == 18 + 4
+
+
+def test_init_returns_while_vectors_are_made_in_the_background(
+    cli: Cli, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRIMSHAW_EMBEDDING_PROVIDER")
+    monkeypatch.setattr("scrimshaw.app.cli.frame.HEAD_START_S", 0.0)
+    for number in range(60):
+        fill(repository, f"{number}.md", text=f"Whale {number} surfaced.\n")
+    vectors = cli("init", "--json").json["vectors"]
+    assert (vectors["ready"], vectors["total"], vectors["in_background"]) == (EMBED_BATCH, 60, True)
+    assert "Whale 3" in cli("search", "whale 3", "--channels", "text").out
+    assert wait_for_vectors(cli) == [60, 60]
+    again = cli("init", "--json").json["vectors"]
+    assert (again["made"], again["in_background"]) == (0, False)
+
+
+def test_init_waits_for_all_vectors_when_asked(cli: Cli, repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SCRIMSHAW_EMBEDDING_PROVIDER")
+    monkeypatch.setattr("scrimshaw.app.cli.frame.HEAD_START_S", 0.0)
+    for number in range(20):
+        fill(repository, f"{number}.md", text=f"Whale {number} surfaced.\n")
+    vectors = cli("init", "--wait", "--json").json["vectors"]
+    assert (vectors["ready"], vectors["total"], vectors["in_background"]) == (20, 20, False)

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.app.command_line import Cli, command_line
+from tests.app.command_line import Cli, command_line, wait_for_vectors
 from tests.app.test_cli_process import on_a_terminal
 from tests.app.test_importing_sessions import SECRET, put_session
 
 from scrimshaw.app.cli import start
 from scrimshaw.app.importing import source_names
 from scrimshaw.engine.importers import ImportResult
+from scrimshaw.engine.index import EMBED_BATCH
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage.sqlite.journal import SqliteJournal
 
@@ -229,3 +230,15 @@ def test_markdown_needs_a_folder(memory: Cli) -> None:
     done = memory("export")
     assert (done.code, done.out) == (1, "")
     assert "--output" in done.err
+
+
+def test_vectors_of_imported_sessions_are_made_in_the_background(
+    memory: Cli, project: Path, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SCRIMSHAW_EMBEDDING_PROVIDER")
+    monkeypatch.setattr("scrimshaw.app.cli.frame.HEAD_START_S", 0.0)
+    for number in range(20):
+        put_session(home, project, f"more-{number}")
+    assert memory("import", "transcripts", "--json").json["vectors"]["in_background"]
+    ready, total = wait_for_vectors(memory)
+    assert ready == total > EMBED_BATCH

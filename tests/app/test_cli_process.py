@@ -171,7 +171,8 @@ def test_a_note_is_found_by_its_meaning_right_after_it_was_saved(
         assert main([*arguments, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
-    assert run("init")["vectors"] == {"made": 1, "ready": 1, "total": 1, "degradation": None}
+    made = {"made": 1, "ready": 1, "total": 1, "degradation": None, "in_background": False}
+    assert run("init")["vectors"] == made
     run("save", "Releases go out on Fridays.")
     found = run("search", "end of the week deployment", "--channels", "vector")
     assert found["hits"][0]["memory"]["id"] == "releases-go-out-on-fridays"

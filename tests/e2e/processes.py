@@ -11,8 +11,8 @@ from pathlib import Path
 
 GRACE_S = 5.0
 """How long a server may take to end after its client."""
-WORKER, WORKER_GRACE_S = "make_drafts", 60.0
-"""What makes the memory of a session that has ended: it waits behind all other processes, and nobody for it."""
+WORKERS, WORKER_GRACE_S = ("make_drafts", "make_vectors"), 60.0
+"""What makes memories of sessions that have ended, and vectors: it waits behind all other processes."""
 
 
 def end_left_behind(folder: Path) -> list[str]:
@@ -22,7 +22,7 @@ def end_left_behind(folder: Path) -> list[str]:
     """
     began = time.monotonic()
     while alive := _running(folder):
-        only_workers = all(WORKER in command for command in alive.values())
+        only_workers = all(any(work in command for work in WORKERS) for command in alive.values())
         if time.monotonic() - began > (WORKER_GRACE_S if only_workers else GRACE_S):
             break
         time.sleep(0.1)

@@ -35,8 +35,8 @@ BEAT_S = LEASE_S / 4  # so often a worker says that it lives, whatever the work 
 PAUSE_S = 0.5  # how long a worker without work waits before it looks again
 FIRST_RETRY_S, MOST_ATTEMPTS = 5.0, 8
 STOPPED = "its worker was stopped"
-# For drafts made beside no server: far longer than one takes, at a low priority.
-MOST_DRAFTING_S, NICENESS = 120.0, 10
+MOST_DRAFTING_S = 120.0  # for drafts made beside no server: far longer than one takes
+NICENESS = 10  # of a process that works beside no server
 
 _BUG = "a bug in Scrimshaw stopped it ({}); the log on standard error says where"
 
@@ -139,14 +139,31 @@ def make_drafts() -> None:
     give_up = threading.Timer(MOST_DRAFTING_S, os._exit, (1,))
     give_up.daemon = True
     give_up.start()
-    if hasattr(os, "nice"):  # Windows was told when the process began
-        os.nice(NICENESS)
+    _lower_priority()
     with open_engine(load(Path(sys.argv[1]))) as engine, suppress(VaultBusy):
         run, made = partial(Worker(engine).run_once, (DRAFT_JOB,)), 1
         while made and drafts.queue_drafts(engine):  # again, for a session that ended while the lock was held
             with lock(engine.folder / DRAFTS_LOCK, PAUSE_S):
                 index.scan(engine)
                 made = sum(1 for _ in iter(run, False))
+
+
+def make_vectors() -> None:
+    """Make the vectors that wait in the project that the command line names, unless another process does so already.
+
+    The process that `init` and `import` leave behind. One that is stopped loses a batch; a server, another worker or
+    `scrimshaw scan` goes on from there.
+    """
+    _lower_priority()
+    with open_engine(load(Path(sys.argv[1]))) as engine:
+        worker = Worker(engine)
+        while worker.run_once((index.EMBED,)):
+            pass
+
+
+def _lower_priority() -> None:
+    if hasattr(os, "nice"):  # Windows was told when the process began
+        os.nice(NICENESS)
 
 
 class Background:

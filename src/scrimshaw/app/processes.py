@@ -1,4 +1,4 @@
-"""The processes this one runs under, nearest first: how a server knows whose session it serves. And one it starts."""
+"""The processes this one runs under, nearest first: how a server knows whose session it serves. And those it starts."""
 
 import os
 import sys
@@ -13,7 +13,7 @@ from scrimshaw.models import DRAFTS_LOCK
 from scrimshaw.storage.databases import Storage
 
 _MOST = 16
-_DRAFTING = "from scrimshaw.app.background import make_drafts; make_drafts()"
+_WORKER = "from scrimshaw.app.background import {0}; {0}()"
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "busybox"})
 
 
@@ -35,13 +35,8 @@ def client_process() -> int:
 
 
 def start_drafting(storage: Storage, settings: Settings) -> None:
-    """Start the process that makes the memories of sessions that are over, unless nothing waits or one runs already.
-
-    It is silent, outlives this one and waits behind all others.
-    """
-    import subprocess  # noqa: PLC0415 - only the last hook of a session needs it
-
-    from scrimshaw.storage.transaction import lock  # noqa: PLC0415 - see above
+    """Start the process that makes the memories of sessions that are over, unless nothing waits or one runs already."""
+    from scrimshaw.storage.transaction import lock  # noqa: PLC0415 - only the last hook of a session needs it
 
     silent_since = time.time() - settings.drafts.idle_minutes * 60.0
     if not any(each.waits_for_draft(silent_since) for each in storage.sessions.records()):
@@ -49,16 +44,27 @@ def start_drafting(storage: Storage, settings: Settings) -> None:
     with suppress(VaultBusy):
         with lock(settings.folder / DRAFTS_LOCK, 0.0):
             pass
-        flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # which only Windows has
-        # -P: modules come from the installation, never from the folder it happens to run in.
-        subprocess.Popen(
-            [sys.executable, "-P", "-c", _DRAFTING, str(settings.project)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            creationflags=sum(getattr(subprocess, flag, 0) for flag in flags),
-        )
+        start_worker("make_drafts", settings.project)
+
+
+def start_worker(work: str, project: Path) -> None:
+    """Start a process that does this function of `background` for a project.
+
+    It is silent, outlives this one and waits behind all others.
+    """
+    import subprocess  # noqa: PLC0415 - few hooks need it
+
+    flags = ("DETACHED_PROCESS", "CREATE_NEW_PROCESS_GROUP", "IDLE_PRIORITY_CLASS")  # which only Windows has
+    # -P: modules come from the installation, never from the folder it happens to run in.
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-c", _WORKER.format(work), str(project)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        creationflags=sum(getattr(subprocess, flag, 0) for flag in flags),
+    )
+    process.returncode = 0  # or Python warns that nobody waited for it
 
 
 def _read_proc(process: int, name: str) -> str:

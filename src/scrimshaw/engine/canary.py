@@ -204,7 +204,7 @@ def _ask_meaning(engine: Engine, name: str, by_meaning: bool) -> Answer:
     if isinstance(embedder, Degradation):
         return embedder.failure_mode
     try:
-        done, total = vectors_ready(engine)
+        done, total = vectors_ready(engine, record=False)
         if done < total:
             return f"only {done} of {total} pieces have a vector"
         piece = engine.index.pieces([(name, 0)]).get((name, 0))

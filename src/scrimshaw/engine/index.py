@@ -110,16 +110,17 @@ def lacks_vectors(engine: Engine) -> bool:
     """Whether a chunk has no vector of the model, or no token vectors although there is room for them."""
     if isinstance(engine.embedder, Degradation):
         return False
-    counts = [engine.index.vector_counts(record=of) for of in (False, True)]
-    done, total = map(sum, zip(*(each.progress(engine.embedder.model) for each in counts), strict=True))
-    return done < total or counts[0].with_tokens < min(total, engine.settings.index.token_vectors)
+    (done, total), with_tokens = vectors_ready(engine), engine.index.vector_counts().with_tokens
+    return done < total or with_tokens < min(total, engine.settings.index.token_vectors)
 
 
-def vectors_ready(engine: Engine, *, record: bool = False) -> tuple[int, int]:
-    """(chunks with a vector of the configured model, all chunks), of memories and documents or of records."""
+def vectors_ready(engine: Engine, *, record: bool = True) -> tuple[int, int]:
+    """(chunks with a vector of the configured model, all chunks), those of records too, or without them."""
     if isinstance(engine.embedder, Degradation):
         return 0, 0
-    return engine.index.vector_counts(record=record).progress(engine.embedder.model)
+    counts = (engine.index.vector_counts(record=of) for of in (False, True)[: 1 + record])
+    done, total = map(sum, zip(*(each.progress(engine.embedder.model) for each in counts), strict=True))
+    return done, total
 
 
 def skipped_files(engine: Engine) -> list[Skip]:

@@ -1,10 +1,12 @@
 """What commands are made of: options that several take, the open memory, its vectors, and how an answer ends one."""
 
 import inspect
+import math
 import re
 import shlex
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial, wraps
@@ -14,6 +16,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from scrimshaw import config
+from scrimshaw.app import processes
 from scrimshaw.app.cli.output import Advance, Lines, line, note, note_degradations, progress, show
 from scrimshaw.config import Settings, find_project, load
 from scrimshaw.engine import Engine, index, open_engine
@@ -38,6 +41,10 @@ _WorkT = TypeVar("_WorkT", bound=Callable[..., Any])
 STDIN = "-"
 LEASE_S = 60.0  # long enough for a few batches on a slow machine; then another process may take a silent job over
 SKIPS_SHOWN = 20
+IN_BACKGROUND = (
+    "Search works at once; vectors are made in the background, and `scrimshaw doctor` tells how far they are."
+)
+HEAD_START_S = 2.0  # enough for all vectors of a small project, with the model loaded
 
 
 def _inherit(ctx: typer.Context, parameter: typer.CallbackParam, value: Any) -> Any:
@@ -74,6 +81,7 @@ Project = Annotated[Path | None, _every_command(exists=True, file_okay=False, he
 AsJson = Annotated[bool, _every_command("--json", help="Print JSON and nothing else.")]
 NoScan = Annotated[bool, typer.Option("--no-scan", help="Do not look for changed files first.")]
 NoVectors = Annotated[bool, typer.Option("--no-vectors", help="Do not make missing vectors now.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Make all vectors before it ends, not in the background.")]
 Texts = list[str] | None
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 complete = partial(typer.Argument, autocompletion=complete_id)
@@ -282,13 +290,25 @@ def fill_few(engine: Engine) -> None:
     A model or a table that refuses is not reported here: the search that follows says so with its answer.
     """
     with suppress(StorageFailure):
-        ready, total = index.vectors_ready(engine)
+        ready, total = index.vectors_ready(engine, record=False)
         if 0 < total - ready <= EMBED_BATCH:
             _fill(engine, lambda done, total: None, record=False)
 
 
-def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, record: bool = True) -> dict[str, Any]:
-    """Make missing vectors, of records too, with a progress bar, unless told to `skip` it; refusals are reported.
+def begin_vectors(engine: Engine, as_json: bool, *, skip: bool, wait: bool) -> dict[str, Any]:
+    """Make missing vectors for a moment and leave the rest to a process in the background; to `wait` for all.
+
+    Gives what `fill_vectors` does, and whether there is a rest.
+    """
+    vectors = fill_vectors(engine, as_json, skip=skip, most_s=math.inf if wait else HEAD_START_S)
+    in_background = not (skip or wait or vectors["degradation"]) and index.lacks_vectors(engine)
+    if in_background:
+        processes.start_worker("make_vectors", engine.settings.project)
+    return vectors | {"in_background": in_background}
+
+
+def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, most_s: float = math.inf) -> dict[str, Any]:
+    """Make missing vectors with a progress bar for so many seconds, unless told to `skip` it; refusals are reported.
 
     Gives the vectors made now, the chunks that have one, all chunks, and why some are missing.
     """
@@ -297,17 +317,21 @@ def fill_vectors(engine: Engine, as_json: bool, *, skip: bool = False, record: b
         degradation = engine.embedder
     elif not skip:
         with progress("Making vectors", as_json) as advance, engine.degradations.note_failure(INDEX):
-            made, degradation = _fill(engine, advance, record=record)
+            made, degradation = _fill(engine, advance, most_s=most_s)
     ready, total = index.vectors_ready(engine)
     return {"made": made, "ready": ready, "total": total, "degradation": degradation}
 
 
-def _fill(engine: Engine, advance: Advance, *, record: bool) -> tuple[int, Degradation | None]:
+def _fill(
+    engine: Engine, advance: Advance, *, record: bool = True, most_s: float = math.inf
+) -> tuple[int, Degradation | None]:
     """Make missing vectors in place of the job that waits for it, if one does: how many, and what stopped it."""
-    job = engine.journal.claim((EMBED,), LEASE_S)
+    job, began = engine.journal.claim((EMBED,), LEASE_S), time.monotonic()
 
     def keep_going(done: int, total: int) -> bool:
         advance(done, total)
+        if time.monotonic() - began > most_s:
+            return False
         return job is None or engine.journal.renew_lease(job, done, total, LEASE_S)
 
     try:
@@ -344,3 +368,5 @@ def render_coverage(skips: Sequence[Skip], vectors: Mapping[str, Any]) -> Lines:
         note_degradations((vectors["degradation"],))
     else:
         yield "{ready} of {total} pieces have a vector, {made} made now".format_map(vectors)
+    if vectors.get("in_background"):
+        yield IN_BACKGROUND

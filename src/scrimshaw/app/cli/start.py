@@ -81,6 +81,8 @@ def _render_sums(summary: Mapping[str, Any]) -> Lines:
         yield line((f"and {len(new) - MOST_LINES} more; --json tells them all", "dim"))
     counts = ", ".join(f"{count} {status}" for status, count in sorted(summary["counts"].items())) or "nothing found"
     yield f"{counts}; {summary['events']} events, {summary['memories']} memories"
+    if (summary["vectors"] or {}).get("in_background"):
+        yield frame.IN_BACKGROUND
 
 
 def _exit_code(summary: Mapping[str, Any]) -> int:
@@ -114,6 +116,7 @@ def init(
     as_json: bool,
     import_: Annotated[bool | None, typer.Option("--import/--no-import", help="Earlier sessions; else asked.")] = None,
     no_vectors: frame.NoVectors = False,
+    wait: frame.Wait = False,
 ) -> dict[str, Any]:
     """Give a project its memory and index what it has; repeatable."""
     settings = settings_of(project)
@@ -128,7 +131,7 @@ def init(
         imported = _offer_import(engine, import_, as_json)
         in_haste = no_vectors or bool(imported and imported["interrupted"])
         index.catch_up(engine)  # with what was imported
-        vectors = frame.fill_vectors(engine, as_json, skip=in_haste, record=False)
+        vectors = frame.begin_vectors(engine, as_json, skip=in_haste, wait=wait)
         sources = [describe_source(engine, each) for each in engine.sources]
         left_out = index.left_out_documents(engine)
     # `made` and `kept` are names in the project's Scrimshaw folder.
@@ -167,6 +170,7 @@ def import_(
     path: Annotated[Path | None, typer.Argument(help="Where it is, if not at its usual place.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be taken, and write nothing.")] = False,
     no_vectors: frame.NoVectors = False,
+    wait: frame.Wait = False,
 ) -> dict[str, Any]:
     """Take in earlier sessions or other memories.
 
@@ -175,8 +179,7 @@ def import_(
     summary = _run_import(plan_import(engine, source, Path.home(), path, dry_run=dry_run), as_json)
     if not (dry_run or summary["interrupted"]):
         index.catch_up(engine)
-        # Those of many sessions take minutes, which a server spends while nobody waits.
-        summary["vectors"] = frame.fill_vectors(engine, as_json, skip=no_vectors, record=False)
+        summary["vectors"] = frame.begin_vectors(engine, as_json, skip=no_vectors, wait=wait)
     return summary
 
 
