@@ -11,6 +11,7 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +26,7 @@ TIMEOUT_S = 30.0
 PRESENT_S = 10.0
 SEARCH_S = 60.0
 MOST_PLACES = 50
+_MOST_CONFLICTS = 127  # which `git merge-file` counts in its exit code; a higher one is an error
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
@@ -48,6 +50,21 @@ _LEFTOVERS = (
 )
 # Below git's folder: what git searches itself, and repositories and stores of their own.
 _SEARCHED, _OTHERS = ("objects", "refs", "packed-refs", "scrimshaw"), ("modules", "lfs", "annex")
+
+
+def merge_texts(base: bytes, ours: bytes, theirs: bytes) -> tuple[bytes, bool]:
+    """A three-way merge of texts as git makes it, and whether it left conflicts between marks."""
+    with TemporaryDirectory(prefix="scrimshaw-") as folder:
+        paths = [Path(folder) / name for name in ("ours", "base", "theirs")]
+        for path, text in zip(paths, (ours, base, theirs), strict=True):
+            path.write_bytes(text)
+        labels = [word for name in ("ours", "base", "theirs") for word in ("-L", name)]
+        command = ["git", "merge-file", "-p", *labels, *map(str, paths)]
+        with storage_errors("run git in", paths[0].parent):
+            done = subprocess.run(command, capture_output=True, timeout=TIMEOUT_S, check=False)
+    if done.returncode > _MOST_CONFLICTS:
+        raise StorageFailure(f"git could not merge: {done.stderr.decode(errors='replace').strip()}", "Merge by hand.")
+    return done.stdout, bool(done.returncode)
 
 
 def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), timeout_s: float | None = None) -> str:

@@ -12,7 +12,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from scrimshaw import __version__
-from scrimshaw.app.cli import examine, operate, read, recover, relations, settings, start, write
+from scrimshaw.app.cli import examine, git, operate, read, recover, relations, settings, start, write
 from scrimshaw.app.cli.frame import AsJson, Project, example
 from scrimshaw.app.cli.output import complain
 from scrimshaw.errors import ConfigError, InvalidRequest, ScrimshawError
@@ -42,7 +42,19 @@ PANELS: Mapping[str, tuple[str, ...]] = {
     ),
     "Review": ("why", "graph", "trust", "review", "drafts", "lint", "stats", "golden", "rules"),
     "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
-    "Operate": ("serve", "scan", "rebuild", "config", "jobs", "capture", "doctor", "capabilities", "eval", "prove"),
+    "Operate": (
+        "serve",
+        "scan",
+        "rebuild",
+        "config",
+        "git",
+        "jobs",
+        "capture",
+        "doctor",
+        "capabilities",
+        "eval",
+        "prove",
+    ),
 }
 
 
@@ -76,7 +88,15 @@ app = typer.Typer(
 )
 for part in (start, read, write, relations, recover, operate, examine):
     app.add_typer(part.app)
-for group in (write.drafts, *operate.groups, settings.config, recover.ledger, recover.checkpoint, examine.golden):
+for group in (
+    write.drafts,
+    *operate.groups,
+    settings.config,
+    git.git,
+    recover.ledger,
+    recover.checkpoint,
+    examine.golden,
+):
     app.add_typer(group)
 
 

@@ -11,6 +11,7 @@ from scrimshaw.storage.durable import storage_errors
 GITIGNORE = """\
 # Memories and settings are for everybody; all else is made from them, or private to this machine.
 /*
+!/.gitattributes
 !/.gitignore
 !/config.toml
 !/golden.toml

@@ -1,0 +1,84 @@
+"""The commands for git: how memories are merged when two branches changed them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from scrimshaw.app.cli.frame import command, command_group, settings_of_memory
+from scrimshaw.app.cli.output import Lines, line
+from scrimshaw.errors import InvalidRequest, UnreadableFile
+from scrimshaw.ingest.memory_file import edit_memory_file, parse_memory_file
+from scrimshaw.ingest.merging import merge_front_matter
+from scrimshaw.storage.durable import replace_file
+from scrimshaw.storage.git import ask_git, merge_texts
+
+git = command_group("git", "How git merges memories.", "install")
+
+ATTRIBUTES = "# Memories are merged key by key; `scrimshaw git install` tells git how.\n/memories/** merge=scrimshaw\n"
+# Where the program is gone git merges as it merges any text.
+DRIVER = (
+    "command -v scrimshaw >/dev/null 2>&1 || exec git merge-file %A %O %B; exec scrimshaw git merge %O %A %B --path %P"
+)
+_SETTINGS = {"merge.scrimshaw.name": "memories, key by key", "merge.scrimshaw.driver": DRIVER}
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done, and change nothing.")]
+
+
+def _render_steps(done: dict[str, Any]) -> Lines:
+    verb = "would be " if done["dry_run"] else ""
+    yield from (line((name, "cyan"), f"  {verb}{what}") for name, what in done["steps"].items())
+
+
+@command(git, "install", "", "--dry-run", render=_render_steps)
+def install(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
+    """Let git merge memories by their front matter's keys.
+
+    Writes .scrimshaw/.gitattributes, to be committed, and two settings of this clone; each clone needs its own.
+    """
+    settings = settings_of_memory(project)
+    path = settings.folder / ".gitattributes"
+    ask_git(settings.project, "rev-parse", "--git-dir")
+    if path.is_file() and path.read_text(encoding="utf-8") != ATTRIBUTES:
+        raise InvalidRequest(f"{path} is there and says something else.", "Add to it: /memories/** merge=scrimshaw")
+    if not dry_run:
+        replace_file(path, ATTRIBUTES.encode())
+        for name, value in _SETTINGS.items():
+            ask_git(settings.project, "config", "--local", name, value)
+    return {"steps": {str(path): "written", **dict.fromkeys(_SETTINGS, "set in git's config")}, "dry_run": dry_run}
+
+
+@command(git, "uninstall", "", "--dry-run", render=_render_steps)
+def uninstall(project: Path | None, dry_run: DryRun = False) -> dict[str, Any]:
+    """Let git merge memories as any other text again."""
+    settings = settings_of_memory(project)
+    path, steps = settings.folder / ".gitattributes", dict[str, str]()
+    if path.is_file() and path.read_text(encoding="utf-8") == ATTRIBUTES:
+        steps[str(path)] = "removed"
+        if not dry_run:
+            path.unlink()
+    if ask_git(settings.project, "config", "--local", "--get-regexp", r"^merge\.scrimshaw\.", answers=(0, 1)):
+        steps["merge.scrimshaw"] = "taken out of git's config"
+        if not dry_run:
+            ask_git(settings.project, "config", "--local", "--remove-section", "merge.scrimshaw")
+    return {"steps": steps, "dry_run": dry_run}
+
+
+@command(git, "merge", "base.md ours.md theirs.md", render=lambda _: (), fails=lambda conflicts: conflicts, hidden=True)
+def merge(
+    base: Annotated[Path, typer.Argument(help="The common ancestor.")],
+    ours: Annotated[Path, typer.Argument(help="Our file, which is written.")],
+    theirs: Annotated[Path, typer.Argument(help="The other side's.")],
+    path: Annotated[str, typer.Option(help="What the file is called in the repository.")] = "",
+) -> bool:
+    """Merge a memory, as git asks for; exit code 1 where both sides changed the same lines of the text."""
+    raw = [file.read_bytes() for file in (base, ours, theirs)]
+    try:
+        before, own, other = (parse_memory_file(text, path or str(ours)) for text in raw)
+        for file in (before, own, other):
+            file.raise_problem()
+        body, conflicts = merge_texts(*(file.body.encode() for file in (before, own, other)))
+        merged = edit_memory_file(merge_front_matter(before, own, other), {}, body.decode()).raw
+    except (UnreadableFile, UnicodeError):  # then the whole is a text like any other
+        merged, conflicts = merge_texts(*raw)
+    ours.write_bytes(merged)
+    return conflicts

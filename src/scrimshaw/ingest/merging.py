@@ -1,0 +1,49 @@
+"""Merges the front matter of a memory that two sides changed, key by key. Pure."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import chain
+
+from scrimshaw.ingest.front_matter import parse_time
+from scrimshaw.ingest.memory_file import MemoryFile, edit_memory_file
+
+
+def merge_front_matter(base: MemoryFile, ours: MemoryFile, theirs: MemoryFile) -> MemoryFile:
+    """Our file with what the other side changed in its front matter since `base`, each key in the form it has there.
+
+    Lists are sets: what either side added is in, what either side took away is out. Where both changed a value the file
+    that says the later `updated` wins.
+    """
+    sides = [(parse_time(file.values.get("updated")), file.text) for file in (ours, theirs)]
+    merge = partial(_merge_value, theirs_wins=sides[1] > sides[0])
+    changes = dict[str, object]()
+    for key in dict.fromkeys([*ours.values, *theirs.values]):
+        before, own, other = (file.values.get(key) for file in (base, ours, theirs))
+        merged = merge(before, own, other)
+        if merged != own:
+            changes[key] = merged
+    return edit_memory_file(ours, changes) if changes else ours
+
+
+def _merge_value(before: object, own: object, other: object, *, theirs_wins: bool) -> object:
+    """One value of three sides; None where there is none."""
+    if other in (before, own):
+        return own
+    if own == before:
+        return other
+    sides = (before, own, other)
+    if all(side is None or isinstance(side, Mapping) for side in sides) and own is not None and other is not None:
+        tables = [side if isinstance(side, Mapping) else {} for side in sides]
+        keys = dict.fromkeys(chain(*tables[1:]))
+        values = {key: _merge_value(*(each.get(key) for each in tables), theirs_wins=theirs_wins) for key in keys}
+        return {key: value for key, value in values.items() if value is not None}
+    if all(side is None or isinstance(side, list) for side in sides):
+        return _merge_lists(*(side if isinstance(side, list) else [] for side in sides))
+    if own is None or other is None:  # one side took away what the other changed
+        return other if own is None else own
+    return other if theirs_wins else own
+
+
+def _merge_lists(before: Sequence[object], own: Sequence[object], other: Sequence[object]) -> list[object]:
+    kept = [each for each in own if each not in before or each in other]
+    return [*kept, *(each for each in other if each not in before and each not in own)]

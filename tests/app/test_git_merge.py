@@ -1,0 +1,141 @@
+"""Two branches change one memory, and real git merges them through the driver."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tests.app.command_line import Cli, command_line
+
+MEMORY = """\
+---
+title: Gate
+tier: normal
+topics: [tide]
+updated: 2026-01-01
+---
+The gate is oak.
+
+It was built in 1840.
+
+The keeper lives beside it.
+"""
+
+
+def run_git(folder: Path, *arguments: str, code: int = 0) -> str:
+    command = ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments]
+    done = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder, programs = tmp_path / "project", tmp_path / "bin"
+    folder.mkdir()
+    programs.mkdir()
+    program = programs / "scrimshaw"
+    program.write_text(f"#!{sys.executable}\nfrom scrimshaw.app.cli.main import run\nrun()\n")
+    program.chmod(0o755)
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("SCRIMSHAW_EMBEDDING_PROVIDER", "none")
+    run_git(folder, "init", "-q", "-b", "trunk")
+    return folder
+
+
+@pytest.fixture
+def cli(project: Path, capsys: pytest.CaptureFixture[str]) -> Cli:
+    run = command_line(capsys)
+    run("init")
+    return run
+
+
+def branch(project: Path, name: str, *replacements: tuple[str, str]) -> None:
+    """Commit a changed memory on a branch of its own."""
+    run_git(project, "switch", "-q", "-c", name, "trunk")
+    path, text = project / ".scrimshaw/memories/gate.md", MEMORY
+    for old, new in replacements:
+        assert old in text
+        text = text.replace(old, new)
+    path.write_text(text)
+    run_git(project, "commit", "-qam", name)
+
+
+def start(project: Path) -> Path:
+    path = project / ".scrimshaw/memories/gate.md"
+    path.write_text(MEMORY)
+    run_git(project, "add", "-A")
+    run_git(project, "commit", "-qm", "start")
+    return path
+
+
+OURS = (("topics: [tide]", "topics: [tide, oak]"), ("2026-01-01", "2026-01-02"), ("oak.", "oak and iron."))
+THEIRS = (
+    ("tier: normal", "tier: important"),
+    ("topics: [tide]", "topics: [tide, keeper]"),
+    ("2026-01-01", "2026-01-03"),
+)
+
+
+def test_both_sides_are_in_the_merge(cli: Cli, project: Path) -> None:
+    assert cli("git", "install").code == 0
+    path = start(project)
+    branch(project, "one", *OURS)
+    branch(project, "two", *THEIRS, ("The keeper lives beside it.", "The keeper lives in the tower."))
+    run_git(project, "merge", "one")
+    expected = MEMORY.replace("tier: normal", "tier: important").replace("[tide]", "[tide, keeper, oak]")
+    expected = expected.replace("2026-01-01", "2026-01-03").replace("oak.", "oak and iron.")
+    assert path.read_text() == expected.replace("lives beside it", "lives in the tower")
+
+
+def test_without_the_driver_the_same_merge_is_a_conflict(cli: Cli, project: Path) -> None:
+    assert cli("git", "install").code == 0
+    assert cli("git", "uninstall").code == 0
+    assert not (project / ".scrimshaw/.gitattributes").exists()
+    assert "scrimshaw" not in run_git(project, "config", "--local", "--list")
+    start(project)
+    branch(project, "one", *OURS)
+    branch(project, "two", *THEIRS)
+    run_git(project, "merge", "one", code=1)
+
+
+def test_a_conflict_stands_in_the_text_alone_and_is_found(cli: Cli, project: Path) -> None:
+    cli("git", "install")
+    path = start(project)
+    branch(project, "one", *OURS)
+    branch(project, "two", *THEIRS, ("The gate is oak.", "The gate is bronze."))
+    run_git(project, "merge", "one", code=1)
+    head, _, body = path.read_text().partition("---\nThe")[0], "", path.read_text()
+    assert "<<<<<<<" not in head.split("---\n")[1]
+    assert "oak and iron" in body
+    assert "bronze" in body
+    assert "topics: [tide, keeper, oak]" in body
+    assert "merge_conflict" in cli("search", "gate bronze").out
+
+
+def test_a_program_that_is_gone_leaves_the_merge_to_git(
+    cli: Cli, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cli("git", "install")
+    path = start(project)
+    branch(project, "one", ("oak.", "oak and iron."))
+    branch(project, "two", ("beside it", "in the tower"))
+    monkeypatch.setenv("PATH", os.pathsep.join(os.environ["PATH"].split(os.pathsep)[1:]))
+    if b"scrimshaw" in subprocess.run(["sh", "-c", "command -v scrimshaw"], capture_output=True, check=False).stdout:
+        pytest.skip("another scrimshaw is on the PATH")
+    run_git(project, "merge", "one")
+    assert "oak and iron" in path.read_text()
+    assert "in the tower" in path.read_text()
+
+
+def test_a_file_of_the_user_is_left_alone(cli: Cli, project: Path) -> None:
+    (project / ".scrimshaw/.gitattributes").write_text("* text\n")
+    refused = cli("git", "install")
+    assert (refused.code, "/memories/** merge=scrimshaw" in refused.err) == (1, True)
+    cli("git", "uninstall")
+    assert (project / ".scrimshaw/.gitattributes").read_text() == "* text\n"

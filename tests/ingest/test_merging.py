@@ -1,0 +1,90 @@
+"""Merging front matter: nothing that a side added is lost, what a side took away is gone, order does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scrimshaw.ingest.memory_file import MemoryFile, parse_memory_file, render_memory_file
+from scrimshaw.ingest.merging import merge_front_matter
+
+words = st.sampled_from(["tide", "gate", "pilot", "log", "quay"])
+values = st.fixed_dictionaries(
+    {},
+    optional={
+        "title": words,
+        "tier": st.sampled_from(["normal", "important"]),
+        "topics": st.lists(words, min_size=1, unique=True),
+        "trigger_phrases": st.lists(words, min_size=1, unique=True),
+        "relations": st.dictionaries(st.sampled_from(["caused", "supports"]), st.lists(words, min_size=1, unique=True)),
+        "updated": st.sampled_from(["2026-01-01", "2026-02-01", "2026-03-01"]),
+    },
+)
+
+
+def file(fields: Mapping[str, object]) -> MemoryFile:
+    return render_memory_file(fields, "text\n")
+
+
+def as_sets(value: object) -> object:
+    if isinstance(value, Mapping):
+        return {key: as_sets(item) for key, item in value.items() if item}
+    return frozenset(value) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("base", "ours", "theirs", "merged"),
+    [
+        ({"tier": "normal"}, {"tier": "normal"}, {"tier": "important"}, {"tier": "important"}),
+        ({"tier": "normal"}, {"tier": "critical"}, {"tier": "normal"}, {"tier": "critical"}),
+        ({"topics": ["a", "b"]}, {"topics": ["b"]}, {"topics": ["a", "b", "c"]}, {"topics": ["b", "c"]}),
+        ({}, {"topics": ["a"]}, {"topics": ["b"]}, {"topics": ["a", "b"]}),
+        ({"topics": ["a"]}, {}, {"topics": ["a"]}, {}),
+        (
+            {"title": "x", "updated": "2026-01-01"},
+            {"title": "y", "updated": "2026-01-02"},
+            {"title": "z", "updated": "2026-01-03"},
+            {"title": "z", "updated": "2026-01-03"},
+        ),
+        (
+            {"relations": {"caused": ["a"]}},
+            {"relations": {"caused": ["a", "b"]}},
+            {"relations": {"caused": ["a"], "supports": ["c"]}},
+            {"relations": {"caused": ["a", "b"], "supports": ["c"]}},
+        ),
+    ],
+)
+def test_each_key_is_merged_by_its_kind(
+    base: dict[str, object], ours: dict[str, object], theirs: dict[str, object], merged: dict[str, object]
+) -> None:
+    assert merge_front_matter(file(base), file(ours), file(theirs)).values == merged
+
+
+def test_what_did_not_change_keeps_its_form() -> None:
+    ours = parse_memory_file("---\ntitle: 'Gate'   # quoted\n\ntopics:\n    - tide\n---\ntext\n")
+    theirs = parse_memory_file("---\ntitle: 'Gate'   # quoted\n\ntopics:\n    - tide\ntier: important\n---\ntext\n")
+    merged = merge_front_matter(ours, ours, theirs)
+    assert merged.text == theirs.text
+
+
+@given(values, values, values)
+def test_order_does_not_matter_and_nothing_added_is_lost(
+    base: dict[str, object], one: dict[str, object], two: dict[str, object]
+) -> None:
+    merged = merge_front_matter(file(base), file(one), file(two))
+    other_way = merge_front_matter(file(base), file(two), file(one))
+    assert as_sets(merged.values) == as_sets(other_way.values)
+    for key in ("topics", "trigger_phrases"):
+        before, own, other = (set(each.get(key, ())) for each in (base, one, two))  # type: ignore[call-overload]
+        assert set(merged.values.get(key, ())) == (own | other) - (before - own) - (before - other)  # type: ignore[call-overload]
+    assert parse_memory_file(merged.text).values == merged.values
+
+
+@given(values, values)
+def test_a_side_that_changed_nothing_yields(base: dict[str, object], one: dict[str, object]) -> None:
+    assert as_sets(merge_front_matter(file(base), file(one), file(base)).values) == as_sets(file(one).values)
+    assert as_sets(merge_front_matter(file(base), file(base), file(one)).values) == as_sets(file(one).values)
+    assert merge_front_matter(file(base), file(one), file(one)).text == file(one).text
