@@ -316,7 +316,7 @@ def evaluate_answers(
     names, reports = {each.session: name for name, each in stored.items()}, list[dict[str, Any]]()
     with TemporaryDirectory(prefix="scrimshaw-") as scratch, progress("Asking", as_json) as advance:
         place = (folder or Path(scratch) / "new").absolute()
-        project = place / "project" if place.exists() else import_sessions(place, [sessions])
+        project = place / "project" if place.exists() else import_sessions(place, [sessions], "--wait")
         with open_engine(Settings(project=project, home=place / "home")) as engine:
             memory, plain = partial(ask_memory, engine), index_plain_text(stored.values())
             for size in budget or BUDGETS:
