@@ -272,3 +272,12 @@ def test_without_an_embedder_nothing_is_embedded(engine: Engine, vault: Path) ->
     write_memory(vault, "a", "text")
     scan(engine)
     assert (embed_pending(engine), vectors_ready(engine), engine.journal.jobs()) == (0, (0, 0), [])
+
+
+def test_what_was_changed_last_gets_its_vector_first_and_the_smallest_of_a_day(engine: Engine, vault: Path) -> None:
+    for name, day, text in (("a", 1, "Old."), ("b", 9, "New, and longer than the other."), ("c", 9, "New.")):
+        at = day * 86_400
+        os.utime(write_memory(vault, name, text), (at, at))
+    scan(engine)
+    waiting = engine.index.chunks_to_embed("words", after=0, limit=3)
+    assert [chunk.text[0] for chunk in waiting] == ["c", "b", "a"]

@@ -18,6 +18,7 @@ from scrimshaw.storage.ports import FileState, Index
 from scrimshaw.storage.scan import Source, scan
 
 BATCH = 100  # a commit costs about as much as indexing a few files
+_DAY_NS = 86_400 * 10**9  # of the files of one day, such as those of a clone, the smallest come first
 _UNREAD = -1  # the size of a file that was skipped unread: that of no file, so that it is read once it may be
 
 Parse = Callable[[SourceFile, bytes], Document]
@@ -71,7 +72,9 @@ def sync_index(
     files, skips = _find_files(sources, max_bytes)
     skipped = [skip for _, skip in skips]
     changes, batch, mended, broken = list[Change](), list[Document](), 0, list[Skip]()
-    for number, file in enumerate(files.values(), start=1):
+    # Vectors are made in the order in which files enter the index: what was changed last is asked for first.
+    newest_first = sorted(files.values(), key=lambda file: (-file.mtime_ns // _DAY_NS, file.size))
+    for number, file in enumerate(newest_first, start=1):
         state = known.pop(file.path, None)
         result = _read_changed(index, parse, file, state, force or file.path in incomplete)
         if isinstance(result, Document):
