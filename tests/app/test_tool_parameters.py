@@ -527,7 +527,7 @@ TOOLS: dict[str, Tool] = {
             ),
             Row("cursor", next_cursor, drops("note/plain"), base={**SEARCH, "query": "harpoon"}),
             Row("limit", 2, becomes(9, 2), show_field("count")),
-            Row("since", "2024-03-01", loses("auth/session", "docs/guide")),
+            Row("since", "2024-03-01", loses("auth/session")),
             Row("intent", "fix_bug", weighs_words_more, show_routing, {"query": "key rotation", "include_trace": True}),
             Row(
                 "include_content", True, becomes(False, True), show_whole_song, {"query": "sang", "token_budget": 2000}
@@ -654,7 +654,7 @@ TOOLS: dict[str, Tool] = {
         show_memories,
         (
             *filter_rows(),
-            Row("since", "2024-03-01", drops("auth/session", "docs/guide")),
+            Row("since", "2024-03-01", drops("auth/session")),
             Row("limit", 2, keeps("auth/login", "auth/session")),
             Row("offset", 2, drops("auth/login", "auth/session")),
             Row(
@@ -671,7 +671,7 @@ TOOLS: dict[str, Tool] = {
         show_field("total"),
         (
             *filter_rows(counted=True),
-            Row("since", "2024-03-01", becomes(COUNTED, COUNTED - 2)),
+            Row("since", "2024-03-01", becomes(COUNTED, COUNTED - 1)),
             Row("include_deprecated", True, becomes(COUNTED, COUNTED + 1)),
             Row(
                 "folder_ranking",
