@@ -363,7 +363,7 @@ def find_local_peers(project: Path) -> dict[str, PeerSettings]:
     """
     found = dict[str, PeerSettings]()
     try:
-        servers = msgspec.json.decode((project / ".mcp.json").read_bytes(), type=_ClientServers).mcp_servers
+        servers = msgspec.json.decode(read_regular_file(project / ".mcp.json"), type=_ClientServers).mcp_servers
     except (OSError, ValueError):  # none, or none of ours to complain about
         return found
     for name, server in servers.items():
