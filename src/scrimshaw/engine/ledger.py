@@ -165,6 +165,19 @@ def record_external_changes(engine: Engine) -> None:
             engine.journal.record(entries, (), texts)
 
 
+def find_new_name(engine: Engine, memory_id: str) -> str:
+    """The id of a memory whose file somebody renamed, where the ledger saw the same content appear; else ""."""
+    names = [memory_id]
+    for name in names:  # which grows while the file went on
+        newest = next(iter(engine.journal.history(name, 1)), None)
+        if newest is None or newest["new_hash"]:
+            continue
+        appeared = engine.journal.history(new_hash=newest["prior_hash"])
+        later = [row["memory_id"] for row in appeared if row["action"] == Action.EXTERNAL and not row["prior_hash"]]
+        names += dict.fromkeys(each for each in later if each not in names)
+    return next(iter(engine.index.get(names[1:])), "")
+
+
 def hash_of(data: bytes | None) -> str:
     """The hash of a file's bytes as the ledger has it, empty where there is no file."""
     return "" if data is None else content_hash(data)

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
+from scrimshaw.engine.ledger import find_new_name
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
@@ -81,7 +82,8 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
 def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     """A memory's text, read from its file, or the text of a session's item; raises NotFound.
 
-    A memory may be named as texts do: `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`.
+    A memory may be named as texts do: `mem:NAME`, `NAME.md`, `[[NAME]]`, `NAME#ANCHOR`, and by the id that it had
+    before its file was renamed.
     """
     if memory_id.startswith(sessions.ITEM_PREFIX):
         return get_from_session(engine, memory_id)
@@ -89,7 +91,8 @@ def get(engine: Engine, memory_id: str, anchor: str = "") -> MemoryText:
     try:
         stored = engine.memory(memory_id)
     except NotFound:
-        if (name := parse_reference(memory_id)) in ("", memory_id):
+        name = find_new_name(engine, memory_id) or parse_reference(memory_id)
+        if name in ("", memory_id):
             raise
         return get(engine, name, anchor or memory_id.partition("#")[2].removesuffix("]]"))
     memory = lineage.resolve_trust(engine.index, {memory_id: stored}, degradations)[memory_id]

@@ -5,11 +5,13 @@ it has, and the comparison happens here.
 """
 
 import os
+import re
 import shlex
 import subprocess
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -17,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from scrimshaw.config import environment_for_git
-from scrimshaw.errors import StorageFailure, describe_os_error
+from scrimshaw.errors import NotFound, StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation, Traces
 from scrimshaw.storage.durable import storage_errors
 
@@ -30,6 +32,8 @@ _MOST_CONFLICTS = 127  # which `git merge-file` counts in its exit code; a highe
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
+_DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
+_PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
     f"(umask 077; printf 'literal:%s==>{PURGED}\\n' \"$(cat {SECRET_FILE})\" > replacements.txt)",
     "git filter-repo --force --replace-text replacements.txt --replace-message replacements.txt",
@@ -145,6 +149,83 @@ def list_moved_files(project: Path) -> Iterator[tuple[str, str]]:
     for field in fields:  # `R097 NUL old NUL new NUL`
         if field.strip():
             yield next(fields, ""), next(fields, "")
+
+
+class Commit(Struct, frozen=True, kw_only=True):
+    """A commit; of one file's history with the path that the file had then, and the change as a diff if asked for."""
+
+    commit: str
+    at: str  #: ISO time
+    author: str
+    subject: str
+    path: str = ""
+    patch: str = ""
+
+
+_COMMIT_FORMAT = f"--format={_MARK}%H%x00%cI%x00%an%x00%s%x00"
+
+
+def find_commit(folder: Path, revision: str) -> Commit:
+    """The commit that a branch, a tag, a hash or an ISO date means; raises StorageFailure, NotFound."""
+    if _DATE.match(revision):
+        name = ask_git(folder, "rev-list", "-1", f"--before={revision}", "HEAD", "--").strip()
+    else:
+        spec = f"{revision}^{{commit}}"
+        name = ask_git(
+            folder, "rev-parse", "--verify", "--quiet", "--end-of-options", spec, answers=(0, 1, 128)
+        ).strip()
+    if not name:
+        raise NotFound(
+            f"git has no commit {revision!r}.", "Name a branch, a tag, a hash, or a date such as 2026-01-31."
+        )
+    return _read_commits(ask_git(folder, "log", "-1", _COMMIT_FORMAT, name))[0]
+
+
+def list_commits(path: Path, *, patches: bool = False) -> list[Commit]:
+    """The commits that changed a file, newest first, also under earlier names; raises StorageFailure without git.
+
+    Their paths begin at the top of the work tree; outside of one there are none.
+    """
+    folder = next(each for each in path.parents if each.is_dir())
+    if not work_tree(folder):
+        return []
+    shown = "--patch" if patches else "--name-only"
+    # Before the first commit git has no history to tell of, and says so with 128.
+    return _read_commits(ask_git(folder, "log", "--follow", _COMMIT_FORMAT, shown, "--", str(path), answers=(0, 128)))
+
+
+def read_tree(folder: Path, commit: str, suffixes: Collection[str], most_bytes: int) -> Iterator[tuple[str, bytes]]:
+    """(path below the folder, content) of the files that end so in a commit; links and larger ones are left out."""
+    listed = ask_git(folder, "ls-tree", "-r", "-z", "--long", commit).split("\0")
+    names = dict[str, list[str]]()
+    for head, _, path in (each.partition("\t") for each in listed if each):
+        mode, _, name, size = head.split()
+        if mode.startswith("100") and path.lower().endswith(tuple(suffixes)) and int(size) <= most_bytes:
+            names.setdefault(name, []).append(path)
+    asked = "".join(f"{name}\n" for name in names).encode()
+    command = ["git", "-C", str(folder), "cat-file", "--batch"]
+    with storage_errors("ask git in", folder):
+        done = subprocess.run(
+            command, input=asked, capture_output=True, timeout=SEARCH_S, check=True, env=environment_for_git()
+        )
+    stream = BytesIO(done.stdout)
+    for paths in names.values():  # a line of name, kind and size, the content, a line end
+        content = stream.read(int(stream.readline().split()[2]) + 1)[:-1]
+        yield from ((path, content) for path in paths)
+
+
+def _read_commits(output: str) -> list[Commit]:
+    commits = list[Commit]()
+    for block in output.split(_MARK)[1:]:
+        name, at, author, subject, rest = block.split("\0", 4)
+        rest = rest.strip("\n")
+        is_patch = rest.startswith("diff ")
+        path = "" if is_patch else rest
+        if is_patch and (found := _PATCHED.search(rest)):
+            path = found[1]
+        patch = rest if is_patch else ""
+        commits.append(Commit(commit=name, at=at, author=author, subject=subject, path=path, patch=patch))
+    return commits
 
 
 class GitPlace(Struct, frozen=True, kw_only=True):

@@ -40,7 +40,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "import",
         "export",
     ),
-    "Review": ("why", "graph", "trust", "review", "drafts", "lint", "stats", "golden", "rules"),
+    "Review": ("why", "graph", "log", "trust", "review", "drafts", "lint", "stats", "golden", "rules"),
     "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
     "Operate": (
         "serve",

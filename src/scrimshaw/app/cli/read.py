@@ -26,6 +26,7 @@ from scrimshaw.engine.degradations import SCAN_PENDING
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
 from scrimshaw.engine.lint import DAYS, quality_figures
 from scrimshaw.engine.read import MemoryText
+from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
@@ -112,6 +113,8 @@ def _find_place(hit: Hit) -> str:
     text = ""
     with suppress(OSError):
         text = path.read_text(encoding="utf-8", errors="replace")
+    if not text:  # as of a commit
+        return hit.memory.path
     number = text.count("\n", 0, max(0, text.find(first))) + 1
     return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}:{number}"
 
@@ -249,6 +252,9 @@ def search(
         bool, typer.Option("--explain", help="Why each hit has its score: (fused + terms) x factors x (1 + boosts).")
     ] = False,
     trace: Annotated[bool, typer.Option("--trace", help="The stages of the search and their times.")] = False,
+    at: Annotated[
+        str, typer.Option(metavar="REV", help="As of a commit, tag, branch or ISO date, by words alone.")
+    ] = "",
     no_scan: frame.NoScan = False,
 ) -> SearchResult:
     """Find memories by words, by meaning and by trigger phrases."""
@@ -265,12 +271,9 @@ def search(
         min_confidence=engine.settings.search.min_confidence if min_confidence is None else min_confidence,
         record=True,
     )
-    if not no_scan:
-        index.catch_up(engine)
-        frame.fill_few(engine)
-    result = ask.search(engine, request, wait_s=engine.settings.router.start_s)
+    result = search_past(engine, request, at) if at else _search_now(engine, request, no_scan)
     terms = query_terms(words)
-    if not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
+    if not at and not result.hits and not engine.index.count(Filters(include_deprecated=True))[""]:
         note("This project has no memories yet: `scrimshaw save` writes one, `scrimshaw import` takes in sessions.")
     if open_:
         _open_hit(result, open_)
@@ -288,9 +291,16 @@ def search(
     return result.keep_hits([*cut])
 
 
+def _search_now(engine: Engine, request: SearchRequest, no_scan: bool) -> SearchResult:
+    if not no_scan:
+        index.catch_up(engine)
+        frame.fill_few(engine)
+    return ask.search(engine, request, wait_s=engine.settings.router.start_s)
+
+
 def _open_hit(result: SearchResult, number: int) -> None:
     """Open the file of a hit in the user's editor, at its passage."""
-    files = [hit for hit in result.hits if hit.memory.path]
+    files = [hit for hit in result.hits if Path(hit.memory.path).is_absolute()]
     if number > len(files):
         raise InvalidRequest(f"There is no hit {number} with a file; {len(files)} have one.", "Search without --open.")
     path, _, place = _find_place(files[number - 1]).rpartition(":")

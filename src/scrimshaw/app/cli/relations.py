@@ -1,4 +1,4 @@
-"""The commands about causal relations: link, unlink, why, graph."""
+"""The commands about how memories relate and how they changed: link, unlink, why, graph, log."""
 
 from collections.abc import Sequence
 from typing import Annotated, Literal
@@ -7,9 +7,10 @@ import typer
 
 from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command
-from scrimshaw.app.cli.output import Lines, line
+from scrimshaw.app.cli.output import Lines, line, note_degradations, plain
 from scrimshaw.engine import Engine, links
 from scrimshaw.engine.links import Drift, GraphStats, Linked
+from scrimshaw.engine.revisions import MemoryLog, read_log
 from scrimshaw.models import Neighbor, Relation
 
 app = typer.Typer()
@@ -50,6 +51,19 @@ def _render_graph(found: GraphStats | Sequence[Neighbor]) -> Lines:
         yield line((edge.source, "cyan"), f" {edge.relation} {edge.target}", ("  leads nowhere", "yellow"))
 
 
+def _render_log(log: MemoryLog) -> Lines:
+    for each in log.changes:
+        source = each.commit[:10] or f"entry {each.entry}"
+        was = f"  as {each.id}" if each.id != log.id else ""
+        by = f"{each.by}, session {each.session}" if each.session else each.by
+        yield line(
+            (f"{each.at[:16].replace('T', ' ')}  ", "dim"), (f"{source:<11}", "cyan"), each.what, (was, "yellow")
+        )
+        yield line((f"                  {by}", "dim"))
+        yield from [plain(each.patch)] if each.patch else ()
+    note_degradations(filter(None, [log.degradation]))
+
+
 @command(app, "link", "storage/new supersedes storage/old --evidence 'bench 3'", render=_render_linked)
 def link(
     engine: Engine,
@@ -88,3 +102,13 @@ def graph(
     if not memory_id:
         return links.stats(engine)
     return links.dependencies(engine, frame.find_id(engine, memory_id), hops=hops, direction=direction)
+
+
+@command(app, "log", "storage/wal-reset --patch", render=_render_log)
+def log(
+    engine: Engine,
+    memory_id: frame.MemoryId,
+    patch: Annotated[bool, typer.Option("--patch", "-p", help="The lines that each commit changed.")] = False,
+) -> MemoryLog:
+    """The commits and the ledger's entries of a memory, across renames."""
+    return read_log(engine, frame.find_id(engine, memory_id), patches=patch)

@@ -1,0 +1,170 @@
+"""The past of memories: who changed one and when, and all of them as they stood at a commit."""
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.config import Settings
+from scrimshaw.engine import read
+from scrimshaw.engine.core import Engine, open_engine
+from scrimshaw.engine.index import scan
+from scrimshaw.errors import NotFound, StorageFailure
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import Action, Degradation
+from scrimshaw.search.results import Hit, SearchRequest, SearchResult
+from scrimshaw.storage.git import Commit, find_commit, list_commits, read_tree, work_tree
+from scrimshaw.storage.paths import SUFFIX
+from scrimshaw.storage.ports import Row
+from scrimshaw.storage.scan import SUFFIXES
+
+_CONFIG_SUFFIXES = (".toml", ".yml")  # what says how documents are read
+
+
+class MemoryChange(Struct, frozen=True, kw_only=True):
+    """A change of a memory that git or the ledger tells of."""
+
+    at: str  #: ISO time in UTC
+    id: str  #: what the memory was called then
+    what: str  #: the subject of the commit, or the action and its reason
+    by: str  #: the author of the commit, or `human`, `agent` and the like
+    session: str = ""
+    entry: int = 0  #: of the ledger; 0 for a commit
+    commit: str = ""
+    patch: str = ""
+
+
+class MemoryLog(Struct, frozen=True, kw_only=True):
+    """The changes of a memory, newest first."""
+
+    id: str
+    changes: tuple[MemoryChange, ...]
+    degradation: Degradation | None = None
+
+
+def read_log(engine: Engine, memory_id: str, *, patches: bool = False) -> MemoryLog:
+    """The commits and the ledger's entries of a memory, across renames, of one that is gone too; raises NotFound."""
+    known = engine.index.get([memory_id]).get(memory_id)
+    vault, inside = engine.vault_of(memory_id)
+    path = Path(known.path) if known else vault.root / f"{inside}{SUFFIX}"
+    commits, degradation = list[Commit](), None
+    try:
+        commits = list_commits(path, patches=patches)
+    except StorageFailure as error:
+        degradation = Degradation(
+            failure_mode=error.message,
+            fallback_mode="only changes that Scrimshaw saw are told",
+            confidence_impact="commits are missing",
+            retry_recommendation=error.hint,
+        )
+    names = {each.path: _name_of(engine, each.path, path) or memory_id for each in commits}
+    changes = [
+        MemoryChange(
+            at=datetime.fromisoformat(each.at).astimezone(UTC).isoformat(timespec="seconds"),
+            id=names[each.path],
+            what=redact(each.subject).text,
+            by=each.author,
+            commit=each.commit,
+            patch=redact(each.patch).text,
+        )
+        for each in commits
+    ]
+    for name in _follow_back(engine, {memory_id: None, **dict.fromkeys(names.values())}):
+        changes += (_describe_entry(row) for row in engine.journal.history(name))
+    if not changes:
+        raise NotFound(f"Nothing is known of a memory {memory_id!r}.", "Search for it.", id=memory_id)
+    ordered = sorted(changes, key=lambda each: (each.at, each.entry), reverse=True)
+    return MemoryLog(id=memory_id, changes=tuple(ordered), degradation=degradation)
+
+
+def search_past(engine: Engine, request: SearchRequest, revision: str) -> SearchResult:
+    """What a search by words would have found at a commit, `COMMIT:PATH` as the paths; raises NotFound."""
+    commit = find_commit(engine.settings.project, revision)
+    with _open_past(engine.settings, commit) as past:
+        result = read.search(past, replace(request, record=False))
+
+    def place(hit: Hit) -> Hit:
+        name = Path(hit.memory.path).relative_to(past.settings.project).as_posix() if hit.memory.path else ""
+        return replace(hit, memory=replace(hit.memory, path=f"{commit.commit[:12]}:{name}"))
+
+    as_of = Degradation(
+        failure_mode=f"as of {commit.at[:10]}, commit {commit.commit[:12]}: {redact(commit.subject).text}",
+        fallback_mode="searched by words, in the memories and documents of that commit",
+        confidence_impact="what says it in other words may be missing; sessions and your own vault are not searched",
+        retry_recommendation=f"`git show {commit.commit[:12]}:./PATH` prints a file of then",
+    )
+    moved = {name: tuple(map(place, getattr(result, name))) for name in ("hits", "always_on", "nearest")}
+    return replace(result, **moved, degradations=(as_of,))
+
+
+@contextmanager
+def _open_past(settings: Settings, commit: Commit) -> Iterator[Engine]:
+    """The project's memory as it stood at a commit, without vectors: those of all texts would take minutes."""
+    with TemporaryDirectory(prefix="scrimshaw-", ignore_cleanup_errors=True) as folder:
+        project = Path(folder).resolve() / settings.project.name
+        moment = datetime.fromisoformat(commit.at).timestamp()
+        suffixes = (*SUFFIXES, *_CONFIG_SUFFIXES)
+        for name, content in read_tree(settings.project, commit.commit, suffixes, settings.index.max_file_bytes):
+            file = project / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(content)
+            os.utime(file, (moment, moment))
+        past = replace(
+            settings,
+            project=project,
+            home=project.parent / "home",
+            serena_home=None,
+            embedding=replace(settings.embedding, provider="none"),
+            sources=tuple(each for each in settings.sources if not Path(each.root).is_absolute()),
+            peers=(),
+        )
+        past.folder.mkdir(parents=True, exist_ok=True)
+        with open_engine(past) as engine:
+            scan(engine)
+            yield engine
+
+
+def _name_of(engine: Engine, path: str, now: Path) -> str:
+    """What a memory was called at a path below the top of the work tree; empty outside of its vault."""
+    file = Path(work_tree(next(each for each in now.parents if each.is_dir())), path)
+    for source in engine.sources:
+        root = source.root.resolve()
+        if source.writable and file.is_relative_to(root):
+            return source.id_prefix + file.relative_to(root).as_posix().removesuffix(SUFFIX)
+    return ""
+
+
+def _find_gone_names(engine: Engine, digest: str) -> list[str]:
+    """The ids of files of this content that were removed by hand."""
+    rows = engine.journal.history()
+    return [
+        row["memory_id"]
+        for row in rows
+        if row["action"] == Action.EXTERNAL and not row["new_hash"] and row["prior_hash"] == digest
+    ]
+
+
+def _follow_back(engine: Engine, names: Iterable[str]) -> dict[str, None]:
+    """These ids, and those that the ledger saw the same file have before."""
+    known = dict[str, None]()
+    pending = [*names]
+    while pending:
+        if (name := pending.pop()) in known:
+            continue
+        known[name] = None
+        rows = engine.journal.history(name)
+        if rows and rows[-1]["action"] == Action.EXTERNAL and not rows[-1]["prior_hash"]:
+            pending += _find_gone_names(engine, rows[-1]["new_hash"])
+    return known
+
+
+def _describe_entry(row: Row) -> MemoryChange:
+    moment = datetime.fromtimestamp(row["at"], UTC).isoformat(timespec="seconds")
+    what = f"{row['action']}: {row['reason']}" if row["reason"] else str(row["action"])
+    about = {"at": moment, "id": row["memory_id"], "what": what, "by": row["actor"]}
+    return MemoryChange(**about, session=row["session"], entry=row["seq"])

@@ -1,0 +1,79 @@
+"""The past of memories in a real repository: the log of one across renames, a search as of a commit."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.app.command_line import Cli
+from tests.app.test_git_merge import cli, project, run_git, start  # noqa: F401 - fixtures
+
+SECRET = "ghp_" + "a1B2c3D4e5" * 4
+
+
+def commit(project: Path, subject: str) -> str:  # noqa: F811
+    run_git(project, "add", "-A")
+    run_git(project, "commit", "-qm", subject)
+    return run_git(project, "rev-parse", "HEAD").strip()
+
+
+def test_log_follows_a_memory_across_a_rename(project: Path, cli: Cli) -> None:  # noqa: F811
+    path = start(project)
+    cli("scan")
+    (path.parent / "harbour").mkdir()
+    run_git(project, "mv", str(path), str(path.parent / "harbour/sluice.md"))
+    commit(project, "Move the gate")
+    moved = path.parent / "harbour/sluice.md"
+    moved.write_text(moved.read_text().replace("oak.", "iron."))
+    commit(project, "The gate is iron")
+    log = json.loads(cli("log", "harbour/sluice", "--json", "--patch").out)
+    commits = [(each["what"], each["id"]) for each in log["changes"] if each["commit"]]
+    assert commits == [("The gate is iron", "harbour/sluice"), ("Move the gate", "harbour/sluice"), ("start", "gate")]
+    assert "+The gate is iron." in "".join(each["patch"] for each in log["changes"])
+    entries = {each["id"] for each in log["changes"] if each["entry"]}
+    assert entries == {"gate", "harbour/sluice"}
+    assert "The gate is iron" in cli("log", "harbour/sluice").out
+
+
+def test_log_tells_of_a_memory_that_is_gone(project: Path, cli: Cli) -> None:  # noqa: F811
+    start(project).unlink()
+    commit(project, "No gate any more")
+    assert "No gate any more" in cli("log", "gate").out
+    assert cli("log", "nothing/here").code == 1
+
+
+def test_log_shows_no_secret_of_the_past(project: Path, cli: Cli) -> None:  # noqa: F811
+    path = start(project)
+    path.write_text(path.read_text() + f"\nThe token is {SECRET}\n")
+    commit(project, f"Add {SECRET}")
+    shown = cli("log", "gate", "--patch").out
+    assert "The token is" in shown
+    assert SECRET not in shown
+
+
+def test_search_as_of_a_commit_finds_what_there_was(project: Path, cli: Cli) -> None:  # noqa: F811
+    path = start(project)
+    first = run_git(project, "rev-parse", "HEAD").strip()
+    path.write_text(path.read_text().replace("oak.", "iron."))
+    (path.parent / "pump.md").write_text("# Pump\n\nThe pump runs on oak coal.\n")
+    commit(project, "later")
+    assert "pump" in cli("search", "oak coal").out
+    then = json.loads(cli("search", "oak", "gate", "--at", first, "--json", "--min-confidence", "0").out)
+    assert [hit["memory"]["id"] for hit in then["hits"]] == ["gate"]
+    assert "oak" in then["hits"][0]["text"]
+    assert then["hits"][0]["memory"]["path"] == f"{first[:12]}:.scrimshaw/memories/gate.md"
+    shown = cli("search", "oak", "--at", "HEAD~1")
+    assert f"as of {then['degradations'][0]['failure_mode'][6:16]}" in shown.out + shown.err
+    assert "no commit" in cli("search", "oak", "--at", "v9").err
+
+
+def test_the_old_id_leads_to_a_renamed_memory(project: Path, cli: Cli) -> None:  # noqa: F811
+    path = start(project)
+    cli("scan")
+    for name in ("sluice", "weir", "gate", "lock"):  # a name that comes back and goes again is no circle
+        path = path.rename(path.with_name(f"{name}.md"))
+        cli("scan")
+        assert "The gate is oak." in cli("get", "gate").out
+        assert json.loads(cli("get", "gate", "--json").out)["memory"]["id"] == name
+    path.unlink()
+    assert cli("get", "gate").code == 1
