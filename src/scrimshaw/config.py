@@ -119,6 +119,7 @@ class SearchSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     min_quality_score: Annotated[float, _within(0, 1, "score", "what no person wrote and scores below is hidden")] = 0.3
     near_duplicate: Annotated[float, _within(0.5, 1, "Jaccard of word triples", "near duplicate from")] = 0.8
     related: Annotated[float, _within(0.05, 1, "Jaccard of word triples", "related from")] = 0.3
+    log: Annotated[bool, _note("searches are kept in a file beside the journal, for `stats` and `eval shadow`")] = True
 
 
 class ContextSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -182,3 +182,24 @@ def test_the_shell_completes_ids_and_sources(cli: Cli, notes: Path, words: str, 
     )
     last = words.split()[-1].encode()
     assert [line.startswith(last) for line in done.stdout.split()] == [True] * found
+
+
+def test_searches_are_counted_with_what_was_read_of_them(cli: Cli, notes: Path) -> None:
+    cli("search", "lantern", "gate", "3")
+    cli("get", "gates/n3")
+    cli("search", "zeppelin", "--min-confidence", "1")
+    found = cli("stats", "--searches", "--json").json
+    assert (found["searches"], found["refused"], found["read"], found["read_first"]) == (2, 0.5, 1.0, 1.0)
+    assert "2 searches in 14 days" in cli("stats", "--searches").out
+    assert cli("stats", "--searches", "--quality").code == 2
+    assert cli("stats", "--check").code == 2
+
+
+def test_a_missed_bound_of_quality_fails_the_check(cli: Cli, project: Path) -> None:
+    assert cli("stats", "--quality", "--check").code == 0  # of no memories all bounds are kept
+    note = '---\ncreated: "2099-01-01T00:00:00Z"\ntitle: x\n---\n[TODO: add what was decided]\n'
+    (project / ".scrimshaw/memories/x.md").write_text(note)
+    assert cli("stats", "--quality").code == 0
+    checked = cli("stats", "--quality", "--check")
+    assert checked.code == 1
+    assert "drafts rejected in a day" in checked.out

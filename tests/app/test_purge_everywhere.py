@@ -89,6 +89,7 @@ class Doors:
         elsewhere.write_text(f"# The word {secret}\n\nIt is said that {secret} opens the door of the harbour.\n")
         assert self.cli("import", str(elsewhere)).code == 0
         elsewhere.unlink()
+        assert self.cli("search", f"what does {secret} open").code == 0
         transcript = self.write_transcript(secret)
         assert "taken" in self.cli("import", "claude").out
         assert self.cli("jobs", "run", "--once").code == 0

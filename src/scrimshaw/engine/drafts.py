@@ -238,6 +238,14 @@ def list_rejected(engine: Engine) -> list[RejectedDraft]:
     return sorted(found, key=lambda each: (-each.expires, each.name))
 
 
+def rejected_lately(engine: Engine, days: float) -> list[bool]:
+    """Of each session drafted in so many last days and worth keeping, whether its draft was rejected."""
+    rejected = {each.session for each in list_rejected(engine) if WAITS not in each.reasons}
+    made = [each.draft for each in engine.sessions.records() if each.draft]
+    late = [each for each in made if each.at >= engine.clock() - days * _DAY_S]
+    return [each.session in rejected for each in late if each.memory_id or each.session in rejected]
+
+
 def read_rejected(engine: Engine, name: str) -> str:
     """The file of a rejected draft; raises NotFound."""
     return _vault(engine).read(name).decode(errors="replace")

@@ -12,6 +12,7 @@ from scrimshaw.engine import sessions
 from scrimshaw.engine.core import Engine
 from scrimshaw.engine.degradations import INDEX, RECALL, SCAN_PENDING, SESSION
 from scrimshaw.engine.ledger import find_new_name
+from scrimshaw.engine.query_log import log_search
 from scrimshaw.engine.record import read_passage
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import is_suspicious
@@ -76,6 +77,7 @@ def search(engine: Engine, request: SearchRequest, session: Session | None = Non
     pending = () if SCAN_PENDING in found or engine.index.generation() else (SCAN_PENDING,)
     if red := (*pending, *found):
         result = replace(result, degradations=(*result.degradations, *red))
+    log_search(engine, request, session, result)
     return result
 
 

@@ -19,12 +19,14 @@ from scrimshaw.app.cli import frame
 from scrimshaw.app.cli.frame import command, open_memory, settings_of_memory
 from scrimshaw.app.cli.output import Lines, console, line, note, note_degradations, plain
 from scrimshaw.app.hooks.fencing import is_withheld, neutralise, neutralise_state_lines
-from scrimshaw.engine import Engine, counts, index, read
+from scrimshaw.engine import Engine, counts, index, query_log, read
 from scrimshaw.engine.context import resume_state
 from scrimshaw.engine.counts import MemoryPage, SessionTokens, Stats
 from scrimshaw.engine.degradations import SCAN_PENDING
+from scrimshaw.engine.drafts import rejected_lately
 from scrimshaw.engine.fixes import MOST_FIXES, Fix, find_fixes
-from scrimshaw.engine.lint import DAYS, quality_figures
+from scrimshaw.engine.lint import DAYS, measure, quality_figures
+from scrimshaw.engine.query_log import LoggedRead, SearchFigures, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
@@ -43,6 +45,7 @@ app = typer.Typer()
 
 SESSIONS_SHOWN = 20
 MOST_HITS, MOST_LISTED = 5, 20  # on a screen, unless told otherwise
+MOST_REJECTED = 0.20  # of the drafts of a day: more says that they are junk
 _TELLING = 60  # characters of a passage, by which its line in the file is found
 Sort = Literal["id", "title", "created", "updated"]
 Group = StrEnum("Group", "tier type artifact source folder")  # what memories can be counted by
@@ -202,8 +205,28 @@ def _render_figures(figures: Mapping[str, Any]) -> Lines:
         yield f"{figures['unreadable']} files cannot be read; `scrimshaw lint` names them"
 
 
-def _render_counted(result: Any, context: bool, quality: bool, by: Sequence[str] | None) -> Lines:
-    return _render_figures(result) if quality else _render_contexts(result) if context else _render_stats(result, by)
+def _render_searches(found: SearchFigures) -> Lines:
+    yield f"{found.searches} searches in {found.days:g} days"
+    shares = {
+        "refused: nothing was sure enough": found.refused,
+        "degraded": found.degraded,
+        "lifted by a session or a relation": found.lifted,
+        "with hits, and one of them was read": found.read,
+        "of those, the best one": found.read_first,
+    }
+    yield from (f"{'     -' if share is None else f'{share:6.1%}'}  {name}" for name, share in shares.items())
+    yield from (line(f"{count:>6}  {name}", ("  degraded", "yellow")) for name, count in found.failures.items())
+    if found.searches:
+        yield line(("milliseconds       median      p95", "dim"))
+    yield from (f"{stage:<16}{median:>9.2f}{late:>9.2f}" for stage, (median, late) in found.stages.items())
+
+
+def _render_counted(result: Any, by: Sequence[str] | None) -> Lines:
+    if isinstance(result, SearchFigures):
+        return _render_searches(result)
+    if isinstance(result, Stats):
+        return _render_stats(result, by)
+    return _render_figures(result) if isinstance(result, dict) else _render_contexts(result)
 
 
 def _render_fixes(found: Sequence[Fix]) -> Lines:
@@ -328,6 +351,7 @@ def get(
             engine, memory_id if is_part else frame.find_id(engine, name), anchor or section * (not is_part)
         )
     read.touch(engine, [found.memory])
+    query_log.append(engine, LoggedRead(at=engine.clock(), id=found.memory.id))
     return found
 
 
@@ -348,7 +372,14 @@ def list_memories(
     return counts.page(engine, filters, sort=sort, limit=most, offset=offset)
 
 
-@command(app, "stats", "--by folder --type decision", render=_render_counted)
+@command(
+    app,
+    "stats",
+    "--by folder --type decision",
+    "--searches --days 7",
+    render=_render_counted,
+    fails=lambda found: isinstance(found, dict) and found.get("is_missed", False),
+)
 def stats(
     project: Path | None,
     filters: Filters,
@@ -356,21 +387,30 @@ def stats(
     exclude: Annotated[list[str] | None, typer.Option(metavar="GLOB", help="Not these ids (repeatable).")] = None,
     context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
     quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
-    days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality; else {DAYS:g}.")] = None,
+    searches: Annotated[bool, typer.Option("--searches", help="What was searched, how fast, and what helped.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="For --quality: exit code 1 when a bound is missed.")] = False,
+    days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality, --searches; else {DAYS:g}.")] = None,
     no_scan: frame.NoScan = False,
-) -> Stats | list[SessionTokens] | dict[str, Any]:
-    """Count memories, or measure their quality and cost.
+) -> Stats | SearchFigures | list[SessionTokens] | dict[str, Any]:
+    """Count memories, or measure their quality, their cost, and the searches.
 
     Counts are exact, and say how large and how complete the index is.
     """
     counted_by = filters != Filters() or by or exclude
-    if (quality and context) or ((quality or context) and counted_by):
-        raise typer.BadParameter("--quality and --context each answer alone, without filters, --by and --exclude.")
-    if days is not None and not quality:
-        raise typer.BadParameter("--days belongs to --quality.")
-    if quality:  # reads files alone, no index
+    if (chosen := context + quality + searches) > 1 or (chosen and counted_by):
+        raise typer.BadParameter("--quality, --context and --searches answer alone, without filters, --by, --exclude.")
+    if (days is not None and not (quality or searches)) or (check and not quality):
+        raise typer.BadParameter("--days belongs to --quality and --searches, --check to --quality.")
+    if quality and not check:  # reads files alone, no index
         return quality_figures(settings_of_memory(project), days=days or DAYS)
-    with open_memory(project, fresh=not (context or no_scan)) as engine:
+    with open_memory(project, fresh=not (chosen or no_scan)) as engine:
+        if quality:
+            figures = quality_figures(engine.settings, days=days or DAYS)
+            rejected = measure("drafts rejected in a day", rejected_lately(engine, 1), MOST_REJECTED)
+            measures = [*figures["measures"], rejected]
+            return figures | {"measures": measures, "is_missed": not all(each["met"] for each in measures)}
+        if searches:
+            return search_figures(engine, days or DAYS)
         return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
 
 

@@ -1,0 +1,172 @@
+"""What was searched for, in a file beside the journal: each question, what was shown, and what was read of it later.
+
+It never leaves the machine, holds redacted text only, and is bounded; `[search] log = false` keeps nothing.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec import Struct
+
+from scrimshaw.ingest.redact import redact
+from scrimshaw.search.candidates import DAY_S
+from scrimshaw.storage.durable import PRIVATE_FILE
+
+if TYPE_CHECKING:
+    from scrimshaw.engine.core import Engine
+    from scrimshaw.models import Session
+    from scrimshaw.search.results import SearchRequest, SearchResult
+
+FILE, OLDER = "queries.jsonl", "queries.older.jsonl"
+MOST_BYTES = 2 * 1024 * 1024  # of each of the two files: some 3,000 searches
+READ_WITHIN_S = 1800.0  # what is read later than that was hardly found by the search
+
+
+class LoggedSearch(Struct, frozen=True, kw_only=True, tag="search"):
+    """A search as it was answered; `stages` are milliseconds, `shown` the ids and scores, best first."""
+
+    at: float  #: seconds since 1970
+    session: str
+    query: str
+    intent: str
+    channels: tuple[str, ...]
+    confidence: float
+    shown: tuple[tuple[str, float], ...]
+    lifted: int  #: hits that a session or a causal relation lifted
+    stages: Mapping[str, float]
+    failures: tuple[str, ...]
+
+    @property
+    def ms(self) -> float:
+        """What the whole search took."""
+        return sum(self.stages.values())
+
+
+class LoggedRead(Struct, frozen=True, kw_only=True, tag="read"):
+    """A memory that somebody read as a whole."""
+
+    at: float
+    id: str
+
+
+_Line = LoggedSearch | LoggedRead
+
+
+def append(engine: Engine, line: _Line) -> None:
+    """Add a line, unless the project wants none kept; a disk that takes none is no reason to fail."""
+    if not engine.settings.search.log:
+        return
+    path = Path(engine.storage.place, FILE)
+    data = msgspec.json.encode(line) + b"\n"
+    with suppress(OSError):
+        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, PRIVATE_FILE)
+        try:
+            os.write(handle, data)  # one write, so that lines of several processes do not mix
+            size = os.fstat(handle).st_size
+        finally:
+            os.close(handle)
+        if size > MOST_BYTES:
+            path.replace(path.with_name(OLDER))
+
+
+def log_search(engine: Engine, request: SearchRequest, session: Session | None, result: SearchResult) -> None:
+    """Keep a search and its answer, unless the project wants none kept or sessions are not recorded now."""
+    if not engine.settings.is_capturing:
+        return
+    append(
+        engine,
+        LoggedSearch(
+            at=round(engine.clock(), 3),
+            session=session.id if session else "",
+            query=redact(request.query).text,
+            intent=str(result.intent),
+            channels=tuple(map(str, request.channels)),
+            confidence=round(result.confidence, 3),
+            shown=tuple((hit.memory.id, round(hit.score, 4)) for hit in result.hits),
+            lifted=sum(bool(hit.explanation.boosts) for hit in result.hits),
+            stages={str(each.stage): round(each.ms, 3) for each in result.trace},
+            failures=tuple(each.failure_mode.partition(":")[0] for each in result.degradations),
+        ),
+    )
+
+
+def read_log(engine: Engine) -> list[_Line]:
+    """What is kept, oldest first; a line that is torn or from another version is passed over."""
+    lines = list[_Line]()
+    for name in (OLDER, FILE):
+        with suppress(OSError):
+            for line in (engine.storage.place / name).read_bytes().splitlines():
+                with suppress(msgspec.DecodeError):
+                    lines.append(msgspec.json.decode(line, type=_Line))
+    return lines
+
+
+def pair_reads(lines: Sequence[_Line]) -> Iterator[tuple[LoggedSearch, tuple[str, ...]]]:
+    """Each search with the ids among those shown that were read within half an hour."""
+    for number, line in enumerate(lines):
+        if isinstance(line, LoggedSearch):
+            shown = {name.partition("#")[0] for name, _ in line.shown}
+            read = dict[str, None]()
+            for later in lines[number + 1 :]:
+                if later.at - line.at > READ_WITHIN_S:
+                    break
+                if isinstance(later, LoggedRead) and later.id in shown:
+                    read[later.id] = None
+            yield line, tuple(read)
+
+
+class SearchFigures(Struct, frozen=True, kw_only=True):
+    """What the kept searches of some days say; shares are of the searches, times are milliseconds."""
+
+    days: float
+    searches: int
+    refused: float | None  #: nothing was sure enough to be shown
+    degraded: float | None
+    lifted: float | None  #: a session or a causal relation lifted a hit
+    read: float | None  #: of those with hits: one was read as a whole within half an hour
+    read_first: float | None  #: of those read: the best hit was
+    intents: Mapping[str, int]
+    failures: Mapping[str, int]
+    stages: Mapping[str, tuple[float, float]]  #: median and 95th percentile of each stage, and of all
+
+
+def search_figures(engine: Engine, days: float) -> SearchFigures:
+    """Count what was searched for in the last days, as far as it is kept."""
+    since = engine.clock() - days * DAY_S
+    paired = [(each, read) for each, read in pair_reads(read_log(engine)) if each.at >= since]
+    searches = [each for each, _ in paired]
+    with_hits = [(each, read) for each, read in paired if each.shown]
+    found = [(each.shown[0][0].partition("#")[0], read) for each, read in with_hits if read]
+    times = defaultdict[str, list[float]](list)
+    for each in searches:
+        for stage, ms in (*each.stages.items(), ("all", each.ms)):
+            times[stage].append(ms)
+    return SearchFigures(
+        days=days,
+        searches=len(searches),
+        refused=_share(not each.shown for each in searches),
+        degraded=_share(bool(each.failures) for each in searches),
+        lifted=_share(bool(each.lifted) for each in searches),
+        read=_share(bool(read) for _, read in with_hits),
+        read_first=_share(best in read for best, read in found),
+        intents=Counter(each.intent for each in searches),
+        failures=Counter(name for each in searches for name in each.failures),
+        stages={stage: (_rank(values, 0.5), _rank(values, 0.95)) for stage, values in times.items()},
+    )
+
+
+def _share(holds: Iterable[bool]) -> float | None:
+    values = [*holds]
+    return round(sum(values) / len(values), 4) if values else None
+
+
+def _rank(values: Sequence[float], share: float) -> float:
+    return round(sorted(values)[math.ceil(share * len(values)) - 1], 3)
