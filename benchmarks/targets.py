@@ -18,12 +18,12 @@ import anyio
 
 from benchmarks import corpus, pipeline
 from benchmarks.figures import machine
-from benchmarks.shadow_run import DEPTH, ITEMS, working_with
 from scrimshaw.engine import Engine, index, sessions
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Filters, Relation
 from scrimshaw_lab import targets
 from scrimshaw_lab.metrics import percentile
+from scrimshaw_lab.shadow import DEPTH, ITEMS, working_with
 
 MEMORIES, EDGES, HITS, PIECE = 200, 500, 20, 10_000
 

@@ -6,6 +6,7 @@ A ranking is a list of distinct ids, best first; judgements give a grade, a whol
 import math
 import random
 from collections.abc import Collection, Mapping, Sequence
+from itertools import combinations
 
 from msgspec import Struct
 
@@ -37,6 +38,48 @@ def answers_among(grades: Mapping[str, int]) -> frozenset[str]:
     """What counts as an answer: grade 2 and above or, where no grade is that high, the highest one above 0."""
     least = max(1, min(ANSWERS, max(grades.values(), default=0)))
     return frozenset(name for name, grade in grades.items() if grade >= least)
+
+
+def rank_correlation(base: Sequence[str], other: Sequence[str]) -> float:
+    """Spearman's between the order of `base` and the order that `other` gives to the same ids, -1..1.
+
+    What `other` lacks stands behind all it has. 1 for fewer than two ids.
+    """
+    count = len(base)
+    if count < 2:
+        return 1.0
+    before, after = range(count), _places_in(base, other)
+    squares = sum((one - two) ** 2 for one, two in zip(before, after, strict=True))
+    return 1 - 6 * squares / (count * (count**2 - 1))
+
+
+def kendall_tau(base: Sequence[str], other: Sequence[str]) -> float:
+    """Kendall's between the same two orders, -1..1: pairs in the same order less pairs in the other, of all pairs."""
+    if len(base) < 2:
+        return 1.0
+    signs = [1 if one < two else -1 for one, two in combinations(_places_in(base, other), 2)]
+    return sum(signs) / len(signs)
+
+
+def rank_biased_overlap(one: Sequence[str], two: Sequence[str], persistence: float = 0.9) -> float:
+    """How much two rankings share, 0..1, the first places counting most; extrapolated from the depth of the longer.
+
+    With .9 the first ten places have 86 % of the weight. 1 for two empty rankings.
+    """
+    depth = max(len(one), len(two))
+    shares = [len({*one[:place]} & {*two[:place]}) / place for place in range(1, depth + 1)]
+    if not shares:
+        return 1.0
+    weighted = math.fsum(share * persistence**place for place, share in enumerate(shares))
+    return (1 - persistence) * weighted + shares[-1] * persistence**depth
+
+
+def _places_in(base: Sequence[str], other: Sequence[str]) -> list[int]:
+    """The place of each id of `base` among them as `other` orders them, those that it lacks last."""
+    known = {name: place for place, name in enumerate(other)}
+    ordered = sorted(base, key=lambda name: known.get(name, len(other)))
+    places = {name: place for place, name in enumerate(ordered)}
+    return [places[name] for name in base]
 
 
 def share(part: int, whole: int) -> float | None:

@@ -1,9 +1,20 @@
 from __future__ import annotations
 
 import pytest
-from benchmarks.pressure_replay import Ask, Overflow, Recording, Replayed, Reply, compare, filled, missed, replay
 from hypothesis import given
 from hypothesis import strategies as st
+
+from scrimshaw_lab.pressure import (
+    Ask,
+    Overflow,
+    Recording,
+    Replayed,
+    Reply,
+    compare_sides,
+    fill_context,
+    find_missed,
+    replay,
+)
 
 
 def always(tokens: int, budget: int = 1000, relevant: str = "") -> Ask:
@@ -57,7 +68,7 @@ def test_a_session_goes_on_after_it_overflowed_and_says_that_it_is_full() -> Non
 
 @given(st.lists(st.integers(0, 500), max_size=60), st.floats(0, 1), st.integers(1, 5000))
 def test_a_recording_fills_the_share_exactly_with_its_last_turns(turns: list[int], share: float, size: int) -> None:
-    found = filled("s", turns, share, size)
+    found = fill_context("s", turns, share, size)
     assert found.before >= 0
     assert found.before + sum(found.turns) == int(share * size)
     assert list(found.turns) == turns[len(turns) - len(found.turns) :]
@@ -92,7 +103,7 @@ def test_the_figures_of_both_sides() -> None:
         session("b", reply(100, "z"), own=200, overflow=Overflow.TURN),
         session("c", reply(10)),
     ]
-    found = compare(off, on, 150)
+    found = compare_sides(off, on, 150)
     assert (found.sessions, found.off_overflows, found.on_overflows) == (3, 2, 1)
     assert (found.by_reply, found.full_anyway) == (0, 1)
     assert (found.replies, found.over_budget) == (8, 1)
@@ -107,16 +118,16 @@ def test_the_figures_of_both_sides() -> None:
 def test_figures_that_miss_their_targets_are_named() -> None:
     light, heavy = [session(str(n), reply(85)) for n in range(4)], [session(str(n), reply(100)) for n in range(4)]
     tipped = [session(each.id, *each.replies, overflow=Overflow.REPLY) for each in heavy]
-    assert missed(compare(heavy, light, 1)) == ()
-    assert missed(compare(tipped, [tipped[0], *light[1:]], 1)) == ("by_reply", "tokens_share")
-    assert missed(compare(light, tipped, 1)) == ("overflows", "by_reply", "tokens_share")
-    assert missed(compare([session("a", reply(200))], [session("a", reply(101))], 1)) == ("over_budget",)
+    assert find_missed(compare_sides(heavy, light, 1)) == ()
+    assert find_missed(compare_sides(tipped, [tipped[0], *light[1:]], 1)) == ("by_reply", "tokens_share")
+    assert find_missed(compare_sides(light, tipped, 1)) == ("overflows", "by_reply", "tokens_share")
+    assert find_missed(compare_sides([session("a", reply(200))], [session("a", reply(101))], 1)) == ("over_budget",)
 
 
 def test_different_sessions_are_not_compared() -> None:
     with pytest.raises(ValueError, match="same sessions"):
-        compare([session("a")], [session("b")], 1)
+        compare_sides([session("a")], [session("b")], 1)
     with pytest.raises(ValueError, match="same sessions"):
-        compare([], [], 1)
+        compare_sides([], [], 1)
     with pytest.raises(ValueError, match="shorter"):
-        compare([session("a")], [], 1)
+        compare_sides([session("a")], [], 1)

@@ -3,29 +3,31 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from benchmarks.shadow_run import (
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
+from tests.samples import write_memory
+
+from scrimshaw.engine import Engine, sessions
+from scrimshaw.engine.index import scan
+from scrimshaw_lab.metrics import kendall_tau, rank_biased_overlap, rank_correlation
+from scrimshaw_lab.search_quality import JudgedQuery
+from scrimshaw_lab.shadow import (
     ATTENTION,
     ITEMS,
     Case,
     Fall,
     Shadow,
-    falls,
-    figures,
-    known_items,
-    missed,
-    rank_correlation,
-    shadows,
+    compute_figures,
+    find_falls,
+    find_known_items,
+    find_missed,
+    run_shadows,
     unbounded,
     working_with,
 )
-from hypothesis import given
-from hypothesis import strategies as st
-from scipy.stats import spearmanr
-from tests.samples import write_memory
 
-from scrimshaw.engine import Engine, sessions
-from scrimshaw.engine.index import scan
-from scrimshaw_lab.search_quality import JudgedQuery
+BOOSTS = (Case.RANDOM, Case.RELEVANT, Case.UNBOUNDED)
 
 
 def shadow(base: str, boosted: str, *, lifted: bool = True, ms: float = 1.0, **relevant: int) -> Shadow:
@@ -35,7 +37,7 @@ def shadow(base: str, boosted: str, *, lifted: bool = True, ms: float = 1.0, **r
         case=Case.RANDOM,
         base=tuple(base),
         boosted=tuple(boosted),
-        lifted=lifted,
+        lifts={"a": 0.1} if lifted else {},
         session_ms=ms,
         causal_ms=ms,
     )
@@ -46,6 +48,17 @@ def test_rank_correlation_is_spearmans(order: list[int]) -> None:
     base = [str(number) for number in range(12)]
     expected = spearmanr(range(12), [order.index(number) for number in range(12)]).statistic
     assert rank_correlation(base, [str(number) for number in order]) == pytest.approx(expected)
+    pairs = kendalltau(range(12), [order.index(number) for number in range(12)]).statistic
+    assert kendall_tau(base, [str(number) for number in order]) == pytest.approx(pairs)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [("", "", 1.0), ("abc", "abc", 1.0), ("abc", "xyz", 0.0), ("ab", "ba", 0.9), ("a", "", 0.0)],
+)
+def test_overlap_counts_what_two_rankings_share_from_the_top(one: str, two: str, expected: float) -> None:
+    assert rank_biased_overlap(one, two) == pytest.approx(expected)
+    assert rank_biased_overlap("abcdef", "bacdef") < rank_biased_overlap("abcdef", "abcdfe")
 
 
 @pytest.mark.parametrize(
@@ -65,13 +78,13 @@ def test_rank_correlation_compares_the_first_ids_only(base: str, other: str, exp
 
 def test_answers_that_sink_are_listed_with_both_places() -> None:
     run = shadow("abcde", "bcdea", a=2, b=2, e=1, c=3)
-    assert list(falls(run)) == [Fall(query="q", memory="a", before=1, after=5)]
-    assert [fall.after for fall in falls(shadow("abc", "bc", a=2))] == [3]
+    assert list(find_falls(run)) == [Fall(query="which", memory="a", before=1, after=5, passed_by=("b", "c", "d", "e"))]
+    assert [fall.after for fall in find_falls(shadow("abc", "bc", a=2))] == [3]
 
 
 def test_the_figures_of_a_case() -> None:
     runs = [shadow("abcdef", "bcdeaf", ms=5, a=2), shadow("abcdef", "bacdef", lifted=False, ms=1, b=2)]
-    found = figures(runs)
+    found = compute_figures(runs)
     assert (found.queries, found.lifted, found.session_ms, found.causal_ms) == (2, 0.5, 5, 5)
     assert found.mrr == pytest.approx((1 / 5 + 1) / 2)
     assert found.mrr_ratio == pytest.approx((1 / 5 + 1) / (1 + 1 / 2))
@@ -79,15 +92,15 @@ def test_the_figures_of_a_case() -> None:
 
 
 def test_figures_that_miss_their_targets_are_named() -> None:
-    same = figures([shadow("abcdef", "abcdef", a=2)])
-    upset = figures([shadow("abcdef", "bfedca", lifted=False, ms=100, a=2)])
-    assert missed(same) == ()
+    same = compute_figures([shadow("abcdef", "abcdef", a=2)])
+    upset = compute_figures([shadow("abcdef", "bfedca", lifted=False, ms=100, a=2)])
+    assert find_missed(same) == ()
     every = ("lifted", "rank_correlation", "mrr_ratio", "falls", "session_ms", "causal_ms")
-    assert missed(upset) == every
+    assert find_missed(upset) == every
 
 
 def test_a_fall_of_three_places_is_no_miss() -> None:
-    assert figures([shadow("abcdef", "bcdaef", a=2)]).falls == ()
+    assert compute_figures([shadow("abcdef", "bcdaef", a=2)]).falls == ()
 
 
 @pytest.fixture
@@ -113,26 +126,29 @@ def test_a_session_works_with_memories_as_real_ones_do(filled: Engine) -> None:
 
 def test_each_query_runs_in_every_case_and_the_seed_decides_what_is_drawn(filled: Engine) -> None:
     queries = [JudgedQuery(id="q", query="boat rope", relevant={"harbours/03": 2, "harbours/04": 0})]
-    first, again = list(shadows(filled, queries, seed=3)), list(shadows(filled, queries, seed=3))
-    assert [run.case for run in first] == list(Case)
+    first, again = (
+        list(run_shadows(filled, queries, cases=BOOSTS, seed=3)),
+        list(run_shadows(filled, queries, cases=BOOSTS, seed=3)),
+    )
+    assert [run.case for run in first] == list(BOOSTS)
     assert [run.boosted for run in first] == [run.boosted for run in again]
-    assert all(run.lifted and sorted(run.base) == sorted(run.boosted) and len(run.base) == 30 for run in first)
+    assert all(run.lifts and sorted(run.base) == sorted(run.boosted) and len(run.base) == 30 for run in first)
     _, relevant, _ = first
     assert relevant.boosted.index("harbours/03") < relevant.base.index("harbours/03")
 
 
 def test_without_a_cap_the_order_is_upset(filled: Engine) -> None:
     queries = [JudgedQuery(id=str(n), query=f"whale {n}", relevant={f"harbours/{n:02}": 2}) for n in range(5)]
-    runs = list(shadows(filled, queries))
+    runs = list(run_shadows(filled, queries, cases=BOOSTS))
     capped, whole = ([run for run in runs if run.case == case] for case in (Case.RANDOM, Case.UNBOUNDED))
-    assert figures(whole).rank_correlation < figures(capped).rank_correlation
+    assert compute_figures(whole).rank_correlation < compute_figures(capped).rank_correlation
     boosts = unbounded({"a": 0.9})(["a", "b"], {})
     assert boosts == {"a": {"session": 0.9}}
 
 
 def test_known_items_are_titles_and_headings_that_stand_once(filled: Engine) -> None:
-    found = known_items(filled, 20, seed=1)
-    assert found == known_items(filled, 20, seed=1) != known_items(filled, 20, seed=2)
+    found = find_known_items(filled, 20, seed=1)
+    assert found == find_known_items(filled, 20, seed=1) != find_known_items(filled, 20, seed=2)
     titles = [each for each in found if each.query.startswith("Harbour")]
     headings = [each for each in found if each.query.startswith("What")]
     assert len(titles) == len(headings) == 10
@@ -140,5 +156,5 @@ def test_known_items_are_titles_and_headings_that_stand_once(filled: Engine) -> 
 
 
 def test_there_may_be_fewer_known_items_than_asked_for(filled: Engine) -> None:
-    assert len(known_items(filled, 1000)) == 60
-    assert known_items(filled, 0) == []
+    assert len(find_known_items(filled, 1000)) == 60
+    assert find_known_items(filled, 0) == []

@@ -1,0 +1,439 @@
+"""Searches beside themselves: every query as it is answered now, and as a session or other settings would answer it.
+
+The sessions are real ones: their items are recorded, fade and are read as in use, in a scratch copy of the index with a
+journal of its own. A query is answered by the memories that judgements name, by the memory whose title or heading it
+is, or by what was read after the search that the project's log has.
+"""
+
+import time
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace as replace_field
+from enum import StrEnum
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Annotated, TypeVar
+
+import apsw
+import msgspec
+import typer
+from msgspec import Struct
+from msgspec.structs import replace
+
+from scrimshaw.app.cli import frame
+from scrimshaw.app.cli.frame import example, settings_of_memory
+from scrimshaw.app.cli.output import Lines, line, progress, show
+from scrimshaw.config import Settings, all_keys, load
+from scrimshaw.engine import Engine, open_engine, sessions
+from scrimshaw.engine.core import project_sources
+from scrimshaw.engine.index import embed_pending, scan
+from scrimshaw.engine.query_log import pair_reads, read_log
+from scrimshaw.errors import InvalidRequest
+from scrimshaw.ingest.markdown import parse_headings
+from scrimshaw.ingest.redact import redact
+from scrimshaw.models import EventKind, Filters, ItemKind, Memory, NewItem, Observation, Session
+from scrimshaw.search.pipeline import Searcher
+from scrimshaw.search.results import Boosts, SearchRequest, SearchResult
+from scrimshaw.session import working_memory
+from scrimshaw_lab import targets
+from scrimshaw_lab.metrics import (
+    ANSWERS,
+    answers_among,
+    kendall_tau,
+    mean,
+    mrr_at,
+    percentile,
+    rank_biased_overlap,
+    rank_correlation,
+)
+from scrimshaw_lab.search_quality import JudgedQuery, read_queries
+
+# Rankings are compared over so many hits; their order over the first ones; MRR and payload over those that are shown.
+DEPTH, ORDERED, SHOWN = 50, 20, 10
+ITEMS = 7
+# Attention that the default rules give to reading a specification; the one before it has faded by an event, and so on.
+ATTENTION = 0.9
+LIFTED_SHARE = 0.80
+FARTHEST_FALL = 3
+REVIEWED_SHARE = 0.10  # of the queries, for a person to look at
+WORST = 5
+
+_INDEX = "index.db"
+_LEAST_WORDS = 3
+_SELECT = 500
+_Value = TypeVar("_Value")
+
+
+class Case(StrEnum):
+    """What the second answer has that the first has not.
+
+    `random`: a session that works with memories drawn from the hits. `relevant`: with those that answer the query.
+    `unbounded`: the random ones with their whole attention and no cap, which must fail. `settings`: other settings.
+    """
+
+    RANDOM = "random"
+    RELEVANT = "relevant"
+    UNBOUNDED = "unbounded"
+    SETTINGS = "settings"
+
+
+class Shadow(Struct, frozen=True, kw_only=True):
+    """One query answered twice: its ids, best first, the characters of the first ten texts, and what lifted which id.
+
+    `session_ms` is the time to read the session and its attention, `causal_ms` the time to find causal neighbours
+    and add up all boosts.
+    """
+
+    query: JudgedQuery
+    case: Case
+    base: tuple[str, ...]
+    boosted: tuple[str, ...]
+    base_characters: int = 0
+    boosted_characters: int = 0
+    lifts: Mapping[str, float] = {}
+    session_ms: float = 0.0
+    causal_ms: float = 0.0
+
+
+class Fall(Struct, frozen=True, kw_only=True):
+    """A memory of grade 2 or above that sank, and what passed it; places count from 1."""
+
+    query: str
+    memory: str
+    before: int
+    after: int
+    passed_by: tuple[str, ...] = ()
+
+
+class ShadowFigures(Struct, frozen=True, kw_only=True):
+    """The figures of one case, means over its queries. `lifted` is the share of queries with a boost, the orders are
+    compared over the first 20, `payload` is the share of characters sent, `falls` are farther than 3 places, times are
+    p95 in milliseconds.
+    """
+
+    case: Case
+    queries: int
+    lifted: float
+    rank_correlation: float
+    kendall: float
+    overlap: float  #: rank-biased, persistence .9
+    mrr: float
+    mrr_ratio: float
+    payload: float
+    falls: tuple[Fall, ...]
+    session_ms: float
+    causal_ms: float
+
+
+class Report(Struct, frozen=True, kw_only=True):
+    """The figures of each case, the names of those that miss their targets, and the figures by intent."""
+
+    cases: tuple[ShadowFigures, ...]
+    missed: Mapping[Case, tuple[str, ...]]
+    intents: Mapping[Case, Mapping[str, ShadowFigures]]
+
+
+def run_shadows(
+    engine: Engine, queries: Sequence[JudgedQuery], *, cases: Sequence[Case], other: Engine | None = None, seed: int = 0
+) -> Iterator[Shadow]:
+    """Every query in every case, case by case within a query. The same seed draws the same memories."""
+    chance = Random(seed)
+    for query in queries:
+        request = SearchRequest(query=query.query, limit=DEPTH, constitutional=False)
+        around = replace(sessions.session_context(engine, None, query.query, DEPTH), boosts=None)
+        base = engine.searcher.search(request, around)
+        names = _ids(base)
+        drawn = chance.sample(names, min(ITEMS, len(names)))
+        for case in cases:
+            if case == Case.SETTINGS:
+                found = (other or engine).searcher.search(request, around)
+                yield _shadow(replace(query, intent=query.intent or base.intent), case, base, found)
+            else:
+                worked_with = _best(query) if case == Case.RELEVANT else drawn
+                yield _boosted(engine, query, case, base, working_with(engine, worked_with), request)
+
+
+def working_with(engine: Engine, linked: Sequence[str]) -> Session:
+    """A new session that has read these memories one after another, the first one last."""
+    session = engine.sessions.open(uuid.uuid4().hex, now=engine.clock())[0]
+    event_decay = engine.settings.features.event_decay
+    admit = partial(working_memory.admit, settings=engine.settings.session, event_decay=event_decay)
+    for memory in reversed(linked):
+        text = redact(f"read {memory}")
+        item = NewItem(text=text, kind=ItemKind.FILE, attention=ATTENTION, memory_id=memory)
+        sessions.tick(engine, session.id)
+        now, modulus = engine.clock(), engine.settings.session.counter_modulus
+        seen = Observation(session=session.id, kind=EventKind.STOP, text=redact(""), item=item)
+        engine.sessions.observe(seen, partial(admit, now=now), now=now, modulus=modulus)
+    return engine.sessions.get(session.id) or session
+
+
+def unbounded(attention: Mapping[str, float]) -> Boosts:
+    """Lifts every memory by its whole attention, without a cap: what the engine must never do."""
+    return lambda names, _: {name: {"session": attention[name]} for name in names if name in attention}
+
+
+def compute_figures(runs: Sequence[Shadow]) -> ShadowFigures:
+    """The figures of the runs of one case; IndexError for none."""
+    before = [mrr_at(run.base, answers_among(run.query.relevant), SHOWN) for run in runs]
+    after = [mrr_at(run.boosted, answers_among(run.query.relevant), SHOWN) for run in runs]
+    return ShadowFigures(
+        case=runs[0].case,
+        queries=len(runs),
+        lifted=mean([bool(run.lifts) for run in runs]),
+        rank_correlation=mean([rank_correlation(run.base[:ORDERED], run.boosted) for run in runs]),
+        kendall=mean([kendall_tau(run.base[:ORDERED], run.boosted) for run in runs]),
+        overlap=mean([rank_biased_overlap(run.base, run.boosted) for run in runs]),
+        mrr=mean(after),
+        mrr_ratio=sum(after) / sum(before) if any(before) else 1.0,
+        payload=sum(run.boosted_characters for run in runs) / max(1, sum(run.base_characters for run in runs)),
+        falls=tuple(fall for run in runs for fall in find_falls(run) if fall.after - fall.before > FARTHEST_FALL),
+        session_ms=percentile([run.session_ms for run in runs], 0.95),
+        causal_ms=percentile([run.causal_ms for run in runs], 0.95),
+    )
+
+
+def find_missed(found: ShadowFigures) -> tuple[str, ...]:
+    """The names of the figures that miss their targets; other settings need not lift anything."""
+    kept = {
+        "lifted": found.lifted >= LIFTED_SHARE or found.case == Case.SETTINGS,
+        "rank_correlation": found.rank_correlation >= targets.RANK_CORRELATION,
+        "mrr_ratio": found.mrr_ratio >= targets.MRR_RATIO,
+        "falls": not found.falls,
+        "session_ms": found.session_ms < targets.SESSION_BOOST_MS,
+        "causal_ms": found.causal_ms < targets.CAUSAL_BOOST_MS,
+    }
+    return tuple(name for name, is_kept in kept.items() if not is_kept)
+
+
+def judge(runs: Iterable[Shadow]) -> Report:
+    """All figures, from the rows alone."""
+    grouped = defaultdict[Case, defaultdict[str, list[Shadow]]](lambda: defaultdict(list))
+    for run in runs:
+        grouped[run.case][run.query.intent].append(run)
+    figures = [compute_figures([*chain.from_iterable(each.values())]) for each in grouped.values()]
+    intents = {
+        case: {name: compute_figures(some) for name, some in sorted(each.items()) if name}
+        for case, each in grouped.items()
+    }
+    return Report(cases=tuple(figures), missed={each.case: find_missed(each) for each in figures}, intents=intents)
+
+
+def find_falls(run: Shadow) -> Iterator[Fall]:
+    """Where the answers of a query stood and stand, if they sank; one that is gone stands behind the last hit."""
+    after = {name: place for place, name in enumerate(run.boosted, start=1)}
+    for before, name in enumerate(run.base, start=1):
+        place = after.get(name, len(run.boosted) + 1)
+        if run.query.relevant.get(name, 0) >= ANSWERS and place > before:
+            passed = tuple(other for other in run.boosted[: place - 1] if other not in run.base[:before])
+            yield Fall(query=run.query.query, memory=name, before=before, after=place, passed_by=passed)
+
+
+def find_known_items(engine: Engine, count: int, *, seed: int = 0) -> list[JudgedQuery]:
+    """Queries whose answer is known: titles and headings of three words or more that no other memory has.
+
+    Half of them are titles as long as there are enough; each is answered by its own memory. May be fewer than `count`.
+    """
+    memories = engine.index.select(Filters(), sort="id", limit=-1, offset=0)
+    titles = _unique([(memory.id, memory.title) for memory in memories])
+    sections = _unique(list(_headings(engine, memories)), known={title for _, title in titles})
+    chance = Random(seed)
+    chosen = chance.sample(titles, min(len(titles), count // 2))
+    chosen += chance.sample(sections, min(len(sections), count - len(chosen)))
+    longest = engine.settings.search.query_max
+    return [JudgedQuery(id=f"{name}#{text}", query=text[:longest], relevant={name: ANSWERS}) for name, text in chosen]
+
+
+def find_asked(engine: Engine) -> list[JudgedQuery]:
+    """The searches that the project's log has, each once, newest first; what was read of their hits answers them."""
+    found = dict[str, JudgedQuery]()
+    for each, read in pair_reads(read_log(engine)):
+        known = found.pop(each.query, None)
+        relevant = {**(known.relevant if known else {}), **dict.fromkeys(read, ANSWERS)}
+        found[each.query] = JudgedQuery(id=each.query, query=each.query, relevant=relevant, intent=each.intent)
+    return [*reversed(found.values())]
+
+
+@contextmanager
+def copy_engine(settings: Settings) -> Iterator[Engine]:
+    """A project's memory over a copy of its index, with a journal of its own that is gone afterwards."""
+    with TemporaryDirectory(prefix="scrimshaw-") as name:
+        folder, known = Path(name), settings.folder / _INDEX
+        if known.is_file():
+            with closing(apsw.Connection(str(folder / _INDEX))) as copy, closing(apsw.Connection(str(known))) as whole:
+                copy.backup("main", whole, "main").step()
+        sources = project_sources(settings)
+        with open_engine(settings, sources=sources, folder=folder, replace_lost_journal=True) as engine:
+            scan(engine)
+            embed_pending(engine)
+            yield engine
+
+
+def change_settings(settings: Settings, changes: Iterable[str]) -> Settings:
+    """The settings with others in their place, each as `section.key=value`; raises InvalidRequest, ConfigError."""
+    names = {f"{info.section}.{info.key}": info.environment[0] for info in all_keys()}
+    stated = dict[str, str]()
+    for change in changes:
+        key, _, value = change.partition("=")
+        if key not in names:
+            raise InvalidRequest(f"{change!r} sets nothing.", "Write section.key=value, such as search.candidates=50.")
+        stated[names[key]] = value
+    return load(settings.project, home=settings.home, environment=stated)
+
+
+def _boosted(
+    engine: Engine, query: JudgedQuery, case: Case, base: SearchResult, session: Session, request: SearchRequest
+) -> Shadow:
+    session_ms, around = _timed(lambda: sessions.session_context(engine, session, query.query, DEPTH))
+    boosts = around.boosts
+    if case == Case.UNBOUNDED:
+        boosts = unbounded(sessions.attention_by_memory(engine, session))
+    measured = _Measured(boosts)
+    # The session's own entries are answered beside memories; here only the order of memories counts.
+    found = engine.searcher.search(request, replace(around, boosts=measured, recalled=()))
+    shadow = _shadow(replace(query, intent=query.intent or base.intent), case, base, found)
+    return replace(shadow, lifts=measured.lifts, session_ms=session_ms, causal_ms=measured.ms)
+
+
+def _shadow(query: JudgedQuery, case: Case, base: SearchResult, found: SearchResult) -> Shadow:
+    before, after = (sum(len(hit.text) for hit in each.hits[:SHOWN]) for each in (base, found))
+    return Shadow(
+        query=query,
+        case=case,
+        base=tuple(_ids(base)),
+        boosted=tuple(_ids(found)),
+        base_characters=before,
+        boosted_characters=after,
+    )
+
+
+class _Measured:
+    """Boosts that remember what they lifted, and how long they took in milliseconds."""
+
+    def __init__(self, boosts: Boosts | None) -> None:
+        self._boosts = boosts
+        self.lifts = dict[str, float]()
+        self.ms = 0.0
+
+    def __call__(self, names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
+        given: Mapping[str, Mapping[str, float]]
+        self.ms, given = _timed(lambda: self._boosts(names, seeds) if self._boosts else {})
+        self.lifts = {name: round(gain, 4) for name, parts in given.items() if (gain := sum(parts.values())) > 0}
+        return given
+
+
+def _timed(work: Callable[[], _Value]) -> tuple[float, _Value]:
+    start = time.perf_counter()
+    value = work()
+    return (time.perf_counter() - start) * 1000, value
+
+
+def _ids(result: SearchResult) -> list[str]:
+    return [hit.memory.id for hit in result.hits]
+
+
+def _best(query: JudgedQuery) -> list[str]:
+    """What a session can best work with: the judged memories, highest grade first."""
+    useful = [name for name, grade in query.relevant.items() if grade > 0]
+    return sorted(useful, key=lambda name: (-query.relevant[name], name))[:ITEMS]
+
+
+def _headings(engine: Engine, memories: Sequence[Memory]) -> Iterator[tuple[str, str]]:
+    for start in range(0, len(memories), _SELECT):
+        for name, body in engine.index.bodies([each.id for each in memories[start : start + _SELECT]]).items():
+            yield from ((name, heading.text) for heading in parse_headings(body))
+
+
+def _unique(named: Sequence[tuple[str, str]], known: set[str] | None = None) -> list[tuple[str, str]]:
+    """The texts long enough to search for that stand once, and not among the `known`."""
+    times = Counter(text for _, text in named)
+    known = known or set()
+    return [
+        (name, text)
+        for name, text in named
+        if times[text] == 1 and text not in known and len(text.split()) >= _LEAST_WORDS and text.isprintable()
+    ]
+
+
+app = typer.Typer()
+
+
+@app.command("shadow", epilog=example("scrimshaw eval shadow", "scrimshaw eval shadow --with search.candidates=50"))
+def evaluate_shadow(
+    queries: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Judged queries, a JSON object a line.")
+    ] = None,
+    total: Annotated[int, typer.Option(min=1, max=100_000, help="Queries in all: logged, judged, then derived.")] = 100,
+    changed: Annotated[
+        list[str] | None, typer.Option("--with", metavar="KEY=VALUE", help="Compare with this setting (repeatable).")
+    ] = None,
+    uncapped: Annotated[
+        bool, typer.Option("--uncapped", help="A boost without its cap as well: the gate has to fail.")
+    ] = False,
+    review: Annotated[
+        Path | None, typer.Option(help="Write 10 % of the queries here, both answers, to look at.")
+    ] = None,
+    rows: Annotated[Path | None, typer.Option(help="Write every query with both rankings here, as JSON lines.")] = None,
+    seed: Annotated[int, typer.Option(help="What is drawn.")] = 1,
+    project: frame.Project = None,
+    as_json: frame.AsJson = False,
+) -> None:
+    """Answer queries twice, without and with what a session lifts or other settings, and compare.
+
+    The queries are those of the project's log and of a file, then titles and headings of the memories. Exit code 1 when
+    the order or the place of the answers changes more than allowed.
+    """
+    settings = settings_of_memory(project)
+    cases = [Case.SETTINGS] if changed else [Case.RANDOM, Case.RELEVANT, *[Case.UNBOUNDED] * uncapped]
+    with open_engine(settings) as own:
+        asked = find_asked(own)
+    with copy_engine(settings) as engine, progress("Searching", as_json) as advance:
+        chosen = ((read_queries(queries, engine.searcher.validate) if queries else []) + asked)[:total]
+        chosen += find_known_items(engine, total - len(chosen), seed=seed)
+        other = replace_field(engine, settings=change_settings(settings, changed or ()))
+        other = replace_field(other, searcher=Searcher(engine.index, other.settings, engine.embedder))
+        runs = list[Shadow]()
+        for run in run_shadows(engine, chosen, cases=cases, other=other, seed=seed):
+            runs.append(run)
+            advance(len(runs), len(chosen) * len(cases))
+    if not runs:
+        raise InvalidRequest("There is nothing to search for.", "Save or import memories first.")
+    for path, some in ((rows, runs), (review, _draw(runs, seed))):
+        if path:
+            path.write_bytes(msgspec.json.Encoder().encode_lines(some))
+    report = judge(runs)
+    show(report, as_json, _render)
+    if any(report.missed.values()):
+        raise typer.Exit(1)
+
+
+def _draw(runs: Sequence[Shadow], seed: int) -> list[Shadow]:
+    return Random(seed).sample(runs, max(1, round(REVIEWED_SHARE * len(runs)))) if runs else []
+
+
+def _render(report: Report) -> Lines:
+    for each in report.cases:
+        yield line((f"{each.case}, {each.queries} queries", "bold"))
+        yield _describe(each)
+        for name, part in report.intents[each.case].items():
+            yield line((f"  {name:<14}{part.queries:>5}  ", "dim"), _describe(part))
+        for fall in sorted(each.falls, key=lambda fall: fall.before - fall.after)[:WORST]:
+            passed = ", ".join(fall.passed_by[:WORST])
+            yield line(
+                (f"  {fall.memory}", "cyan"), f" {fall.before} -> {fall.after} for {fall.query!r}, behind {passed}"
+            )
+        failed = ", ".join(report.missed[each.case])
+        yield line((f"  missed: {failed}", "bold red") if failed else ("  all bounds are kept", "green"))
+
+
+def _describe(each: ShadowFigures) -> str:
+    return (
+        f"Spearman {each.rank_correlation:.3f}  Kendall {each.kendall:.3f}  overlap {each.overlap:.3f}"
+        f"  MRR {each.mrr:.3f} ({each.mrr_ratio:.1%})  payload {each.payload:.1%}  lifted {each.lifted:.0%}"
+        f"  falls {len(each.falls)}"
+    )
