@@ -193,7 +193,7 @@ def test_vectors_that_are_not_made_yet_are_degraded(engine: Engine, vault: Path)
     write_memory(vault, "new", "The tide turns at noon.")
     scan(engine)
     assert turned(engine) == {"vectors": Status.DEGRADED}
-    assert "pieces have no vector yet" in check_health(engine, more=app_checks.PROCESS).degradations[0].failure_mode
+    assert "vectors_pending: " in check_health(engine, more=app_checks.PROCESS).degradations[0].failure_mode
 
 
 def test_a_client_that_lost_its_server_is_off(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,6 +50,23 @@ def test_the_passage_that_meets_the_words_of_a_query_gains_on_the_others(
     assert sum(terms.values()) == pytest.approx(0, abs=1e-5)  # compared with each other
 
 
+def test_what_has_no_vector_yet_is_found_by_its_words_among_those_that_have_one(
+    open_memory: OpenMemory, vault: Path, minilm: MiniLMEmbedder
+) -> None:
+    engine = open_memory(embedder=minilm)
+    fill(
+        engine,
+        vault,
+        {**NOTES, "ice": "Ice on the harbour: ships wait for the spring, and the parser of the log rests."},
+    )
+    write_memory(vault, "tabs", "The parser rejects tabs in front matter, so they become spaces before it reads.")
+    scan(engine)
+    found = search(engine, SearchRequest(query="why do tabs in front matter break the parser?"))
+    assert found.hits[0].memory.id == "tabs"
+    assert tokens_of(found.hits[0]) > 0.1  # taken to meet the query as well as its words do
+    assert found.degradations[0].failure_mode.startswith("vectors_pending: 1 of 5")
+
+
 def test_of_two_notes_the_one_near_the_best_gains_and_the_longer_one_loses(
     open_memory: OpenMemory, vault: Path
 ) -> None:

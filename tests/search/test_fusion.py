@@ -118,10 +118,10 @@ def test_a_weight_of_zero_keeps_candidates_without_a_share() -> None:
     assert fused([listed(TEXT, {"a": 2.0})], {TEXT: 0.0})[0].score == 0.0
 
 
-@pytest.mark.parametrize(("share", "score"), [(0.0, 0.4), (0.5, 0.7), (1.0, 1.0)])
-def test_what_may_lack_a_vector_is_taken_to_be_as_near_as_its_words(share: float, score: float) -> None:
+@pytest.mark.parametrize(("lacking", "score"), [((), 0.4), (("new",), 1.0)])
+def test_what_lacks_a_vector_is_taken_to_be_as_near_as_its_words(lacking: tuple[str, ...], score: float) -> None:
     lists = dict([listed(TEXT, {"new": 4.0, "old": 2.0}), listed(VECTOR, {"old": 0.9})])
-    found = by_id(fuse(lists, WEIGHTS, DEEP, lacks_vector=lambda name: share))
+    found = by_id(fuse(lists, WEIGHTS, DEEP, lacking=lacking))
     assert [found["new"].score, found["old"].score] == pytest.approx([score, 0.4 * 0.5 + 0.6])
 
 

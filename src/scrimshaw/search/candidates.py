@@ -72,7 +72,7 @@ class SearchState(Struct, kw_only=True):
     phrases: Mapping[str, Sequence[str]] = {}  #: memory id -> its phrases that occur in the query
     record: dict[str, tuple[str, int, Memory]] = {}  #: passage id -> its document and chunk there, and as a memory
     query_tokens: Any = None  #: a row for each token of the query, where the model was asked
-    coverage: dict[bool, float] = {}  #: share of the chunks of memories, and of records (True), that have a vector
+    lacking: frozenset[str] = frozenset()  #: what words found and nothing is known of by meaning: it has no vector yet
     has_all_vectors: bool = True  #: every chunk that was searched by meaning has a vector
     memories: dict[str, Memory] = {}  #: memory id -> the memory, where a channel has read it already
     archived: list[str] = []  #: memories that words or phrases found, and that are not shown since they have faded
@@ -82,10 +82,6 @@ class SearchState(Struct, kw_only=True):
     def place_of(self, name: str) -> tuple[str, int]:
         """Where the passage of a candidate stands: the document and the chunk there."""
         return self.record[name][:2] if name in self.record else (name, self.chunks.get(name, 0))
-
-    def lacks_vector(self, name: str) -> float:
-        """How likely a candidate has no vector yet."""
-        return 1.0 - self.coverage.get(name in self.record, 1.0)
 
     def note(self, stage: Stage, entered: int, left: int, **notes: object) -> None:
         """Add a stage that just ended, which so many memories entered and left."""
@@ -128,6 +124,17 @@ class CandidateFinder:
             with degradations.tolerate(IndexPart.FULL_TEXT):
                 if self._count_records():
                     self._find_passages(state)
+        state.lacking = frozenset() if state.has_all_vectors else self._find_lacking(state)
+
+    def _find_lacking(self, state: SearchState) -> frozenset[str]:
+        """What words found and meaning did not, and has no vector yet."""
+        near = {match.id for match in state.lists.get(Channel.VECTOR, ())}
+        words = (match.id for match in state.lists.get(Channel.TEXT, ()))
+        places = {name: state.place_of(name) for name in words if name not in near}
+        pieces = dict[tuple[str, int], Piece]()
+        with state.degradations.tolerate(IndexPart.VECTORS):
+            pieces = self.read_vectors({*places.values()})
+        return frozenset(name for name, place in places.items() if place in pieces and not pieces[place].vector)
 
     def _count_records(self) -> int:
         """The sessions with a record, counted once per state of the index: without any, nothing is asked."""
@@ -211,7 +218,6 @@ class CandidateFinder:
             counts = self._index.vector_counts(record=record).progress(self._embedder.model)
             self._vector_counts[record] = (generation, *counts)
         _, done, total = self._vector_counts[record]
-        state.coverage[record] = done / total if total else 1.0
         if done < total:
             state.has_all_vectors = False
             state.degradations.note(vectors_pending(done, total))
@@ -239,10 +245,10 @@ def event_of(passage_id: str) -> int:
 def vectors_pending(done: int, total: int) -> Degradation:
     """What it means that only `done` of `total` pieces can be found by meaning."""
     return Degradation(
-        failure_mode=f"vectors_pending: {total - done} of {total} pieces have no vector yet",
-        fallback_mode="keyword search for those",
-        confidence_impact="what says the same in other words may be missed",
-        retry_recommendation="wait for a server or `scrimshaw scan`",
+        failure_mode=f"vectors_pending: {total - done} of {total} pieces",
+        fallback_mode="found by their words",
+        confidence_impact="other wordings of them are missed",
+        retry_recommendation="in a minute",
     )
 
 

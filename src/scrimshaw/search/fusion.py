@@ -8,7 +8,7 @@ document, it needs the weights of the router (measured, docs/evaluation).
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -31,23 +31,22 @@ def fuse(
     weights: Mapping[str, float],
     depth: int,
     span: float = SPAN,
-    lacks_vector: Callable[[str], float] = lambda name: 0.0,
+    lacking: Collection[str] = (),
 ) -> list[Fused]:
     """One list from those of many channels, best first, equal scores by id; their order does not matter.
 
     Each list has distinct ids, best first; `depth` is how many candidates a channel was asked for (50 costs up to .012
     nDCG@10, 200 gains less than 100). A channel other than text and vector gives its scores in [0, 1] already (a
     trigger that matched, the strength of an edge). Weights count relative to each other among the lists that are not
-    empty; a weight of 0 leaves a channel's candidates in, at no share. `lacks_vector` is how likely a candidate has no
-    vector yet: what has none is taken to be as near in meaning as it is in words, else it would stand behind all that
-    has one. Raises KeyError for a list without a weight, ValueError for a negative one.
+    empty; a weight of 0 leaves a channel's candidates in, at no share. What is `lacking` has no vector yet: it is taken
+    to be as near in meaning as it is in words, else it would stand behind all that has one. Raises KeyError for a list
+    without a weight, ValueError for a negative one.
     """
     channels = sorted(channel for channel, matches in lists.items() if matches)
     given = [weights[channel] for channel in channels]
     if any(weight < 0 for weight in given):
         raise ValueError("a channel's weight cannot be negative")
-    total, near = sum(given), {match.id for match in lists.get(Channel.VECTOR, ())}
-    by_meaning = weights[Channel.VECTOR] if near else 0.0
+    total, by_meaning = sum(given), weights[Channel.VECTOR] if lists.get(Channel.VECTOR) else 0.0
     scores: dict[str, float] = defaultdict(float)
     ranks: dict[str, dict[str, int]] = defaultdict(dict)
     raw: dict[str, dict[str, float]] = defaultdict(dict)
@@ -58,8 +57,8 @@ def fuse(
             scores[match.id] += (weight / total if total else 0.0) * evidence
             ranks[match.id][channel] = rank
             raw[match.id][channel] = match.score
-            if channel == Channel.TEXT and total and match.id not in near:
-                scores[match.id] += by_meaning / total * lacks_vector(match.id) * evidence
+            if channel == Channel.TEXT and total and match.id in lacking:
+                scores[match.id] += by_meaning / total * evidence
     fused = [Fused(name, min(1.0, score), ranks[name], raw[name]) for name, score in scores.items()]
     return sorted(fused, key=lambda hit: (-hit.score, hit.id))
 

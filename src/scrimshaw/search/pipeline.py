@@ -3,7 +3,7 @@
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 
 from msgspec.structs import asdict, replace
@@ -191,7 +191,7 @@ class Searcher:
     def _fuse(self, state: SearchState, known: dict[str, Candidate]) -> list[Candidate]:
         """The candidates in fused order, with causal neighbours of the best that no channel found."""
         entered, weights = len(known), state.profile.weights
-        found = fuse(state.lists, weights, self._settings.candidates, lacks_vector=state.lacks_vector)
+        found = fuse(state.lists, weights, self._settings.candidates, lacking=state.lacking)
         fused = [item for item in found if item.id in known]
         if Channel.GRAPH in state.request.channels:
             near: list[Match] = []
@@ -267,6 +267,7 @@ class Searcher:
             if known:
                 own = [vectors[each.memory.id] for each in known]
                 alike = _set_terms(known, [matches[places[each.memory.id]] for each in known], own)
+                _guess_terms(best, state.lacking)
                 pairs = ((known[one].memory.id, known[other].memory.id) for one, other in alike)
                 state.alike = [pair for pair in pairs if not state.record.keys() & {*pair}]
 
@@ -364,9 +365,8 @@ class Searcher:
 
     def _make_hits(self, state: SearchState, page: Sequence[Candidate]) -> list[Hit]:
         request = state.request
-        ids = [each.memory.id for each in page]
         pieces = self._read_pieces(state, page)
-        bodies = self._index.bodies(ids) if request.include_content else {}
+        bodies = self._index.bodies([each.memory.id for each in page]) if request.include_content else {}
         hits = []
         for each in page:
             name, fused = each.memory.id, each.fused
@@ -423,6 +423,14 @@ def _set_terms(best: Sequence[Candidate], met: Sequence[float], vectors: Sequenc
     for each, *terms in zip(best, tokens, *others.values(), strict=True):
         each.terms = dict(zip(("tokens", *others), terms, strict=True))
     return alike
+
+
+def _guess_terms(best: Sequence[Candidate], lacking: Collection[str]) -> None:
+    """Take what has no vector yet to meet the tokens of the query as well as it meets its words."""
+    guesses = rerank.compare_values([each.fused.score for each in best], rerank.COEFFICIENTS["tokens"])
+    for each, term in zip(best, guesses, strict=True):
+        if each.memory.id in lacking:
+            each.terms = {"tokens": term}
 
 
 def _put_newest_first(index: Index, state: SearchState, best: Sequence[Candidate]) -> None:
