@@ -17,8 +17,9 @@ from scrimshaw.config import SearchSettings
 from scrimshaw.engine import Engine
 from scrimshaw.models import Filters
 from scrimshaw.search.tokens import query_terms
+from scrimshaw.storage.index import FIELD_WEIGHTS, ROWS_PER_MEMORY
 from scrimshaw.storage.ports import Query
-from scrimshaw.storage.sqlite.index import FIELD_WEIGHTS, ROWS_PER_MEMORY, match_expression
+from scrimshaw.storage.sqlite.index import match_expression
 
 LIMIT = 10
 ROWS = SearchSettings().candidates * ROWS_PER_MEMORY

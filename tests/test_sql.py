@@ -20,11 +20,13 @@ MAKERS = {"marks"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "sqlite/database.py": {"rest", "kind", "insert_into", "values", "name"},
-    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "joined", "table", "pairs", "select"},
-    "sqlite/journal.py": {"where", "name", "find", "claim"},
-    "sqlite/sessions.py": {"any_word", "which", "values", "table"},
-    "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self"},
+    "sql.py": {"insert_into", "values", "otherwise"},
+    "sqlite/database.py": {"rest", "kind", "name"},
+    "index.py": {"where", "joined", "pairs", "select", "values"},
+    "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "table"},
+    "journal.py": {"where", "find", "claim", "values", "newest"},
+    "sessions.py": {"any_word", "which", "values", "table"},
+    "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self", "name"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")
 _CONSTANT = re.compile(r"_?[A-Z][A-Z_]*|[A-Z][A-Za-z]+")

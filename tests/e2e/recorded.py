@@ -16,8 +16,8 @@ from tests.e2e.workspace import Workspace
 from scrimshaw.app.hooks.fencing import FENCE
 from scrimshaw.models import Item, ItemKind, Session
 from scrimshaw.storage.place import JOURNAL, find_place
+from scrimshaw.storage.sessions import SqlSessions
 from scrimshaw.storage.sqlite.database import Database
-from scrimshaw.storage.sqlite.sessions import SqliteSessions
 
 PLAN = "plan.md"
 COMPLAINT = "deploy: error: the gateway refused the connection"
@@ -69,7 +69,7 @@ def read_working_memory(workspace: Workspace) -> WorkingMemory:
     journal = find_place(workspace.memory_folder) / JOURNAL
     database = Database(journal, "journal", durable=True, busy_timeout_ms=_BUSY_MS)
     with closing(database):
-        sessions = SqliteSessions(database)
+        sessions = SqlSessions(database)
         session = next(iter(sessions.latest()), None)
         return WorkingMemory(session, sessions.items(session.id, held=True) if session else ())
 

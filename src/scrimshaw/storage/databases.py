@@ -64,16 +64,16 @@ class Storage:
     @cached_property
     def sessions(self) -> Sessions:
         """Sessions, in the files of this journal and of those of the repository's other work trees."""
-        from scrimshaw.storage.sqlite.sessions import SqliteSessions  # noqa: PLC0415 - see above
+        from scrimshaw.storage.sessions import SqlSessions  # noqa: PLC0415 - see above
 
-        return SqliteSessions(self.journal_database, self.open_siblings)
+        return SqlSessions(self.journal_database, self.open_siblings)
 
     @cached_property
     def journal(self) -> Journal:
         """Ledger and jobs."""
-        from scrimshaw.storage.sqlite.journal import SqliteJournal  # noqa: PLC0415 - most hooks need no ledger
+        from scrimshaw.storage.journal import SqlJournal  # noqa: PLC0415 - most hooks need no ledger
 
-        return SqliteJournal(self.journal_database, partial(read_ledger_end, self._folder))
+        return SqlJournal(self.journal_database, partial(read_ledger_end, self._folder))
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -219,7 +219,7 @@ def _lock_out(path: Path) -> Iterator[None]:
 
 def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
     """Whether a journal is lost, unreadable or has a broken chain; raises NewerDatabase for a sound later one."""
-    from scrimshaw.storage.sqlite.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
+    from scrimshaw.storage.journal import verify_chain  # noqa: PLC0415 - hooks have no use for it
 
     try:
         journal = open_journal(folder, busy_timeout_ms=busy_timeout_ms)
@@ -243,7 +243,7 @@ def is_damaged(folder: Path, *, busy_timeout_ms: int) -> bool:
 
 def find_broken_entry(rows: Iterable[Row]) -> int:
     """The number of the first of these rows of a ledger that breaks its chain, 0 when none does."""
-    from scrimshaw.storage.sqlite.journal import LEDGER, find_break  # noqa: PLC0415 - only for checkpoints
+    from scrimshaw.storage.journal import LEDGER, find_break  # noqa: PLC0415 - only for checkpoints
 
     return find_break([row.get(name) for name in LEDGER.split(", ")] for row in rows)[1]
 

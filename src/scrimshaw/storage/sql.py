@@ -1,15 +1,55 @@
-"""SQL that every engine with SQL shares: filters as conditions, rows as memories, dates as they are compared."""
+"""What every engine with SQL shares: its port, filters as conditions, rows as structs, dates as they are compared."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 import msgspec.structs
 
 from scrimshaw.errors import InvalidRequest
 from scrimshaw.models import RECORD, Filters, Memory, Tier, Trust
+
+_Value = TypeVar("_Value")
+_Row = TypeVar("_Row", bound=msgspec.Struct)
+
+
+class Rows(Protocol):
+    """What a statement brought."""
+
+    @property
+    def get(self) -> Any:
+        """The first column of the first row, the first row where it has several columns, or None."""
+
+    def fetchall(self) -> list[Any]: ...
+    def __iter__(self) -> Iterator[Any]: ...
+
+
+class SqlConnection(Protocol):
+    """A connection that runs statements, with `?` for each argument."""
+
+    def execute(self, statements: str, bindings: Any = (), /) -> Rows: ...
+    def executemany(self, statements: str, bindings: Iterable[Sequence[Any]], /) -> Any: ...
+    def changes(self) -> int:
+        """How many rows the last statement changed."""
+
+
+class SqlDatabase(Protocol):
+    """A database that lends connections, as SQLite's and PostgreSQL's do."""
+
+    path: Path
+    openings: int
+
+    def lend(self) -> AbstractContextManager[SqlConnection]: ...
+    def write(self) -> AbstractContextManager[SqlConnection]: ...
+    def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]: ...
+    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]: ...
+    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]: ...
+    def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any: ...
+
 
 _PLAIN = (
     "id", "source", "path", "title", "type", "tier", "artifact", "created", "updated", "content_hash", "tokens",
@@ -30,7 +70,7 @@ GROUPS = {
     "type": "m.type",
     "artifact": "m.artifact",
     "source": "m.source",
-    "folder": "CASE WHEN instr(m.id, '/') THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
+    "folder": "CASE WHEN instr(m.id, '/') > 0 THEN substr(m.id, 1, instr(m.id, '/') - 1) ELSE '' END",
     "topic": "t.topic",
 }
 # When a memory says it last changed, else when it says it was written. A date alone begins its day; what ends in Z
@@ -47,7 +87,7 @@ _DAY_LENGTH = len("2026-11-21")
 
 
 def conditions(filters: Filters) -> tuple[str, list[Any]]:
-    """The filters as a condition on `memories m`, with its arguments; `1` when nothing restricts.
+    """The filters as a condition on `memories m`, with its arguments; `true` when nothing restricts.
 
     Raises InvalidRequest for an impossible date.
     """
@@ -80,7 +120,18 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         if applies:
             parts.append(condition)
             arguments.extend(values)
-    return " AND ".join(parts) or "1", arguments
+    return " AND ".join(parts) or "true", arguments
+
+
+def insert(write: SqlConnection, insert_into: str, values: Mapping[str, Any], otherwise: str = "") -> bool:
+    """Whether a row was inserted; `otherwise` says what becomes of one that is there."""
+    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)}) {otherwise}", tuple(values.values()))
+    return write.changes() > 0
+
+
+def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:
+    """A row of a struct's columns as that struct; SQLite's booleans are 0 and 1."""
+    return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind, strict=False)
 
 
 def marks(values: Collection[Any]) -> str:

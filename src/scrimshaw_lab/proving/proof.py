@@ -28,7 +28,8 @@ from scrimshaw.errors import ScrimshawError
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.place import find_place
 from scrimshaw.storage.ports import Row
-from scrimshaw.storage.sqlite.database import Database, insert, newest_migration
+from scrimshaw.storage.sql import insert
+from scrimshaw.storage.sqlite.database import Database, newest_migration
 from scrimshaw.storage.sqlite.maintenance import SCHEMA
 from scrimshaw_lab.proving import faults
 from scrimshaw_lab.proving.plan import (
@@ -102,8 +103,7 @@ def rewind(folder: Path, schema: int, rows: Iterable[tuple[str, Row]]) -> None:
     with closing(older), older.write() as write:
         write.execute("PRAGMA defer_foreign_keys = ON")
         for table, row in rows:
-            columns = write.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall()
-            if columns:
+            if columns := write.execute("SELECT name FROM pragma_table_info(?)", (table,)).fetchall():
                 insert(write, f"INSERT INTO {table}", {str(name): row.get(str(name), 0) for (name,) in columns})
 
 

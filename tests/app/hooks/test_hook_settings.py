@@ -234,5 +234,5 @@ def test_a_tool_event_imports_nothing_it_can_do_without(project: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], input=json.dumps(event).encode(), capture_output=True)
     loaded = done.stdout.decode().split()
     heavy = {"hashlib", "inspect", "json", "tomllib", "subprocess", "dataclasses", "numpy", "html", "asyncio"}
-    assert "scrimshaw.storage.sqlite.sessions" in loaded, done.stderr
+    assert "scrimshaw.storage.sessions" in loaded, done.stderr
     assert heavy.isdisjoint(loaded)

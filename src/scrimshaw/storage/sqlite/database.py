@@ -8,7 +8,7 @@ import time
 from _blake2 import blake2b  # `hashlib` and `threading` take a hook a millisecond each
 from _thread import RLock, get_ident
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from functools import cache, partial
 from pathlib import Path
@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
 from scrimshaw.storage.durable import make_private
-from scrimshaw.storage.sql import marks
+from scrimshaw.storage.sql import make_struct
 
 _Value = TypeVar("_Value")
 _Row = TypeVar("_Row", bound=Struct)
@@ -241,17 +241,6 @@ def open_file(
     connection = apsw.Connection(f"{path.absolute().as_uri()}{'?immutable=1' if immutable else ''}", flags=flags)
     connection.set_busy_timeout(busy_timeout_ms)
     return connection
-
-
-def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:
-    """A row of a struct's columns as that struct; SQLite's booleans are 0 and 1."""
-    return msgspec.convert(dict(zip(kind.__struct_fields__, row, strict=True)), kind, strict=False)
-
-
-def insert(write: apsw.Connection, insert_into: str, values: Mapping[str, Any]) -> bool:
-    """Whether a row was inserted."""
-    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
-    return write.changes() > 0
 
 
 @contextmanager

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Traces, Wipe
+from scrimshaw.storage.journal import append_entries, chain_again, verify_chain
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
-from scrimshaw.storage.sqlite.index import BELONGING, INCOMPLETE
-from scrimshaw.storage.sqlite.journal import append_entries, rewrite_ledger, verify_chain
+from scrimshaw.storage.sqlite.index import BELONGING, SqliteIndex
 
 SCHEMA = "journal"
 # Readers hold the log for milliseconds; whoever reads longer than this is reported.
@@ -40,6 +40,7 @@ _OWN = ("migrations", "seals")  # what a database knows of itself
 _LASTING = (_LEDGER, _CONTENTS)  # what happened and what it replaced is never cleared: undo and the chain live from it
 # They name a memory and hold nothing of it: the ledger that it existed, a draft that it is not made again.
 _NAMING = (_LEDGER, "drafts")
+_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
 _PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
@@ -155,7 +156,7 @@ class SqliteMaintenance:
                 connection.execute("INSERT INTO memory_text (memory_text) VALUES ('integrity-check')")
             except apsw.CorruptError as error:
                 return [f"full text: {error}"]
-        found = self._index.rows(INCOMPLETE)
+        found = self._index.rows(SqliteIndex.INCOMPLETE)
         faults = [f"{len(found)} files are not held whole, the first is {found[0][0]}"] if found else []
         orphans = self._index.rows(_OWNERLESS)
         return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
@@ -313,6 +314,21 @@ def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
             with rewrite_ledger(write):
                 counts[table.name] += _replace_traces(write, table, wipe.traces)
     return {name: value for name, value in {"rows": dict(+counts), **facts}.items() if value}
+
+
+@contextmanager
+def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
+    """The block may change rows of the ledger, inside the transaction of `write`; the chain is computed again after it.
+
+    Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
+    """
+    triggers = {str(name): str(sql) for name, sql in write.execute(_TRIGGERS).fetchall()}
+    for name in triggers:
+        write.execute(f'DROP TRIGGER "{name}"')
+    yield
+    chain_again(write)
+    for sql in triggers.values():
+        write.execute(sql)
 
 
 def _compact(database: Database) -> list[Path]:

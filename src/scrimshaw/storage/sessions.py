@@ -1,4 +1,4 @@
-"""The Sessions port in SQLite, in the journals of a project's work trees: every commit is forced to disk."""
+"""The Sessions port in SQL, in the journals of a project's work trees: every commit is forced to disk."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -7,7 +7,6 @@ from itertools import islice, repeat
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar
 
-import apsw
 import msgspec
 from msgspec.structs import asdict, replace
 
@@ -26,63 +25,62 @@ from scrimshaw.models import (
 )
 from scrimshaw.storage.place import describe_work_tree, is_left
 from scrimshaw.storage.ports import Admit, Learning, SessionRecord
-from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database, insert, make_struct
+from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struct, marks
 
 _SOURCE = ItemSource.__struct_fields__
 _ITEM = (*(name for name in Item.__struct_fields__ if name != "source"), *_SOURCE)
 _LEARNING = Learning.__struct_fields__
 _Value = TypeVar("_Value")
 _COLUMNS = [name for name in Session.__struct_fields__ if name != "work_tree"]
-_SESSIONS = "(SELECT rowid, *, ? AS work_tree FROM sessions)"
+_SESSIONS = f"(SELECT rowid, {', '.join(_COLUMNS)}, ? AS work_tree FROM sessions) AS known"
 _OBSERVED = ("session", "kind", "tool", "call_id", "path", "failed")  # of an event, as a client reports it
 MOST_SHOWN = 100
 _COUNTED = (EventKind.TOOL, EventKind.PROMPT)
 _HAS_WORK = " AND EXISTS (SELECT 1 FROM events WHERE session = id AND kind IN ('prompt', 'tool', 'answer'))"
 _NEWEST = "ORDER BY last_event DESC, rowid DESC"
 _REOPENED = (
-    "state = CASE WHEN excluded.last_event < last_event THEN state ELSE excluded.state END,"
-    " last_event = max(last_event, excluded.last_event),"
-    " client = coalesce(nullif(excluded.client, ''), client),"
-    " process = coalesce(nullif(excluded.process, 0), process)"
+    "state = CASE WHEN excluded.last_event < sessions.last_event THEN sessions.state ELSE excluded.state END,"
+    " last_event = max(sessions.last_event, excluded.last_event),"
+    " client = coalesce(nullif(excluded.client, ''), sessions.client),"
+    " process = coalesce(nullif(excluded.process, 0), sessions.process)"
 )
 _RECORDS = """
 SELECT s.id, count(e.number), max(e.number), s.last_event, s.state <> 'active', EXISTS (
     SELECT 1 FROM events WHERE session = s.id AND kind = 'tool' AND number > coalesce(d.events, 0)) AND ?, d.*
 FROM sessions s JOIN events e ON e.session = s.id LEFT JOIN drafts d ON d.session = s.id
-WHERE ? IN ('', s.id) GROUP BY s.id ORDER BY s.last_event DESC, s.rowid DESC"""
-_SUMMED = ", ".join(f"{name} = {name} + excluded.{name}" for name in ("times", "tokens", "hits"))
+WHERE ? IN ('', s.id) GROUP BY s.id, d.session ORDER BY s.last_event DESC, s.rowid DESC"""
+_SUMMED = ", ".join(f"{name} = injected.{name} + excluded.{name}" for name in ("times", "tokens", "hits"))
 _MENTIONED = "UPDATE items SET mentions = mentions + 1 WHERE session = ?"
 
 
-class SqliteSessions:
+class SqlSessions:
     """The Sessions port over the journal of a project, and over those of the repository's other work trees.
 
     A session stays in the journal where it began, wherever it goes on; of what several have this project's own counts.
     """
 
-    def __init__(self, database: Database, find_others: Callable[[], Iterable[Database]] = tuple) -> None:
+    def __init__(self, database: SqlDatabase, find_others: Callable[[], Iterable[SqlDatabase]] = tuple) -> None:
         self._database, self._find_others = database, find_others
 
-    def _read_all(self, read: Callable[[Database], Iterable[_Value]]) -> Iterator[_Value]:
+    def _read_all(self, read: Callable[[SqlDatabase], Iterable[_Value]]) -> Iterator[_Value]:
         """What each journal answers, this project's first; nothing of another one that cannot be read."""
         yield from read(self._database)
         for database in self._find_others():
             with suppress(StorageFailure):
                 yield from read(database)
 
-    def _find_home(self, session: str) -> Database | None:
+    def _find_home(self, session: str) -> SqlDatabase | None:
         """The journal that has a session."""
         known = "SELECT 1 FROM sessions WHERE id = ?"
         if self._database.value(known, (session,)):
             return self._database
         return next(self._read_all(lambda each: each.read(known, (session,), lambda _: each)), None)
 
-    def _home(self, session: str) -> Database:
+    def _home(self, session: str) -> SqlDatabase:
         """The journal that has a session; this project's for a new one."""
         return self._find_home(session) or self._database
 
-    def _prepare(self, session: Session) -> tuple[Database, Session]:
+    def _prepare(self, session: Session) -> tuple[SqlDatabase, Session]:
         """The journal of a session, and the session: a new one goes on from the newest before it, not a later one."""
         if home := self._find_home(session.id):
             return home, session
@@ -102,7 +100,7 @@ class SqliteSessions:
             is_new = write.execute("SELECT 1 FROM sessions WHERE id = ?", (session,)).get is None
             return _open(write, new), is_new
 
-    def _select_sessions(self, rest: str, arguments: Sequence[Any], database: Database) -> list[Session]:
+    def _select_sessions(self, rest: str, arguments: Sequence[Any], database: SqlDatabase) -> list[Session]:
         work_tree = describe_work_tree(database.path.parent) if database is not self._database else ""
         return database.structs(Session, f"{_SESSIONS} {rest}", (work_tree, *arguments))
 
@@ -143,7 +141,7 @@ class SqliteSessions:
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))
             event |= {"number": _next_number(write, "events", session), "text": seen.text.text, "at": now}
-            if not insert(write, "INSERT OR IGNORE INTO events", event):
+            if not insert(write, "INSERT INTO events", event, "ON CONFLICT DO NOTHING"):
                 return False
             if seen.kind in _COUNTED:
                 counter = _tick(write, session, now, modulus)
@@ -169,14 +167,14 @@ class SqliteSessions:
         return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
-        any_word = " OR ".join(["text LIKE ?"] * len(words)) or "0"
+        any_word = " OR ".join(["text LIKE ?"] * len(words)) or "false"
         rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
         arguments = (*(f"%{word}%" for word in words), limit)
         found = self._read_all(lambda each: each.structs(RecordedEvent, rest, arguments))
         return sorted(found, key=attrgetter("at"), reverse=True)[:limit]
 
     def records(self, session: str = "") -> list[SessionRecord]:
-        def read(database: Database) -> Iterable[tuple[Any, ...]]:
+        def read(database: SqlDatabase) -> Iterable[tuple[Any, ...]]:
             # Nobody is left in a removed work tree to draft its sessions.
             is_ours = database is self._database or is_left(database.path.parent)
             return database.rows(_RECORDS, (is_ours, session))
@@ -199,7 +197,8 @@ class SqliteSessions:
 
     def record_draft(self, draft: Drafted) -> None:
         with self._home(draft.session).write() as write:
-            insert(write, "INSERT OR REPLACE INTO drafts", asdict(draft))
+            write.execute("DELETE FROM drafts WHERE session = ?", (draft.session,))
+            insert(write, "INSERT INTO drafts", asdict(draft))
 
     def mark_shown(
         self, session: str, hashes: Mapping[str, str], *, now: float, injected: Injected | None = None
@@ -210,7 +209,7 @@ class SqliteSessions:
         with home.write() as write:
             write.executemany(
                 "INSERT INTO shown (session, memory_id, content_hash, at) VALUES (?,?,?,?) "
-                "ON CONFLICT DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at",
+                "ON CONFLICT (session, memory_id) DO UPDATE SET content_hash = excluded.content_hash, at = excluded.at",
                 zip(repeat(session), hashes.keys(), hashes.values(), repeat(now)),
             )
             if injected:
@@ -227,7 +226,10 @@ class SqliteSessions:
     def record_learning(self, row: Learning) -> None:
         values = asdict(row) | {"gaps": msgspec.json.encode(row.gaps).decode()}
         with self._database.write() as write:
-            insert(write, "INSERT OR REPLACE INTO learnings", values)
+            write.execute(
+                "DELETE FROM learnings WHERE folder = ? AND task = ? AND phase = ?", (row.folder, row.task, row.phase)
+            )
+            insert(write, "INSERT INTO learnings", values)
 
     def learnings(self, folder: str, *, session: str = "", limit: int = 10) -> list[Learning]:
         sql = (
@@ -238,17 +240,17 @@ class SqliteSessions:
         return [msgspec.convert(row | {"gaps": msgspec.json.decode(row["gaps"])}, Learning) for row in rows]
 
 
-def _open(write: apsw.Connection, session: Session) -> Session:
+def _open(write: SqlConnection, session: Session) -> Session:
     """Open or revive a session."""
     row = write.execute(
         f"INSERT INTO sessions ({', '.join(_COLUMNS)}) VALUES ({marks(_COLUMNS)})"
-        f" ON CONFLICT DO UPDATE SET {_REOPENED} RETURNING {', '.join(_COLUMNS)}, ''",
+        f" ON CONFLICT (id) DO UPDATE SET {_REOPENED} RETURNING {', '.join(_COLUMNS)}, ''",
         attrgetter(*_COLUMNS)(session),
     ).fetchall()[0]
     return make_struct(Session, row)
 
 
-def _tick(write: apsw.Connection, session: str, now: float, modulus: int) -> int:
+def _tick(write: SqlConnection, session: str, now: float, modulus: int) -> int:
     """Count an event of a session; the counter after it. Raises NotFound."""
     counted = "UPDATE sessions SET counter = (counter + 1) % ?, last_event = max(last_event, ?) WHERE id = ?"
     counter = write.execute(f"{counted} RETURNING counter", (modulus, now, session)).get
@@ -261,32 +263,32 @@ def _absence_error(session: str) -> NotFound:
     return NotFound(f"There is no session {session!r}.", "Open it first.", session=session)
 
 
-def _remember(write: apsw.Connection, session: str, new: NewItem, admit: Admit, now: float, counter: int) -> None:
+def _remember(write: SqlConnection, session: str, new: NewItem, admit: Admit, now: float, counter: int) -> None:
     newcomer = replace(new, attention=min(1.0, max(0.0, new.attention)))
     admission = admit(_items(write, session, "AND held"), newcomer, counter)
     for leaving in admission.leaving:
-        write.execute("UPDATE items SET held = 0 WHERE session = ? AND number = ?", (session, leaving))
+        write.execute("UPDATE items SET held = false WHERE session = ? AND number = ?", (session, leaving))
     values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now, "mentions": 0}
     values |= asdict(values.pop("source")) | {"number": _next_number(write, "items", session)}
     insert(write, "INSERT INTO items", values | {"held": admission.admitted})
 
 
-def _add_injected(write: apsw.Connection, row: Injected) -> None:
+def _add_injected(write: SqlConnection, row: Injected) -> None:
     """Add to what the session was handed on the occasion."""
     values = asdict(row)
     write.execute(
         f"INSERT INTO injected ({', '.join(values)}) VALUES ({marks(values)})"
-        f" ON CONFLICT DO UPDATE SET {_SUMMED}, at = max(at, excluded.at)",
+        f" ON CONFLICT (session, occasion) DO UPDATE SET {_SUMMED}, at = max(injected.at, excluded.at)",
         tuple(values.values()),
     )
 
 
-def _next_number(connection: apsw.Connection, table: str, session: str) -> int:
+def _next_number(connection: SqlConnection, table: str, session: str) -> int:
     last = connection.execute(f"SELECT max(number) FROM {table} WHERE session = ?", (session,)).get
     return 1 + (last or 0)
 
 
-def _items(connection: apsw.Connection, session: str, which: str) -> list[Item]:
+def _items(connection: SqlConnection, session: str, which: str) -> list[Item]:
     sql = f"SELECT {', '.join(_ITEM)} FROM items WHERE session = ? {which} ORDER BY number"
     items = []
     for row in connection.execute(sql, (session,)):

@@ -1,32 +1,30 @@
-"""The Journal port in SQLite: ledger, prior contents, review state and jobs, each commit forced to disk."""
+"""The Journal port in SQL: ledger, prior contents, review state and jobs, each commit forced to disk."""
 
 import hashlib
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-import apsw
 import msgspec
 from msgspec.structs import asdict
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Entry, Job, JobState
 from scrimshaw.storage.ports import Review, ReviewState, Row, StoredText
-from scrimshaw.storage.sql import marks
-from scrimshaw.storage.sqlite.database import Database, insert, make_struct
+from scrimshaw.storage.sql import SqlConnection, SqlDatabase, insert, make_struct, marks
 
 LEDGER = (
     "seq, at, action, memory_id, reason, prior_hash, new_hash, linked_memory_ids, decision_meta, actor, session, chain"
 )
 _APPENDED = LEDGER.removeprefix("seq, ")
-_APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+_APPEND = f"INSERT INTO ledger ({_APPENDED}) VALUES (?,?,?,?,?,?,?,?,?,?,?) RETURNING seq"
+MOST_ROWS = 2**63 - 1  # the limit that is none
+_PUT_CONTENT = "INSERT INTO contents (content_hash, memory_id, content, at) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
 KEPT_DONE_S = 30 * 86_400.0  # how long a done job can be asked for
 
-_TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
 # Which file an entry is about: a memory's own, unless it names another.
 _FILE = "coalesce(json_extract(decision_meta, '$.file'), memory_id)"
 _MARKED = " AND json_extract(decision_meta, '$.mark') = ?"
@@ -39,17 +37,22 @@ _DUE = (
     "SELECT 1 FROM jobs AS other WHERE other.state = 'running' AND other.lease_until >= ?"
     " AND other.kind = jobs.kind AND other.key = jobs.key))"
 )
-_CANCEL = "UPDATE jobs SET state = 'cancelled' WHERE id = ?2 AND state IN ('queued', 'running', 'failed')"
+_REPLACE_WAITING = (
+    "DELETE FROM jobs WHERE state = 'queued' AND kind = ? AND key = ?"
+    f" AND EXISTS (SELECT 1 FROM jobs AS own WHERE {_CLAIMED})"
+)
+_CANCEL = "UPDATE jobs SET state = 'cancelled' WHERE id = ? AND state IN ('queued', 'running', 'failed')"
 _REQUEUE = (
-    "UPDATE OR IGNORE jobs SET state = 'queued', attempts = 0, error = '', due = ?1"
-    " WHERE id = ?2 AND state IN ('failed', 'cancelled')"
+    "UPDATE jobs SET state = 'queued', attempts = 0, error = '', due = ?"
+    " WHERE id = ? AND state IN ('failed', 'cancelled') AND NOT EXISTS ("
+    "SELECT 1 FROM jobs AS other WHERE other.state = 'queued' AND other.kind = jobs.kind AND other.key = jobs.key)"
 )
 
 
-class SqliteJournal:
+class SqlJournal:
     """The Journal port over the journal's database."""
 
-    def __init__(self, database: Database, read_end: Callable[[], int | None] = int) -> None:
+    def __init__(self, database: SqlDatabase, read_end: Callable[[], int | None] = int) -> None:
         self._database, self._read_end = database, read_end
 
     def record(
@@ -59,8 +62,7 @@ class SqliteJournal:
         with self._database.write() as write:
             numbers = append_entries(write, entries, now)
             for file, digest, text in texts:
-                values = {"content_hash": digest, "memory_id": file, "content": text.text.encode(), "at": now}
-                insert(write, "INSERT OR IGNORE INTO contents", values)
+                write.execute(_PUT_CONTENT, (digest, file, text.text.encode(), now))
             for kind, key in jobs:
                 _enqueue(write, kind, key, now)
         return numbers
@@ -68,17 +70,17 @@ class SqliteJournal:
     def history(
         self, memory_id: str = "", limit: int = -1, *, session: str = "", mark: str = "", new_hash: str = ""
     ) -> list[Row]:
-        where, wanted = "1", list[str]()
+        where, wanted = "true", list[str]()
         columns = {" AND memory_id = ?": memory_id, " AND session = ?": session, " AND new_hash = ?": new_hash}
         for condition, value in (columns | {_MARKED: mark}).items():
             if value:
                 where, wanted = where + condition, [*wanted, value]
         sql = f"SELECT {LEDGER} FROM ledger WHERE {where} ORDER BY seq DESC LIMIT ?"
-        return self._database.read(sql, (*wanted, limit), _ledger_row)
+        return self._database.read(sql, (*wanted, limit if limit >= 0 else MOST_ROWS), _ledger_row)
 
     def last_hashes(self) -> dict[str, str]:
-        newest = f"SELECT {_FILE} AS file, new_hash FROM ledger GROUP BY file HAVING seq = max(seq)"
-        return dict(self._database.rows(newest))
+        newest = f"SELECT max(seq) FROM ledger GROUP BY {_FILE}"
+        return dict(self._database.rows(f"SELECT {_FILE}, new_hash FROM ledger WHERE seq IN ({newest})"))
 
     def prior_text(self, memory_id: str, content_hash: str) -> str | None:
         sql = "SELECT content FROM contents WHERE memory_id = ? AND content_hash = ?"
@@ -101,7 +103,8 @@ class SqliteJournal:
             found = write.execute(take, (memory_id,)).fetchall()
             state = change(make_struct(Review, found[0]) if found else None)
             if state:
-                insert(write, "INSERT OR REPLACE INTO reviews", asdict(state))
+                write.execute("DELETE FROM reviews WHERE memory_id = ?", (state.memory_id,))
+                insert(write, "INSERT INTO reviews", asdict(state))
         return state
 
     def enqueue(self, kind: str, key: str, payload: Mapping[str, Any], total: int = 0) -> int:
@@ -134,9 +137,11 @@ class SqliteJournal:
         # Spread by a fifth either way, so that workers that failed at once do not come back at once.
         due = now + (retry_in_s or 0.0) * (0.8 + 0.4 * os.urandom(1)[0] / 255)
         with self._database.write() as write:
+            if state == JobState.QUEUED:  # the same work that waits already gives way
+                write.execute(_REPLACE_WAITING, (job.kind, job.key, job.id, job.attempts))
             write.execute(
-                f"UPDATE OR REPLACE jobs SET state = ?, error = ?, due = ?, attempts = attempts - ? WHERE {_CLAIMED}",
-                (state, error, due, is_given_back, job.id, job.attempts),
+                f"UPDATE jobs SET state = ?, error = ?, due = ?, attempts = attempts - ? WHERE {_CLAIMED}",
+                (state, error, due, int(is_given_back), job.id, job.attempts),
             )
             write.execute("DELETE FROM jobs WHERE state = 'done' AND due < ?", (now - KEPT_DONE_S,))
             if state == JobState.DONE:
@@ -146,17 +151,18 @@ class SqliteJournal:
                 )
 
     def jobs(self, states: Sequence[str] = (), *, number: int | None = None) -> list[Job]:
-        where = f"state IN ({marks(states)})" if states else "1"
-        sql = f"SELECT {_JOB} FROM jobs WHERE {where} AND coalesce(?, id) = id ORDER BY id DESC"
+        where = f"state IN ({marks(states)})" if states else "true"
+        sql = f"SELECT {_JOB} FROM jobs WHERE {where} AND id = coalesce(?, id) ORDER BY id DESC"
         return self._database.read(sql, (*states, number), _job)
 
     def change_job(self, number: int, state: JobState) -> bool:
         with self._database.write() as write:
-            write.execute(_CANCEL if state is JobState.CANCELLED else _REQUEUE, (time.time(), number))
+            is_end = state is JobState.CANCELLED
+            write.execute(*((_CANCEL, (number,)) if is_end else (_REQUEUE, (time.time(), number))))
             return write.changes() > 0
 
 
-def append_entries(write: apsw.Connection, entries: Sequence[Entry], now: float) -> list[int]:
+def append_entries(write: SqlConnection, entries: Sequence[Entry], now: float) -> list[int]:
     """Append entries to the ledger; their numbers."""
     chain = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get or ""
     numbers = []
@@ -165,8 +171,7 @@ def append_entries(write: apsw.Connection, entries: Sequence[Entry], now: float)
         meta = (json.dumps(entry.linked_memory_ids), json.dumps(entry.decision_meta, sort_keys=True))
         values = (now, *texts, *meta, entry.actor, entry.session)
         chain = _chain(chain, values)
-        write.execute(_APPEND, (*values, chain))
-        numbers.append(int(write.last_insert_rowid()))
+        numbers.append(int(write.execute(_APPEND, (*values, chain)).get))
     return numbers
 
 
@@ -180,29 +185,19 @@ def find_break(rows: Iterable[Sequence[Any]]) -> tuple[int, int]:
     return checked, 0
 
 
-def verify_chain(connection: apsw.Connection) -> tuple[int, int]:
+def verify_chain(connection: SqlConnection) -> tuple[int, int]:
     """(rows checked, number of the first entry that was changed, taken out or cut off the end, 0 when sound)."""
     checked, broken = find_break(connection.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq"))
     given = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'ledger'").get or 0
     return checked, broken or (checked + 1 if given != checked else 0)
 
 
-@contextmanager
-def rewrite_ledger(write: apsw.Connection) -> Iterator[None]:
-    """The block may change rows of the ledger, inside the transaction of `write`; the chain is computed again after it.
-
-    Only a purge does this, and it records that it did. Raises StorageFailure if the new chain is not sound.
-    """
-    triggers = {str(name): str(sql) for name, sql in write.execute(_TRIGGERS).fetchall()}
-    for name in triggers:
-        write.execute(f'DROP TRIGGER "{name}"')
-    yield
+def chain_again(write: SqlConnection) -> None:
+    """Compute the chain of a ledger of which rows were changed; raises StorageFailure if the new one is not sound."""
     last = ""
     for row in write.execute(f"SELECT {LEDGER} FROM ledger ORDER BY seq").fetchall():
         last = _chain(last, row[1:-1])
         write.execute("UPDATE ledger SET chain = ? WHERE seq = ?", (last, row[0]))
-    for sql in triggers.values():
-        write.execute(sql)
     broken = verify_chain(write)[1]
     if write.execute("SELECT 1 FROM ledger WHERE seq = ?", (broken,)).get:
         raise StorageFailure(f"The ledger could not be chained again: row {broken}.", "Nothing was changed; try again.")
@@ -215,14 +210,16 @@ def _chain(before: str, values: Sequence[Any]) -> str:
 
 
 def _enqueue(
-    write: apsw.Connection, kind: str, key: str, now: float, payload: Mapping[str, Any] | None = None, total: int = 0
+    write: SqlConnection, kind: str, key: str, now: float, payload: Mapping[str, Any] | None = None, total: int = 0
 ) -> int:
     waiting = write.execute("SELECT id FROM jobs WHERE kind = ? AND key = ? AND state = 'queued'", (kind, key)).get
     if waiting is not None:
         return int(waiting)
-    values = {"kind": kind, "key": key, "payload": msgspec.json.encode(payload or {}).decode(), "state": "queued"}
-    insert(write, "INSERT INTO jobs", {**values, "total": total, "due": now, "created": now})
-    return int(write.last_insert_rowid())
+    encoded = msgspec.json.encode(payload or {}).decode()
+    values: dict[str, Any] = {"kind": kind, "key": key, "payload": encoded, "state": "queued"}
+    values |= {"total": total, "due": now, "created": now}
+    put = f"INSERT INTO jobs ({', '.join(values)}) VALUES ({marks(values)}) RETURNING id"
+    return int(write.execute(put, tuple(values.values())).get)
 
 
 def _ledger_row(row: Sequence[Any]) -> Row:

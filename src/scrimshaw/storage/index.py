@@ -1,0 +1,291 @@
+"""What the indexes of all engines with SQL have in common: files, memories, chunks, edges, phrases and sketches.
+
+Words and vectors are each engine's own.
+"""
+
+from abc import abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain, repeat
+from operator import attrgetter, itemgetter
+from typing import Any, ClassVar
+
+import msgspec
+
+from scrimshaw.models import QUESTIONS, RECORD, Document, Edge, EdgeKind, Filters, Memory, SourceFile
+from scrimshaw.storage.journal import MOST_ROWS
+from scrimshaw.storage.paths import fold
+from scrimshaw.storage.ports import FileState, PendingChunk, Piece, VectorCounts
+from scrimshaw.storage.sql import (
+    GROUPS,
+    MEMORY_COLUMNS,
+    SORTS,
+    SqlConnection,
+    SqlDatabase,
+    conditions,
+    make_struct,
+    marks,
+    memory,
+    passage,
+)
+
+# How much a word counts in name, title, triggers and body; measured on judged queries (docs/evaluation).
+FIELD_WEIGHTS = (2.0, 2.0, 2.0, 1.0)
+ROWS_PER_MEMORY = 5  # a memory comes with all its chunks, so this many rows are read for each memory wanted
+PASSAGES_PER_MATCH = 3  # passages read for each wanted, since a session lifts some over others
+
+# The number of a text is that of its memory, shifted by so many bits, plus 0 for the memory's whole or 1 + the chunk's
+# ordinal.
+PART_BITS = 20
+_OF_RECORD = f"memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
+
+# An edge's target is the memory of that id, else the first memory whose last name it is. References are resolved when
+# they are read, so a memory that appears later is found.
+TARGET = """coalesce(
+    (SELECT memories.row FROM memories WHERE id = e.reference),
+    (SELECT memories.row FROM memories WHERE name = e.reference ORDER BY id LIMIT 1))"""
+_EXTERNAL = f"""
+SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source
+WHERE e.kind = '{EdgeKind.EXTERNAL}'"""
+
+_CHUNKS = "memories m ON m.id = w.id JOIN chunks c ON c.memory = m.row AND c.ordinal = w.ordinal"
+_PIECE = f"SELECT m.id, c.ordinal, c.anchor, c.heading, {{}}, c.context, {{}}, {{}} FROM wanted w JOIN {_CHUNKS}"
+# To be filled in are empty bytes; of a chunk with its vectors also the bytes of `v.vector`, as the engine writes both.
+TEXT_PIECE = _PIECE.format("substr(m.body, c.first + 1, c.last - c.first)", "{0}", "{0}")
+_OF_CHUNK = "LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
+_VECTORS = _PIECE.format("''", "coalesce(packed, {0})", "coalesce({1}, {0})")
+VECTOR_PIECE = f"{_VECTORS} {_OF_CHUNK} LEFT JOIN token_vectors t ON t.vector = v.seq"
+_PASSAGE = f"SELECT c.ordinal, c.anchor, c.at, c.trust, c.last - c.first, {MEMORY_COLUMNS} FROM wanted w JOIN {_CHUNKS}"
+COUNT_CHANGE = "UPDATE meta SET value = value + 1 WHERE key = 'generation'"
+_FILE = ("source", "size", "mtime_ns", "content_hash", "memory_id", "reason")
+_REPLACE_FILE = ", ".join(f"{name} = excluded.{name}" for name in _FILE)
+_PUT_FILE = (
+    f"INSERT INTO files (path, {', '.join(_FILE)}) VALUES (?,?,?,?,?,?,?)"
+    f" ON CONFLICT (path) DO UPDATE SET {_REPLACE_FILE}"
+)
+_PUT_CHUNK = (
+    "INSERT INTO chunks (memory, ordinal, anchor, heading, first, last, context, at, trust, key)"
+    " VALUES (?,?,?,?,?,?,?,?,?,?)"
+)
+_PUT_VECTOR = "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES (?,?,?,?,?) RETURNING seq"
+_KNOWN_VECTORS = """
+SELECT key, model, v.vector, packed FROM vectors v LEFT JOIN token_vectors t ON t.vector = seq
+WHERE v.seq IN (SELECT min(seq) FROM vectors WHERE key IN ({}) GROUP BY key, model)"""
+_PUT_PHRASE = "INSERT INTO phrases (head, memory, phrase, is_title) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
+_PUT_EDGE = (
+    "INSERT INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)"
+    " ON CONFLICT (source, reference, relation)"
+    " DO UPDATE SET kind = excluded.kind, strength = excluded.strength, evidence = excluded.evidence"
+)
+# The columns of a memory that have their names from a document, and those from its file.
+_OF_DOCUMENT = (
+    "title", "type", "tier", "created", "updated", "content_hash", "text_hash", "tokens", "label_tokens"
+)  # fmt: skip
+_OF_FILE = ("source", "path", "artifact", "writable")
+_PUT_SKETCH = "INSERT INTO sketches (hash, memory) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_PUT_TOPIC = "INSERT INTO topics (topic, memory) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+
+class SqlIndex:
+    """The part of the Index port that engines share."""
+
+    INCOMPLETE: ClassVar[str]  #: paths of files whose memory is missing in part, and of memories of no known file
+    TEXT_PIECE: ClassVar[str]
+    VECTOR_PIECE: ClassVar[str]
+    _database: SqlDatabase
+
+    @abstractmethod
+    def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
+        """Make texts findable, each given by its number and its fields."""
+
+    @abstractmethod
+    def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
+        """Remove the memories that satisfy a condition, with all that belongs to them."""
+
+    def put(self, documents: Sequence[Document]) -> None:
+        import hashlib  # noqa: PLC0415 - loads OpenSSL, which a hook has no use for
+
+        with self._database.write() as write:
+            for document in documents:
+                file, body = document.file, document.body.text
+                words = (file.memory_id, document.title, "\n".join((*document.triggers, *document.topics)))
+                words = ("", "", "") if file.source == RECORD else words  # else every passage had those of the first
+                keys, vectors = list[str](), dict[str, list[list[Any]]]()
+                for chunk in document.chunks:
+                    keys.append(hashlib.sha256(chunk.embedded_text(body).encode()).hexdigest()[:32])
+                for key, *values in write.execute(_KNOWN_VECTORS.format(marks(keys)), keys):
+                    vectors.setdefault(key, []).append(values)
+                self.remove_memories(write, "id = ? OR path = ?", (file.memory_id, file.path))
+                row = _insert_memory(write, document)
+                first = row << PART_BITS
+                texts = [(first, *words, body)] if len(document.chunks) != 1 else []
+                for chunk, key in zip(document.chunks, keys, strict=True):
+                    place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
+                    write.execute(_PUT_CHUNK, (row, *place, chunk.at, chunk.trust, key))
+                    # A question that is found by the words of the title too pushes out other memories (measured).
+                    of_body = (*words, body[chunk.start : chunk.end])
+                    fields = of_body if chunk.ordinal < QUESTIONS else ("", "", "", chunk.context)
+                    texts.append((first + 1 + chunk.ordinal, *fields))
+                    for model, vector, tokens in vectors.get(key, ()):
+                        seq = write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector)).get
+                        if tokens is not None:
+                            write.execute("INSERT INTO token_vectors VALUES (?, ?)", (seq, tokens))
+                self.put_words(write, texts)
+                state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, document.problem)
+                write.execute(_PUT_FILE, (file.path, file.source, *state))
+            write.execute(COUNT_CHANGE)
+
+    def record_file(self, file: SourceFile, content_hash: str, *, skipped: str = "") -> None:
+        with self._database.write() as write:
+            state = (file.size, file.mtime_ns, content_hash)
+            if skipped:
+                self.remove_memories(write, "path = ?", (file.path,))
+                write.execute(_PUT_FILE, (file.path, file.source, *state, "", skipped))
+                write.execute(COUNT_CHANGE)
+            else:
+                changed = "UPDATE files SET size = ?, mtime_ns = ?, content_hash = ? WHERE path = ?"
+                write.execute(changed, (*state, file.path))
+
+    def put_links(self, links: Sequence[Edge]) -> None:
+        if not links and not self._database.value(_EXTERNAL):
+            return
+        with self._database.write() as write:
+            before = set(write.execute(_EXTERNAL))
+            write.execute("DELETE FROM edges WHERE kind = ?", (EdgeKind.EXTERNAL,))
+            write.executemany(
+                "INSERT INTO edges (source, reference, relation, kind, strength, evidence)"
+                f" SELECT memories.row, ?, ?, '{EdgeKind.EXTERNAL}', ?, ? FROM memories WHERE id = ?"
+                " ON CONFLICT DO NOTHING",
+                [(link.target, link.relation, link.strength, link.evidence, link.source) for link in links],
+            )
+            if before != set(write.execute(_EXTERNAL)):
+                write.execute(COUNT_CHANGE)
+
+    def manifest(self, source: str = "") -> Mapping[str, FileState]:
+        where, arguments = ("source = ?", [source]) if source else ("true", [])
+        files = self._database.structs(FileState, f"files WHERE {where} ORDER BY path", arguments)
+        return {file.path: file for file in files}
+
+    def incomplete_files(self) -> list[str]:
+        return self._database.read(self.INCOMPLETE, (), itemgetter(0))
+
+    def get(self, ids: Sequence[str]) -> dict[str, Memory]:
+        sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE m.id IN ({marks(ids)})"
+        memories = self._database.read(sql, ids, memory)
+        return dict(zip(map(attrgetter("id"), memories), memories, strict=True))
+
+    def bodies(self, ids: Sequence[str]) -> dict[str, str]:
+        return dict(self._database.rows(f"SELECT id, body FROM memories WHERE id IN ({marks(ids)})", ids))
+
+    def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
+        select, arguments = (self.VECTOR_PIECE, [vectors_of]) if vectors_of else (self.TEXT_PIECE, [])
+        rows = self._read_chunks(select, wanted, *arguments)
+        return {row[:2]: make_struct(Piece, row[2:]) for row in rows}
+
+    def passages(self, places: Collection[tuple[str, int]]) -> dict[tuple[str, int], Memory]:
+        rows = self._read_chunks(_PASSAGE, places)
+        return {(each.id, row[0]): passage(each, *row[1:5]) for row in rows for each in [memory(row[5:])]}
+
+    def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
+        """The columns of the chunks named by memory id and ordinal."""
+        pairs = ",".join(["(?,?)"] * len(places))
+        wanted = f"WITH wanted (id, ordinal) AS (VALUES {pairs}) {select}"
+        return self._database.rows(wanted, [*chain.from_iterable(places), *arguments]) if places else []
+
+    def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
+        where, arguments = conditions(filters)
+        sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {SORTS[sort]} LIMIT ? OFFSET ?"
+        return self._database.read(sql, [*arguments, limit if limit >= 0 else MOST_ROWS, offset], memory)
+
+    def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
+        where, arguments = conditions(filters)
+        joined = " JOIN topics t ON t.memory = m.row" if by == "topic" else ""
+        sql = f"SELECT {GROUPS[by]} AS grouped, count(*) FROM memories m{joined} WHERE {where} GROUP BY 1 ORDER BY 1"
+        return dict(self._database.rows(sql, arguments)) or ({} if by else {"": 0})
+
+    def find_ids(
+        self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
+    ) -> list[str]:
+        where, arguments = "folded = ?", [fold(differing_in_case or "")]
+        if paths is not None:
+            where, arguments = f"path IN ({marks(paths)})", list(paths)
+        elif text_hash is not None:
+            where, arguments = "text_hash = ?", [text_hash]
+        return self._database.read(f"SELECT id FROM memories WHERE {where} ORDER BY id", arguments, itemgetter(0))
+
+    def phrases(self, heads: Collection[str], *, titles: bool) -> list[tuple[str, str]]:
+        sql = (
+            f"SELECT p.phrase, m.id FROM phrases p JOIN memories m ON m.row = p.memory WHERE p.head IN ({marks(heads)})"
+            f" AND (? OR NOT p.is_title) ORDER BY p.phrase, m.id"
+        )
+        return self._database.rows(sql, [*heads, titles])
+
+    def near_duplicates(self, sketch: Sequence[int], *, shared: int, limit: int) -> list[str]:
+        sql = (
+            f"SELECT id FROM (SELECT memory, count(*) AS common FROM sketches WHERE hash IN ({marks(sketch)})"
+            " GROUP BY memory HAVING count(*) >= ?) AS alike"
+            " JOIN memories ON memories.row = memory ORDER BY common DESC, id LIMIT ?"
+        )
+        return self._database.read(sql, [*sketch, shared, limit], itemgetter(0))
+
+    def edges(self, *sources: str, relation: str = "") -> list[tuple[Edge, str]]:
+        where = f"a.id IN ({marks(sources)})" if sources else "true"
+        rows = self._database.rows(
+            "SELECT a.id, e.reference, e.relation, e.kind, e.strength, e.evidence,"
+            f" coalesce((SELECT id FROM memories WHERE memories.row = {TARGET}), '')"
+            f" FROM memories a CROSS JOIN edges e ON a.row = e.source WHERE {where}"
+            " AND ? IN ('', e.relation) ORDER BY a.id, e.relation, e.reference",
+            [*sources, relation],
+        )
+        return [(make_struct(Edge, row[:-1]), row[-1]) for row in rows]
+
+    def chunks_to_embed(
+        self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
+    ) -> list[PendingChunk]:
+        rows = self._database.rows(
+            "SELECT c.row, c.key, c.context, substr(m.body, c.first + 1, c.last - c.first) FROM chunks c"
+            " JOIN memories m ON m.row = c.memory"
+            " LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
+            f" WHERE c.row > ? AND (m.source = '{RECORD}') = ? AND (v.seq IS NULL"
+            " OR ? AND NOT EXISTS (SELECT 1 FROM token_vectors WHERE vector = v.seq)) ORDER BY c.row LIMIT ?",
+            (model, after, record, tokens, limit),
+        )
+        return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]
+
+    def vector_counts(self, *, record: bool = False) -> VectorCounts:
+        of_record = self._database.value(f"SELECT count(*) FROM chunks WHERE {_OF_RECORD}")
+        chunks = of_record if record else self._database.value("SELECT count(*) FROM chunks") - of_record
+        counted = f"SELECT model, count(*) FROM vectors WHERE ({_OF_RECORD}) = ? GROUP BY model ORDER BY model"
+        with_tokens = self._database.value("SELECT count(*) FROM token_vectors")
+        return VectorCounts(int(chunks), dict(self._database.rows(counted, (record,))), with_tokens)
+
+
+def _insert_memory(write: SqlConnection, document: Document) -> int:
+    """The row of a memory, with what is looked up by it."""
+    file, quality, provenance = document.file, document.quality, document.provenance
+    values = {
+        **dict(zip(_OF_DOCUMENT, attrgetter(*_OF_DOCUMENT)(document), strict=True)),
+        **dict(zip(_OF_FILE, attrgetter(*_OF_FILE)(file), strict=True)),
+        "id": file.memory_id,
+        "folded": fold(file.memory_id),
+        "name": file.memory_id.rpartition("/")[2],
+        "triggers": msgspec.json.encode(document.triggers).decode(),
+        "topics": msgspec.json.encode(document.topics).decode(),
+        "questions": msgspec.json.encode(document.questions).decode() if document.questions else "",
+        "origin": provenance.source,
+        "trust": provenance.trust,
+        "session": provenance.session,
+        "quality": quality.score if quality else None,
+        "flags": msgspec.json.encode(quality.flags if quality else ()).decode(),
+        "length": len(document.body.text),
+        "body": document.body.text,
+    }
+    insert_into = f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks(values)}) RETURNING memories.row"
+    row = int(write.execute(insert_into, tuple(values.values())).get)
+    for phrase in document.phrases:
+        write.execute(_PUT_PHRASE, (phrase.head, row, phrase.text, phrase.is_title))
+    write.executemany(_PUT_SKETCH, zip(document.sketch, repeat(row)))
+    topics = map(str.casefold, document.topics)
+    write.executemany(_PUT_TOPIC, zip(topics, repeat(row)))
+    for edge in document.edges:
+        write.execute(_PUT_EDGE, (row, edge.target, edge.relation, edge.kind, edge.strength, edge.evidence))
+    return row
