@@ -11,8 +11,9 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 ROOT = Path(__file__).parents[1]
 BUILD = ROOT / "build/release"
@@ -34,13 +35,20 @@ def main() -> int:
     shutil.copytree(ROOT / "examples", BUILD / "examples")
     _run([str(home / "bin/python"), str(BUILD / "examples/demo.py")])
     _run([str(home / "bin/scrimshaw"), "search", "why Decimal", "--project", ".demo"])
+    # The newcomer's hour, as the page has it, with the installed programs first on the path.
+    page = [str(ROOT / "tests/app/test_docs_commands.py"), "-k", "quickstart or uninstall", "--rootdir", str(ROOT)]
+    programs = {"SCRIMSHAW_PROGRAMS": str(home / "bin"), "PYTHONPATH": str(ROOT)}
+    _run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(ROOT / "pyproject.toml"), *page],
+        programs,
+    )
     megabytes = size / 1e6
     print(f"{wheel.name}: {wheel.stat().st_size / 1e6:.1f} MB; installed {megabytes:.0f} MB, {len(packages)} packages")
     return int(megabytes > MOST_MB or len(packages) > MOST_PACKAGES)
 
 
-def _run(command: Sequence[str]) -> None:
-    subprocess.run(command, check=True, cwd=BUILD, env={**os.environ, "PYTHONPATH": ""})
+def _run(command: Sequence[str], environment: Mapping[str, str] = MappingProxyType({})) -> None:
+    subprocess.run(command, check=True, cwd=BUILD, env={**os.environ, "PYTHONPATH": "", **environment})
 
 
 def _site(home: Path) -> Path:

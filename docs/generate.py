@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 from docs.tool_listing import list_prompts, list_tools
@@ -15,6 +15,7 @@ from docs.tool_listing import list_prompts, list_tools
 from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.examine import table
+from scrimshaw.app.cli.main import COMMAND
 from scrimshaw.app.mcp.backend import recall
 from scrimshaw.app.mcp.protocol import LISTING
 from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, find_rare, input_schema, output_schema
@@ -69,6 +70,79 @@ def capabilities_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+class CommandEntry(NamedTuple):
+    """A command as its help has it: its name with that of its group, and the options that others lack."""
+
+    name: str
+    help: str
+    usage: str
+    options: tuple[tuple[str, str], ...]
+    examples: tuple[str, ...]
+
+
+def list_commands(group: Any = COMMAND, prefix: str = "scrimshaw") -> Iterator[CommandEntry]:
+    """All commands but hidden ones, in the order of the help, those of a group behind its name."""
+    for name in group.list_commands(None):
+        command, whole = group.get_command(None, name), f"{prefix} {name}"
+        if command.hidden:
+            continue
+        if hasattr(command, "commands"):
+            yield from list_commands(command, whole)
+            continue
+        arguments = [each for each in command.params if not each.opts[0].startswith("-")]
+        options = [each for each in command.params if each.opts[0].startswith("-") and each.name not in _COMMON]
+        named = [
+            (", ".join((*each.opts, *each.secondary_opts)), each.help or "") for each in options if not each.hidden
+        ]
+        shown = [each.metavar or str(each.name).upper() for each in arguments]
+        usage = " ".join(
+            [whole, *(each if one.required else f"[{each}]" for one, each in zip(arguments, shown, strict=True))]
+        )
+        text = " ".join((command.help or "").split())
+        examples = (command.epilog or "").removeprefix("Example: ").split("   or: ")
+        yield CommandEntry(whole, text, usage, tuple(named), tuple(filter(None, examples)))
+
+
+def cli_page() -> str:
+    """Every command with its options."""
+    lines = [
+        "# Command line",
+        "",
+        "Made from the code by `make docs`. Every command has `--help` and `--project DIR`; nearly every one `--json`.",
+    ]
+    for each in list_commands():
+        lines += ["", f"## {each.name.removeprefix('scrimshaw ')}", "", each.help, "", f"`{each.usage}`"]
+        lines += ["", *(f"- `{names}`: {text}" for names, text in each.options)] if each.options else []
+        lines += ["", *(f"    {example}" for example in each.examples)] if each.examples else []
+    return "\n".join(lines) + "\n"
+
+
+def man_page() -> str:
+    """The same as a manual page, which the wheel installs."""
+
+    def clean(text: str) -> str:
+        escaped = text.replace("\\", "\\e").replace("-", "\\-")
+        return f"\\&{escaped}" if escaped.startswith((".", "'")) else escaped
+
+    lines = ['.TH SCRIMSHAW 1 "" "" "Scrimshaw"', ".SH NAME", "scrimshaw \\- memory for coding agents", ".SH SYNOPSIS"]
+    lines += [".B scrimshaw", ".I command", "[options]", ".SH DESCRIPTION"]
+    lines += ["Markdown files in your git repository are the memory, and an index finds them.", ".SH COMMANDS"]
+    for each in list_commands():
+        lines += [f".SS {clean(each.usage)}", clean(each.help)]
+        for names, text in each.options:
+            lines += [".TP", f".B {clean(names)}", clean(text)]
+        lines += [line for example in each.examples for line in (".PP", ".EX", clean(example), ".EE")]
+    lines += [".SH FILES", ".TP", ".I .scrimshaw/memories", "The memories of a project.", ".TP"]
+    lines += [".I ~/.scrimshaw", "Your own memories and settings.", ".SH EXIT STATUS"]
+    lines += [
+        "0 for success, 1 where the answer is no, 2 for a usage or a setting that is wrong, 3 for what is outside."
+    ]
+    return "\n".join(lines) + "\n"
+
+
+_COMMON = frozenset({"project", "as_json", "help"})  # options of every command
+
+
 def tools_listing() -> str:
     """What a server tells of tools and prompts before they are loaded, by toolset."""
     listing: dict[str, list[Any]] = {"prompts": list(map(_dump, list_prompts([recall])))}
@@ -83,6 +157,8 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "tools.md": tools_page,
     "config.md": config_page,
     "capabilities.md": capabilities_page,
+    "cli.md": cli_page,
+    "scrimshaw.1": man_page,
     os.path.relpath(LISTING, HERE): tools_listing,
 }
 

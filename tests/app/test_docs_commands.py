@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / f"docs/{name}.md" for name in ("quickstart", "clients", "troubleshooting")]
+NAMES = ("quickstart", "concepts", "clients", "recipes", "troubleshooting", "uninstall")
+PAGES = [ROOT / f"docs/{name}.md" for name in NAMES]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = "$ "
 FOREIGN = ("SCRIMSHAW_", "SPECKIT_", "XDG_", "CLAUDE", "CODEX_", "COPILOT_", "GEMINI_", "QWEN_", "OPENCODE_", "CLINE_")
@@ -38,10 +39,19 @@ def read_commands(page: Path) -> Iterator[tuple[str, list[str]]]:
 @pytest.fixture
 def environment(tmp_path: Path) -> dict[str, str]:
     """A person with an empty home, in whose shell the commands are."""
-    path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
+    programs = os.environ.get("SCRIMSHAW_PROGRAMS", str(Path(sys.executable).parent))
+    path = os.pathsep.join((programs, os.environ["PATH"]))
     keep = {name: value for name, value in os.environ.items() if not name.startswith(FOREIGN)}
     person = {f"GIT_{role}_{what}": "me@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     return keep | person | {"PATH": path, "HOME": str(tmp_path / "home"), "NO_COLOR": "1", "COLUMNS": "100"}
+
+
+def test_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / ".scrimshaw/memories").mkdir(parents=True)
+    monkeypatch.setenv("SCRIMSHAW_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    for code in re.findall(r"^```python\n(.*?)^```$", (ROOT / "docs/python.md").read_text(), re.MULTILINE | re.DOTALL):
+        exec(compile(code, "docs/python.md", "exec"), {})
 
 
 @pytest.mark.slow

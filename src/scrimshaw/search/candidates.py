@@ -248,7 +248,7 @@ def vectors_pending(done: int, total: int) -> Degradation:
         failure_mode=f"vectors_pending: {total - done} of {total} pieces",
         fallback_mode="found by their words",
         confidence_impact="other wordings of them are missed",
-        retry_recommendation="in a minute",
+        retry_recommendation="a server or `scrimshaw scan` makes them",
     )
 
 
