@@ -485,7 +485,7 @@ class TestDelete:
 class TestScanAndRebuild:
     def test_scan_counts_changes(self, cli: Cli, vault: Path) -> None:
         first = cli("scan", "--json").json
-        assert (first["files"], first["added"], first["changes"][0]["memory_id"]) == (5, 1, "storage/apsw")
+        assert (first["files"], first["added"], first["changes"][0]["id"]) == (5, 1, "storage/apsw")
         (vault / "storage/apsw.md").unlink()
         second = cli("scan", "--json").json
         assert (second["added"], second["removed"], len(second["skipped"])) == (0, 1, 1)

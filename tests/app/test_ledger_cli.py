@@ -190,10 +190,10 @@ def tamper(project: Path, sql: str) -> None:
 
 
 def test_show_filters_and_limits(three: Engine, cli: Cli) -> None:
-    assert [row["memory_id"] for row in cli("ledger", "show", "--json").json] == ["b", "a"]
-    assert [row["memory_id"] for row in cli("ledger", "show", "--memory", "a", "--json").json] == ["a"]
-    assert [row["memory_id"] for row in cli("ledger", "show", "--session", "s1", "--json").json] == ["a"]
-    assert [row["memory_id"] for row in cli("ledger", "show", "--limit", "1", "--json").json] == ["b"]
+    assert [row["id"] for row in cli("ledger", "show", "--json").json] == ["b", "a"]
+    assert [row["id"] for row in cli("ledger", "show", "--memory", "a", "--json").json] == ["a"]
+    assert [row["id"] for row in cli("ledger", "show", "--session", "s1", "--json").json] == ["a"]
+    assert [row["id"] for row in cli("ledger", "show", "--limit", "1", "--json").json] == ["b"]
     assert "create  a" in cli("ledger", "show").out
     assert "no such entry" in cli("ledger", "show", "--memory", "nothing").out
 
@@ -304,7 +304,7 @@ def test_a_damaged_journal_is_named_and_mended(three: Engine, project: Path, cli
     assert "scrimshaw restore --newest" in cli("doctor").out
     mended = cli("restore", "--newest", "--yes")
     assert (mended.code, "kept as" in mended.err) == (0, True)
-    assert [row["memory_id"] for row in cli("ledger", "show", "--json").json] == ["", "b", "a"]
+    assert [row["id"] for row in cli("ledger", "show", "--json").json] == ["", "b", "a"]
     assert cli("ledger", "verify").code == 0
 
 

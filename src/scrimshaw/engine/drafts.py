@@ -60,7 +60,7 @@ MOST_PHRASES = 8
 _EVENT = re.compile(r"\s*\(e\d+(?:, e\d+)*\)\s*$")
 
 
-class DraftOutcome(Struct, frozen=True, kw_only=True):
+class DraftOutcome(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """What became of the draft of a session."""
 
     session: str

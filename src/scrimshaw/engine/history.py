@@ -20,7 +20,7 @@ from scrimshaw.storage.transaction import FileChange, atomic_file_changes
 _MARKER = "[REDACTED:"  # how the marks begin that replace secrets
 
 
-class UndoStep(Struct, frozen=True, kw_only=True):
+class UndoStep(Struct, frozen=True, kw_only=True, rename={"memory_id": "id"}):
     """An entry of the ledger and what becomes of it."""
 
     entry: int

@@ -28,6 +28,7 @@ from scrimshaw.storage.transaction import FileChange, atomic_file_changes, deman
 SHARED_TIMEOUT_S = 10.0  # for one file of a vault that other projects write too
 _UNKNOWN = (StorageFailure, InvalidMemoryId)  # nobody can tell whether a file is there, as behind a link that leads out
 _CHANGED = re.compile(r"\[REDACTED:|\ufffd")  # in a stored text, which may be of other bytes then
+PUBLIC_NAMES = {"memory_id": "id", "linked_memory_ids": "linked_ids"}  # what answers call columns of the ledger
 EXTERNAL_BATCH = 500  # files seen for the first time per commit, so that their texts fit in memory
 
 

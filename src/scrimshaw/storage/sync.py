@@ -25,7 +25,7 @@ Parse = Callable[[SourceFile, bytes], Document]
 Progress = Callable[[int, int], None]
 
 
-class Change(Struct, frozen=True):
+class Change(Struct, frozen=True, rename={"memory_id": "id"}):
     """A file whose content changed, appeared (no prior hash) or went away (no new hash)."""
 
     memory_id: str

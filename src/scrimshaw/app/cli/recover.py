@@ -19,6 +19,7 @@ from scrimshaw.engine import Engine, checkpoints, history, index, open_engine, p
 from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.history import Undone
+from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
@@ -55,7 +56,7 @@ def _render_rows(rows: Sequence[Row]) -> Lines:
     for row in rows:
         moment = datetime.fromtimestamp(row["at"], UTC).strftime("%Y-%m-%d %H:%M:%S")
         by = f"{row['actor']}, session {row['session']}" if row["session"] else row["actor"]
-        yield line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["memory_id"], "cyan"))
+        yield line((f"{row['seq']:>5}  {moment}  ", "dim"), row["action"], "  ", (row["id"], "cyan"))
         yield line((f"       {row['reason']} ({by})", "dim"))
 
 
@@ -207,7 +208,8 @@ def show_ledger(
     limit: Annotated[int, typer.Option(min=1, help="Most entries.")] = 20,
 ) -> Sequence[Row]:
     """The newest changes: what was done to which memory, by whom and why."""
-    return engine.journal.history(memory, limit, session=session)
+    rows = engine.journal.history(memory, limit, session=session)
+    return [{PUBLIC_NAMES.get(name, name): value for name, value in row.items()} for row in rows]
 
 
 @command(ledger, "verify", render=_render_verified, fresh=False, fails=lambda verified: verified["broken"] > 0)

@@ -28,6 +28,7 @@ from scrimshaw.engine import Engine, counts, learning, links, read
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.health import check_health
 from scrimshaw.engine.index import skipped_files
+from scrimshaw.engine.ledger import PUBLIC_NAMES
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import Capability, Degradation, Neighbor, Relation, Skip, Trust
 
@@ -256,8 +257,7 @@ def memory_get_learning_history(
 
 
 def _history_entry(row: Mapping[str, Any]) -> dict[str, Any]:
-    names = {"memory_id": "id", "linked_memory_ids": "linked_ids"}
-    entry = {names.get(name, name): value for name, value in row.items() if value and name != "chain"}
+    entry = {PUBLIC_NAMES.get(name, name): value for name, value in row.items() if value and name != "chain"}
     return entry | {"at": format_time(row["at"])}
 
 
