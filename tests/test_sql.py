@@ -26,6 +26,10 @@ WRITTEN_HERE = {
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "table"},
     "journal.py": {"where", "find", "claim", "values", "newest"},
     "sessions.py": {"any_word", "which", "values", "table"},
+    "postgres/database.py": {"rest", "kind", "self"},
+    "postgres/index.py": {"width", "going", "meeting", "where", "table", "far", "tables", "join", "ownerless", "hits"}
+    | {"size", "place", "same", "parts"},
+    "postgres/maintenance.py": {"condition", "table", "columns", "setting", "order", "_quote", "map", "column"},
     "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self", "name"},
 }
 _SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|CREATE|DROP|ALTER|PRAGMA|WHERE|JOIN|VALUES|ATTACH|VACUUM)\b")

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.storage.contract import DURABLE, SHARED, STORAGES, OpenStorage, open_storage
+from tests.storage.contract import DURABLE, ENGINES, SHARED, OpenStorage, open_storage
 
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
 
 
-@pytest.fixture(params=STORAGES)
+@pytest.fixture(params=ENGINES)
 def index_storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenStorage]:
     with open_storage(request.param, tmp_path) as opened:
         yield opened

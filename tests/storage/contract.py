@@ -11,7 +11,9 @@ from typing import Protocol
 
 import apsw
 import numpy as np
+import pytest
 from numpy.typing import NDArray
+from tests.storage import postgres_server
 from tests.storage.memory_engine import MemoryStorage
 
 from scrimshaw.config import SessionSettings
@@ -47,11 +49,17 @@ STORAGES: Mapping[str, Callable[[Path], OpenStorage]] = {
     "sqlite": _sqlite(ram_scan_max=1_000_000),
     "sqlite-disk-scan": _sqlite(ram_scan_max=0),
     "memory": MemoryStorage.open,
+    "postgres": postgres_server.open_vault,
+    "postgres-graph": partial(postgres_server.open_vault, graph_from=0),
 }
+# What starts a server is for `make test-all`, where the wheel that brings one is installed.
+_SERVED = (pytest.mark.slow, pytest.mark.skipif(not postgres_server.IS_HERE, reason="there is no PostgreSQL"))
+_ON_SERVER = ("postgres", "postgres-graph")
+ENGINES = [pytest.param(name, marks=_SERVED if name in _ON_SERVER else ()) for name in STORAGES]
 # The scan makes no difference to what is durable.
-DURABLE = ("sqlite", "memory")
+DURABLE = [each for each in ENGINES if each.values[0] in ("sqlite", "memory", "postgres")]
 # Engines whose rows are on a disk, where other processes and the database's own tools reach them.
-SHARED = ("sqlite",)
+SHARED = ("sqlite", "postgres")
 
 
 @contextmanager
@@ -72,10 +80,22 @@ def _sqlite_tamper(folder: Path, sql: str) -> None:
         connection.close()
 
 
+def _postgres_tamper(folder: Path, sql: str) -> None:
+    import psycopg
+
+    with closing(postgres_server.open_vault(folder)) as storage:
+        vault = storage.journal_name
+    with psycopg.connect(postgres_server.start(), autocommit=True, options=f"-c search_path={vault}") as connection:
+        connection.execute(sql.encode())
+
+
 # How somebody with the database's own tools gets past the journal, and how they lift its guards first.
-TAMPER: Mapping[str, Tamper] = {"sqlite": _sqlite_tamper}
-LIFT_GUARDS: Mapping[str, str] = {"sqlite": "DROP TRIGGER ledger_no_update; DROP TRIGGER ledger_no_delete;"}
-REFUSALS: Mapping[str, type[Exception]] = {"sqlite": apsw.ConstraintError}
+TAMPER: Mapping[str, Tamper] = {"sqlite": _sqlite_tamper, "postgres": _postgres_tamper}
+LIFT_GUARDS: Mapping[str, str] = {
+    "sqlite": "DROP TRIGGER ledger_no_update; DROP TRIGGER ledger_no_delete;",
+    "postgres": "DROP TRIGGER ledger_stays ON ledger;",
+}
+REFUSALS: Mapping[str, type[Exception]] = {"sqlite": apsw.ConstraintError, "postgres": Exception}
 
 
 def vector(*numbers: float) -> NDArray[np.float32]:

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from tests.samples import digest, document, source_file
-from tests.storage.contract import STORAGES, open_storage, vector
+from tests.storage.contract import ENGINES, open_storage, vector
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.models import RECORD, Document, Filters, Redacted, Tier, Trust
@@ -139,7 +139,7 @@ def test_a_search_follows_edits_and_deletes(index: Index) -> None:
     assert nearest(index, UP) == [("a", 0)]
 
 
-@pytest.mark.parametrize("engine", STORAGES)
+@pytest.mark.parametrize("engine", ENGINES)
 def test_another_engine_sees_what_was_written(engine: str, tmp_path: Path) -> None:
     with open_storage(engine, tmp_path) as storage, open_storage(engine, tmp_path) as again:
         index, other = storage.index, again.index

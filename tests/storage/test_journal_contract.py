@@ -101,7 +101,7 @@ def test_a_deleted_row_is_missed(journal: Journal, shared_engine: str, tmp_path:
     assert journal.verify()[1] == 2
 
 
-@pytest.mark.parametrize(("cut", "first"), [("seq >= 3", 3), ("seq = 4", 4), ("1", 1)])
+@pytest.mark.parametrize(("cut", "first"), [("seq >= 3", 3), ("seq = 4", 4), ("seq > 0", 1)])
 def test_rows_cut_off_the_end_are_missed(
     journal: Journal, shared_engine: str, tmp_path: Path, cut: str, first: int
 ) -> None:
@@ -137,7 +137,9 @@ def test_last_hashes_go_by_the_file_an_entry_names(journal: Journal) -> None:
     assert journal.last_hashes() == {"a": "h1", "links.toml": "h2"}
 
 
-@pytest.mark.parametrize("sql", ["UPDATE ledger SET reason = 'x'", "DELETE FROM ledger", "DELETE FROM ledger WHERE 1"])
+@pytest.mark.parametrize(
+    "sql", ["UPDATE ledger SET reason = 'x'", "DELETE FROM ledger", "DELETE FROM ledger WHERE seq > 0"]
+)
 def test_the_database_itself_refuses_changes(journal: Journal, shared_engine: str, tmp_path: Path, sql: str) -> None:
     record(journal, [(entry(), None)])
     with pytest.raises(REFUSALS[shared_engine], match="append-only"):
@@ -288,6 +290,8 @@ def test_a_chain_that_was_broken_before_is_told(
 def test_purged_text_is_not_left_on_the_disk(
     storage: OpenStorage, shared_engine: str, tmp_path: Path, reopened: bool
 ) -> None:
+    if shared_engine != "sqlite":
+        pytest.skip("its files are those of a server")
     journal, maintenance = storage.journal, storage.maintenance
     needle = ("carved-in-" + "walrus-ivory").encode()
 

@@ -258,7 +258,7 @@ class Background:
         """A number that changes when somebody takes the index away, so that there is another one."""
         with suppress(StorageFailure):  # the next question says so
             self._engine.index.generation()  # which opens what is there now
-        return self._engine.storage.index_database.openings
+        return self._engine.storage.openings
 
     def _scan(self) -> None:
         self._opening = self._find_opening()

@@ -93,6 +93,11 @@ class Storage:
         is_replaced = self._replace_lost_journal
         return open_journal(self._folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
 
+    @property
+    def openings(self) -> int:
+        """How many indexes were opened here, one after the other."""
+        return self.index_database.openings
+
     def open_siblings(self, *, every: bool = False) -> list[Database]:
         """The journals of other work trees, as they are; without those that cannot be used or have another schema."""
         if not every and time.monotonic() < self._recent[0]:

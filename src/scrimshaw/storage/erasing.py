@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage_errors, sync_folder, temporary_of
+from scrimshaw.storage.maintenance import owners
 from scrimshaw.storage.sqlite import maintenance
 
 # Behind a link no more is searched: somebody may have linked a whole disk.
@@ -162,7 +163,7 @@ def count_in_archive(path: Path, schema: int, wipe: Wipe, names: Collection[str]
             for text in tuple(texts):
                 with suppress(ValueError):  # it may be bytes in base64
                     texts.append(base64.b64decode(text, validate=True))
-            owned = any(row.get(column) in values for column, values in maintenance.owners(table, wipe).items())
+            owned = any(row.get(column) in values for column, values in owners(table, wipe).items())
             found += owned or any(map(wipe.traces.count, texts))
         return found
 

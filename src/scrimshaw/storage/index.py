@@ -232,7 +232,7 @@ class SqlIndex:
         rows = self._database.rows(
             "SELECT a.id, e.reference, e.relation, e.kind, e.strength, e.evidence,"
             f" coalesce((SELECT id FROM memories WHERE memories.row = {TARGET}), '')"
-            f" FROM memories a CROSS JOIN edges e ON a.row = e.source WHERE {where}"
+            f" FROM memories a CROSS JOIN edges e WHERE a.row = e.source AND {where}"
             " AND ? IN ('', e.relation) ORDER BY a.id, e.relation, e.reference",
             [*sources, relation],
         )

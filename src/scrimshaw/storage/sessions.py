@@ -167,7 +167,7 @@ class SqlSessions:
         return self._home(session).structs(RecordedEvent, rest, (session, *kinds))
 
     def find_calls(self, words: Sequence[str], limit: int) -> list[RecordedEvent]:
-        any_word = " OR ".join(["text LIKE ?"] * len(words)) or "false"
+        any_word = " OR ".join(["lower(text) LIKE lower(?)"] * len(words)) or "false"
         rest = f"events WHERE kind = 'tool' AND ({any_word}) ORDER BY at DESC, number DESC LIMIT ?"
         arguments = (*(f"%{word}%" for word in words), limit)
         found = self._read_all(lambda each: each.structs(RecordedEvent, rest, arguments))

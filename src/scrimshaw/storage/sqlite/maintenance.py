@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from scrimshaw.errors import UnusableArchive
 from scrimshaw.models import Entry, Traces, Wipe
 from scrimshaw.storage.journal import append_entries, chain_again, verify_chain
-from scrimshaw.storage.ports import CommitRows, DatabaseName, Row, StatusChange
+from scrimshaw.storage.maintenance import LASTING, LEDGER, PURGED, SqlMaintenance, owners
+from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
 from scrimshaw.storage.sqlite.index import BELONGING, SqliteIndex
@@ -35,31 +36,18 @@ _TABLES = (
 )
 _COLUMNS = "SELECT name, type, pk FROM pragma_table_info(?)"
 _TYPES: Mapping[str, tuple[type, ...]] = {"INTEGER": (int,), "REAL": (float, int), "TEXT": (str,), "BLOB": (bytes,)}
-_LEDGER, _CONTENTS = "ledger", "contents"
+_CONTENTS = "contents"
 _OWN = ("migrations", "seals")  # what a database knows of itself
-_LASTING = (_LEDGER, _CONTENTS)  # what happened and what it replaced is never cleared: undo and the chain live from it
-# They name a memory and hold nothing of it: the ledger that it existed, a draft that it is not made again.
-_NAMING = (_LEDGER, "drafts")
 _TRIGGERS = "SELECT name, sql FROM sqlite_master WHERE type = 'trigger' AND tbl_name = 'ledger'"
-_PURGED = "SELECT DISTINCT memory_id FROM ledger WHERE action = 'purge'"
 _OWNERLESS = " UNION ALL ".join(
     f"SELECT '{table}', count(*) FROM {table} WHERE memory NOT IN (SELECT row FROM memories)" for table in BELONGING
 )
-# The last change of every part, and the status before it.
-_LAST = """
-SELECT name, status, was, at FROM (
-    SELECT seq, name, status, coalesce(lag(status) OVER parts, '') AS was, at, lead(seq) OVER parts AS later
-    FROM capabilities WINDOW parts AS (PARTITION BY name ORDER BY seq))
-WHERE later IS NULL ORDER BY seq"""
-# So that a part that comes and goes does not fill the disk.
-_MOST_CHANGES = 100
-_TRIM = """
-DELETE FROM capabilities WHERE name = ?1 AND seq <= (
-    SELECT seq FROM capabilities WHERE name = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)"""
 
 
-class SqliteMaintenance:
+class SqliteMaintenance(SqlMaintenance):
     """The Maintenance port over the files of index and journal; a purge reaches the journals of `find_others` too."""
+
+    _journal: Database
 
     def __init__(
         self, index: Database, journal: Database, find_others: Callable[[], Iterable[Database]] = tuple
@@ -136,19 +124,6 @@ class SqliteMaintenance:
 
             yield commit
 
-    def record_statuses(self, seen: Mapping[str, str], *, now: float) -> dict[str, StatusChange]:
-        known = _last_changes(self._journal.rows(_LAST))
-        if all(name in known and known[name].status == status for name, status in seen.items()):
-            return known
-        with self._journal.write() as write:
-            # Another process may have been first.
-            known = _last_changes(write.execute(_LAST))
-            for name, status in seen.items():
-                if name not in known or known[name].status != status:
-                    write.execute("INSERT INTO capabilities (name, status, at) VALUES (?, ?, ?)", (name, status, now))
-                    write.execute(_TRIM, (name, _MOST_CHANGES))
-            return _last_changes(write.execute(_LAST))
-
     def _index_faults(self) -> list[str]:
         """Faults of the full text and of the rows of memories, of which the integrity check knows nothing."""
         with self._index.lend() as connection:
@@ -160,10 +135,6 @@ class SqliteMaintenance:
         faults = [f"{len(found)} files are not held whole, the first is {found[0][0]}"] if found else []
         orphans = self._index.rows(_OWNERLESS)
         return faults + [f"{many} rows of {table} belong to no memory" for table, many in orphans if many]
-
-
-def _last_changes(rows: Iterable[tuple[Any, ...]]) -> dict[str, StatusChange]:
-    return {name: StatusChange(status=status, was=was, at=at) for name, status, was, at in rows}
 
 
 class _Table(NamedTuple):
@@ -250,12 +221,12 @@ def take_over(write: apsw.Connection, staged: Database, *, clear: bool) -> dict[
     """
     write.execute("PRAGMA defer_foreign_keys = ON")
     has_ledger = write.execute("SELECT 1 FROM ledger").get is not None
-    purged = {row[0] for row in write.execute(_PURGED)}
+    purged = {row[0] for row in write.execute(PURGED)}
     counts: dict[str, int] = {}
     for table in _durable_tables(write):
-        if clear and table.name not in _LASTING:
+        if clear and table.name not in LASTING:
             write.execute(f'DELETE FROM "{table.name}"')
-        if table.name == _LEDGER and has_ledger:
+        if table.name == LEDGER and has_ledger:
             continue
         rows = staged.rows(table.rows)
         if table.name == _CONTENTS:
@@ -306,7 +277,7 @@ def erase(write: apsw.Connection, wipe: Wipe) -> dict[str, Any]:
             write.execute(f'DELETE FROM "{table.name}" WHERE {condition}', values)
             counts[table.name] += write.changes()
     for table in tables:
-        if table.name != _LEDGER:
+        if table.name != LEDGER:
             counts[table.name] += _replace_traces(write, table, wipe.traces)
         elif any(_changes(write, table, wipe.traces)):
             last = write.execute("SELECT chain FROM ledger ORDER BY seq DESC LIMIT 1").get
@@ -372,10 +343,3 @@ def _conditions(table: _Table, wipe: Wipe) -> Iterator[tuple[str, Sequence[str]]
     for column, values in owners(table.name, wipe).items():
         if column in table.columns and values:
             yield f'"{column}" IN ({marks(values)})', values
-
-
-def owners(table: str, wipe: Wipe) -> Mapping[str, Sequence[str]]:
-    """The columns that name the memory a row is about, with the names that go."""
-    if table in _NAMING:
-        return {}
-    return {"key": wipe.memory_ids} if table == "jobs" else {"memory_id": wipe.memory_ids, "path": wipe.paths}

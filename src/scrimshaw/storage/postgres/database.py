@@ -1,0 +1,282 @@
+"""One vault on a PostgreSQL server: connections lent, transactions, numbered migrations.
+
+Every vault has a schema of its own for its index and one for its journal, so the name of each row begins with the
+vault's: statements are the same as SQLite's, word statistics and the index of vectors are a vault's own, `DROP SCHEMA`
+removes it, and servers that distribute by schema can place each vault by itself.
+"""
+
+import re
+from _thread import RLock
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+import psycopg
+from msgspec import Struct
+from psycopg import pq
+from psycopg.adapt import Loader
+
+from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
+from scrimshaw.storage.sql import make_struct
+
+_Value = TypeVar("_Value")
+_Row = TypeVar("_Row", bound=Struct)
+_SCHEMAS = Path(__file__).with_name("schema")
+_RECORD = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL, at text NOT NULL)"
+_NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
+_CONNECT_S = 5
+# A client that died in a transaction keeps all writers of its vault waiting, so the server ends it.
+_OPTIONS = (
+    "-c search_path={vault},public -c lock_timeout={timeout} -c idle_in_transaction_session_timeout=60000"
+    " -c synchronous_commit={commit} -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200 -c client_encoding=UTF8"
+)
+# PostgreSQL keeps no NUL in a text: this character stands for it, which Unicode leaves to such inner uses.
+_NUL, _STANDS_FOR_NUL = "\0", "\ufdd0"
+_UNUSABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege)
+_FOREIGN = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName)
+
+
+class Server(NamedTuple):
+    """Where a vault is: the url of a database, and the vault's name, which is its schema's too."""
+
+    url: str
+    vault: str
+
+    @property
+    def place(self) -> Path:
+        """The server and the vault, as errors name them; a password is never told."""
+        known = psycopg.conninfo.conninfo_to_dict(self.url)
+        host, name = known.get("host") or "localhost", known.get("dbname") or "postgres"
+        return Path(f"postgresql:{host}/{name}/{self.vault}")
+
+
+class _TextLoader(Loader):
+    """Texts as they were given, NUL too."""
+
+    def load(self, data: Any) -> str:
+        return str(data, "utf-8").replace(_STANDS_FOR_NUL, _NUL)
+
+
+class PostgresRows:
+    """What a statement brought, as SQLite's driver gives it."""
+
+    def __init__(self, cursor: psycopg.Cursor[Any]) -> None:
+        self._cursor = cursor
+
+    @property
+    def get(self) -> Any:
+        """The first column of the first row, the first row where it has several columns, or None."""
+        row = self._cursor.fetchone() if self._cursor.description else None
+        return row[0] if row and len(row) == 1 else row
+
+    def fetchall(self) -> list[Any]:
+        """All rows; none of a statement that brings none."""
+        return self._cursor.fetchall() if self._cursor.description else []
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.fetchall())
+
+
+class PostgresConnection:
+    """A connection that takes the statements that SQLite takes."""
+
+    def __init__(self, connection: psycopg.Connection[Any]) -> None:
+        self.raw = connection
+        for kind in ("text", "varchar", "name"):
+            connection.adapters.register_loader(kind, _TextLoader)
+        self._changed = 0
+
+    def execute(self, statements: str, bindings: Any = (), /) -> PostgresRows:
+        """Run a statement with `?` for each argument, or several without arguments."""
+        arguments = [_adapt(each) for each in bindings]
+        cursor = self.raw.execute(_translate(statements).encode(), arguments or None)
+        self._changed = max(cursor.rowcount, 0)
+        return PostgresRows(cursor)
+
+    def executemany(self, statements: str, bindings: Iterable[Sequence[Any]], /) -> None:
+        """Run a statement once for each of the arguments."""
+        with self.raw.cursor() as cursor:
+            cursor.executemany(_translate(statements).encode(), [[_adapt(each) for each in row] for row in bindings])
+            self._changed = max(cursor.rowcount, 0)
+
+    def changes(self) -> int:
+        """How many rows the last statement changed."""
+        return self._changed
+
+
+class PostgresDatabase:
+    """The tables of a vault of one kind, which migrate themselves when they are opened.
+
+    A `durable` commit is on the server's disk before it returns. Writers of a vault take turns, as they do in SQLite:
+    the ledger is one chain, and the numbers of events have no gaps.
+    """
+
+    def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
+            message = f"{server.vault!r} is no name of a vault."
+            raise InvalidRequest(message, "Take small letters, digits and underscores, a letter first.")
+        self.path, self.openings = server.place, 1
+        self.kind = schema
+        self.vault = f"scrimshaw_{server.vault}_{schema}"
+        self._connect = partial(
+            psycopg.connect,
+            server.url,
+            autocommit=True,
+            connect_timeout=_CONNECT_S,
+            application_name="scrimshaw",
+            options=_OPTIONS.format(vault=self.vault, timeout=busy_timeout_ms, commit="on" if durable else "off"),
+        )
+        self._idle: list[PostgresConnection] = []
+        self._guard = RLock()
+        self._is_closed = False
+        self.migrate()
+
+    @contextmanager
+    def lend(self) -> Iterator[PostgresConnection]:
+        """A connection for one piece of work; what the server refuses is raised as StorageFailure."""
+        try:
+            with self._guard:
+                known = self._idle.pop() if self._idle else None
+            connection = known or PostgresConnection(self._connect())
+            try:
+                yield connection
+            finally:
+                is_idle = connection.raw.info.transaction_status == pq.TransactionStatus.IDLE
+                with self._guard:
+                    if is_idle and not self._is_closed:
+                        self._idle.append(connection)
+                    else:
+                        connection.raw.close()
+        except (psycopg.Error, UnicodeDecodeError) as error:
+            refusal = self.explain(error)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
+        """All rows of a query, as tuples; asked again where the connection turns out to be that of a server gone."""
+        with self._guard:
+            had = len(self._idle)
+        for is_last in (*[False] * had, True):
+            try:
+                with self.lend() as connection:
+                    return connection.execute(sql, arguments).fetchall()
+            except StorageFailure as error:
+                if is_last or not isinstance(error.__cause__, psycopg.OperationalError):
+                    raise
+        return []
+
+    def read(self, sql: str, arguments: Sequence[Any], make: Callable[[Sequence[Any]], _Value]) -> list[_Value]:
+        """What `make` makes of the rows of a query; a row it cannot use is damage."""
+        rows = self.rows(sql, arguments)
+        try:
+            return list(map(make, rows))
+        except (ValueError, TypeError, msgspec.DecodeError) as error:
+            raise self._damage_error(error) from error
+
+    def structs(self, kind: type[_Row], rest: str, arguments: Sequence[Any] = ()) -> list[_Row]:
+        """The rows of a table, with which `rest` begins, as structs that have its columns."""
+        sql = f"SELECT {', '.join(kind.__struct_fields__)} FROM {rest}"
+        return self.read(sql, arguments, partial(make_struct, kind))
+
+    def value(self, sql: str, arguments: Sequence[Any] = ()) -> Any:
+        """The first column of the first row, or None."""
+        row = next(iter(self.rows(sql, arguments)), None)
+        return row[0] if row and len(row) == 1 else row
+
+    @contextmanager
+    def write(self) -> Iterator[PostgresConnection]:
+        """A transaction, alone among the writers of its vault: committed when the block ends, undone when it raises."""
+        with self.lend() as connection, connection.raw.transaction():
+            connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (self.vault,))
+            yield connection
+
+    def close(self) -> None:
+        """Close the connections that nobody is using; others when they come back."""
+        with self._guard:
+            self._is_closed = True
+            while self._idle:
+                self._idle.pop().raw.close()
+
+    def missing_tables(self) -> list[str]:
+        """The tables of this kind that are not there."""
+        wanted = re.findall(r"^CREATE TABLE (\w+)", "".join(sql for _, _, sql in _migrations(self.kind)), re.MULTILINE)
+        known = {row[0] for row in self.rows("SELECT tablename FROM pg_tables WHERE schemaname = ?", (self.vault,))}
+        return [f"the table {name} is missing" for name in wanted if name not in known]
+
+    def size_bytes(self) -> int:
+        """Bytes of the tables and their indexes."""
+        names = re.findall(r"^CREATE TABLE (\w+)", "".join(sql for _, _, sql in _migrations(self.kind)), re.MULTILINE)
+        total = "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(?::text[]) AS name"
+        return int(self.value(total, (names,)) or 0)
+
+    def migrate(self) -> None:
+        """Run every migration that is not recorded yet, all in one transaction."""
+        migrations = _migrations(self.kind)
+        known = migrations[-1][0]
+        has_record = self.value("SELECT to_regclass(?)::text", (f"{self.vault}.migrations",))
+        done = self.value(_NEWEST) if has_record else 0
+        if done < known:
+            with self.lend() as connection, connection.raw.transaction():
+                # Of processes that begin a vault at once the others wait here.
+                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (self.vault,))
+                # Two vaults that begin at once must not both make what they share.
+                connection.execute("SELECT pg_advisory_xact_lock(hashtextextended('scrimshaw', 0))")
+                connection.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
+                connection.execute(f"CREATE SCHEMA IF NOT EXISTS {self.vault}")
+                connection.execute(_RECORD)
+                done = connection.execute(_NEWEST).get
+                for number, name, sql in migrations:
+                    if number > done:
+                        connection.raw.execute(sql.encode())
+                        connection.execute("INSERT INTO migrations VALUES (?, ?, now()::text)", (number, name))
+        elif done > known:
+            raise NewerDatabase(
+                f"{self.path} was changed by a newer version of Scrimshaw: its schema is {done}, the newest this "
+                f"version knows is {known}. It was left as it is.",
+                "Update Scrimshaw.",
+                path=str(self.path),
+            )
+
+    def explain(self, error: Exception) -> ScrimshawError | None:
+        """What a refusal of the server means; None for what the keys forbid, which callers explain."""
+        if isinstance(error, psycopg.errors.NumericValueOutOfRange):
+            return InvalidRequest("A number has more than 64 bits.", "Give a smaller one.")
+        if isinstance(error, _UNUSABLE):
+            hint = "Check that the server runs and lets this user in, then try again."
+            what = " ".join(str(error).split())
+            return StorageFailure(f"{self.path} could not be used: {what}.", hint, path=str(self.path))
+        if isinstance(error, (*_FOREIGN, UnicodeDecodeError)):
+            return self._damage_error(error)
+        return None
+
+    def _damage_error(self, error: Exception) -> DamagedDatabase:
+        what = " ".join(str(error).split())
+        hint = "Run `scrimshaw rebuild`." if self.kind == "index" else "Restore the server's backup."
+        message = f"{self.path} is damaged, or was made by another version: {what}."
+        return DamagedDatabase(message, hint, path=str(self.path))
+
+
+@lru_cache(maxsize=1000)
+def _translate(sql: str) -> str:
+    """A statement with `?` for each argument as the driver takes it; a list of nothing holds nothing."""
+    return sql.replace("%", "%%").replace("?", "%s").replace("IN ()", "IN (NULL)")
+
+
+def _adapt(value: Any) -> Any:
+    return str(value).replace(_NUL, _STANDS_FOR_NUL) if isinstance(value, str) else value
+
+
+def newest_migration(schema: str) -> int:
+    """The number of the last migration of a schema."""
+    return _migrations(schema)[-1][0]
+
+
+@cache
+def _migrations(schema: str) -> list[tuple[int, str, str]]:
+    """(number, name, SQL) of the numbered files of a schema, in order."""
+    files = sorted((_SCHEMAS / schema).iterdir())
+    return [(int(file.name.split("_")[0]), file.name, file.read_text(encoding="utf-8")) for file in files]

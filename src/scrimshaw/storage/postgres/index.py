@@ -1,0 +1,290 @@
+"""The Index port in PostgreSQL: words in a table of their own, ranked as SQLite ranks them; vectors by pgvector."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import apsw
+import numpy as np
+from msgspec.structs import replace
+
+from scrimshaw.errors import StorageFailure
+from scrimshaw.models import QUESTIONS, RECORD, Filters, Match, Neighbor
+from scrimshaw.storage.graph import Link, fold_chunks, rank_passages, walk
+from scrimshaw.storage.index import (
+    COUNT_CHANGE,
+    FIELD_WEIGHTS,
+    PART_BITS,
+    PASSAGES_PER_MATCH,
+    ROWS_PER_MEMORY,
+    TARGET,
+    TEXT_PIECE,
+    VECTOR_PIECE,
+    SqlIndex,
+)
+from scrimshaw.storage.journal import MOST_ROWS
+from scrimshaw.storage.ports import Piece, Query
+from scrimshaw.storage.postgres.database import PostgresDatabase
+from scrimshaw.storage.sql import SqlConnection, conditions, marks
+
+# From so many vectors on they have a graph: below, to compare all takes no longer, and misses none.
+GRAPH_FROM = 20_000
+# The place of a word among those of its field, which is in the bits above.
+_FIELD_BITS = 24
+_PUT_WORDS = """
+INSERT INTO words (term, part, weight, places)
+SELECT term, ?, weight, places::int[] FROM unnest(?::text[], ?::real[], ?::text[]) AS w (term, weight, places)"""
+# The texts that hold a word, or words that stand together: how often, times the weight of the field.
+_WORD = "SELECT ?::int AS phrase, ?::int AS grouped, w.part, w.weight FROM words w WHERE w.term = ?"
+_WEIGHT = f"(ARRAY[{', '.join(map(str, FIELD_WEIGHTS))}]::real[])[(p >> {_FIELD_BITS}) + 1]"
+_PHRASE = f"""
+SELECT ?::int AS phrase, ?::int AS grouped, w.part, sum({_WEIGHT})::real AS weight
+FROM words w CROSS JOIN unnest(w.places) AS p WHERE {{}} GROUP BY w.part"""
+_IS_WORD, _IS_PREFIX = "{0}.term = ?", "{0}.term >= ? AND {0}.term < ? || chr(1114111)"
+_FOLLOWS = "EXISTS (SELECT 1 FROM words x WHERE x.part = w.part AND p + {} = ANY (x.places) AND {})"
+# BM25 as FTS5 has it: a word is the rarer, the more it counts; one that stands in most texts counts hardly anything.
+_TEXT = f"""
+WITH hits AS ({{}}), counted AS (SELECT *, count(*) OVER (PARTITION BY phrase) AS many FROM hits),
+ranked AS (
+    SELECT c.part, sum(
+        greatest(ln((greatest(?::float8 - many, 0) + 0.5) / (many + 0.5)), 1e-6)
+        * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * t.length / ?::float8))) AS score
+    FROM counted c JOIN texts t ON t.part = c.part GROUP BY c.part HAVING count(DISTINCT c.grouped) = ?)
+SELECT m.id, (r.part & (1 << {PART_BITS}) - 1) - 1, r.score FROM ranked r
+JOIN memories m ON m.row = r.part >> {PART_BITS} WHERE {{}} ORDER BY r.score DESC, r.part LIMIT ?"""
+
+_DISTANCE = "v.vector::public.halfvec({0}) OPERATOR(public.<#>) ?::public.halfvec({0})"
+_OF_MODEL = (
+    "FROM vectors v JOIN memories m ON m.row = v.memory WHERE v.model = ? AND public.vector_dims(v.vector) = {0}"
+)
+_BYTES = "substr(public.halfvec_send(v.vector), 5)"  # behind the number of its numbers
+_NEAREST = f"SELECT m.id, v.ordinal, {_BYTES} {_OF_MODEL} AND {{1}} ORDER BY {_DISTANCE} LIMIT ?"
+_BODIES = (
+    f"SELECT DISTINCT ON (m.id) m.id, v.ordinal {_OF_MODEL} AND v.ordinal < {QUESTIONS} AND m.id IN ({{1}})"
+    f" ORDER BY m.id, {_DISTANCE}, v.ordinal"
+)
+_GRAPH = """
+CREATE INDEX IF NOT EXISTS vectors_graph_{0} ON vectors
+USING hnsw ((vector::public.halfvec({0})) public.halfvec_ip_ops) WHERE public.vector_dims(vector) = {0}"""
+
+_RELATED = "(cardinality(?::text[]) = 0 OR e.relation = ANY (?::text[]))"
+_STEPS = {
+    "outgoing": ("edges e", "e.source = w.place", TARGET),
+    "incoming": (
+        "memories m JOIN edges e ON e.reference IN (m.id, m.name)",
+        f"m.row = w.place AND (e.reference = m.id OR {TARGET} = w.place)",
+        "e.source",
+    ),
+}
+
+# See the statement of SQLite's index, whose table of full text is `texts` here.
+_INCOMPLETE = f"""
+WITH pieces AS (
+    SELECT c.memory, count(*) AS many, max(c.last) AS reach, count(t.part) AS worded,
+        max(CASE WHEN c.ordinal < {QUESTIONS} THEN c.ordinal + 1 ELSE 0 END)
+        + greatest(0, max(c.ordinal) - {QUESTIONS} + 1) AS numbered
+    FROM chunks c LEFT JOIN texts t ON t.part = (c.memory << {PART_BITS}) + 1 + c.ordinal
+    GROUP BY c.memory)
+SELECT f.path FROM files f
+LEFT JOIN memories m ON m.path = f.path AND m.id = f.memory_id
+LEFT JOIN pieces p ON p.memory = m.row
+LEFT JOIN texts w ON w.part = m.row << {PART_BITS}
+WHERE f.memory_id <> '' AND (
+    p.memory IS NULL OR p.many <> p.numbered OR p.reach <> m.length OR p.worded <> p.many
+    OR (p.many > 1) <> (w.part IS NOT NULL))
+UNION SELECT m.path FROM memories m LEFT JOIN files f ON f.path = m.path WHERE f.path IS NULL
+ORDER BY 1"""
+
+
+class PostgresIndex(SqlIndex):
+    """The Index port over the index of a vault."""
+
+    INCOMPLETE = _INCOMPLETE
+    TEXT_PIECE = TEXT_PIECE.format("''::bytea")
+    VECTOR_PIECE = VECTOR_PIECE.format("''::bytea", _BYTES)
+
+    def __init__(self, database: PostgresDatabase, *, graph_from: int = GRAPH_FROM) -> None:
+        self._database = database
+        self._graph_from = graph_from
+        # SQLite's own tokeniser, so that both engines mean the same by a word.
+        self._tokenizer = apsw.Connection(":memory:").fts5_tokenizer("porter", ["unicode61"])
+        self._corpus = (-1, 0, 1.0)  #: a generation, and how many texts it had, of how many words on average
+
+    def generation(self) -> int:
+        return int(self._database.value("SELECT value FROM meta WHERE key = 'generation'"))
+
+    def pieces(self, wanted: Collection[tuple[str, int]], *, vectors_of: str = "") -> dict[tuple[str, int], Piece]:
+        found = super().pieces(wanted, vectors_of=vectors_of)
+        return {
+            place: replace(found[place], vector=np.frombuffer(found[place].vector, ">f2").astype("<f2").tobytes())
+            for place in wanted
+            if place in found
+        }
+
+    def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
+        for part, *fields in texts:
+            places = defaultdict[str, list[int]](list)
+            for number, field in enumerate(fields):
+                for place, term in enumerate(self._tokenize(field, apsw.FTS5_TOKENIZE_DOCUMENT)):
+                    places[term].append((number << _FIELD_BITS) + place)
+            weights = [sum(FIELD_WEIGHTS[place >> _FIELD_BITS] for place in found) for found in places.values()]
+            lists = [f"{{{','.join(map(str, found))}}}" for found in places.values()]
+            write.execute("INSERT INTO texts VALUES (?, ?)", (part, sum(map(len, places.values()))))
+            write.execute(_PUT_WORDS, (part, list(places), weights, lists))
+
+    def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
+        for (row,) in write.execute(f"SELECT memories.row FROM memories WHERE {where}", arguments):
+            first = int(row) << PART_BITS
+            write.execute("DELETE FROM texts WHERE part BETWEEN ? AND ?", (first, first + (1 << PART_BITS) - 1))
+            write.execute("DELETE FROM memories WHERE memories.row = ?", (row,))
+
+    def retire(self, paths: Sequence[str] | None, *, orphans: bool = False) -> None:
+        with self._database.write() as write:
+            if paths is None:
+                for table in ("texts", "memories", "files"):
+                    write.execute(f"DELETE FROM {table}")
+            for path in paths or ():
+                write.execute("DELETE FROM files WHERE path = ?", (path,))
+                self.remove_memories(write, "path = ?", (path,))
+            if orphans:  # of which keys leave only texts
+                ownerless = f"part >> {PART_BITS} NOT IN (SELECT memories.row FROM memories)"
+                write.execute(f"DELETE FROM texts WHERE {ownerless}")
+            write.execute(COUNT_CHANGE)
+
+    def match_text(self, query: Query, filters: Filters, limit: int) -> list[Match]:
+        hits, words, groups = self.find_words(query)
+        if not hits:
+            return []
+        where, arguments = conditions(filters)
+        sql, corpus = _TEXT.format(" UNION ALL ".join(hits), where), self.measure_corpus()
+        if filters.source == RECORD:
+            rows = self._database.rows(sql, (*words, *corpus, groups, *arguments, MOST_ROWS))
+            return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
+        wanted = limit * ROWS_PER_MEMORY
+        while True:
+            rows = self._database.rows(sql, (*words, *corpus, groups, *arguments, wanted))
+            matches = fold_chunks(rows)
+            if len(matches) >= limit or len(rows) < wanted:
+                return matches[:limit]
+            wanted *= ROWS_PER_MEMORY
+
+    def find_words(self, query: Query) -> tuple[list[str], list[Any], int]:
+        """(statements that find each phrase of a query, their arguments, how many groups a text must hold one of)."""
+        hits, arguments, groups = list[str](), list[Any](), [group for group in query.groups if group]
+        reason = apsw.FTS5_TOKENIZE_QUERY | (apsw.FTS5_TOKENIZE_PREFIX if query.is_prefix else 0)
+        for number, group in enumerate(groups):
+            for word in group:
+                terms = self._tokenize(word, reason)
+                parts, values = list[str](), list[Any]()
+                for place, term in enumerate(terms):
+                    is_prefix = query.is_prefix and place == len(terms) - 1
+                    table = "x" if place else "w"
+                    same = (_IS_PREFIX if is_prefix else _IS_WORD).format(table)
+                    parts.append(_FOLLOWS.format(place, same) if place else same)
+                    values += [term] * (1 + is_prefix)
+                if terms:
+                    is_plain = len(terms) == 1 and not query.is_prefix
+                    hits.append(_WORD if is_plain else _PHRASE.format(" AND ".join(parts)))
+                    arguments += [len(hits), number, *values]
+        return hits, arguments, len(groups)
+
+    def _tokenize(self, text: str, reason: int) -> list[str]:
+        found = self._tokenizer(text.encode(), reason, None, include_offsets=False, include_colocated=False)
+        return list(map(str, found))
+
+    def measure_corpus(self) -> tuple[int, float]:
+        """(how many texts there are, of how many words on average), as of this generation of the index."""
+        generation = self.generation()
+        if self._corpus[0] != generation:
+            many, words = self._database.rows("SELECT count(*), coalesce(sum(length), 0) FROM texts")[0]
+            self._corpus = (generation, many, max(1.0, float(words)) / max(1, many))
+        return self._corpus[1:]
+
+    def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
+        where, arguments = conditions(filters)
+        width, query = len(vector), _write_vector(vector)
+        take, is_whole = limit, filters.source != RECORD
+        while True:
+            take *= 4
+            sql = _NEAREST.format(width, where)
+            rows = self._database.rows(sql, (model, *arguments, query, take))
+            vectors = np.frombuffer(b"".join(row[2] for row in rows), ">f2").reshape(-1, width)
+            # The graph goes by a query in float16; what it brings is compared with the query as it was given.
+            scores = (vectors.astype(np.float32) @ vector).tolist()
+            best: dict[tuple[str, int], tuple[float, str, int]] = {}
+            for score, (name, ordinal, _) in sorted(
+                zip(scores, rows, strict=True), key=lambda each: (-each[0], *each[1][:2])
+            ):
+                best.setdefault((name, -1 if is_whole else ordinal), (score, name, ordinal))
+            if len(best) >= limit or len(rows) < take:
+                break
+        nearest = list(best.values())[:limit]
+        asked = [name for _, name, ordinal in nearest if ordinal >= QUESTIONS]
+        sql = _BODIES.format(width, marks(asked))
+        bodies = dict(self._database.rows(sql, (model, *asked, query))) if asked else {}
+        return [
+            Match(id=name, score=score, chunk=ordinal if ordinal < QUESTIONS else bodies.get(name, -1),
+                  question=max(-1, ordinal - QUESTIONS))
+            for score, name, ordinal in nearest
+        ]  # fmt: skip
+
+    def neighbors(
+        self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
+    ) -> list[Neighbor]:
+        steps = [_STEPS[name] for name in ("outgoing", "incoming") if direction in (name, "both")]
+        going = " UNION ALL ".join(
+            f"SELECT {far} AS far FROM {tables} WHERE {join} AND {_RELATED}" for tables, join, far in steps
+        )
+        meeting = " UNION ".join(
+            f"SELECT e.source, {TARGET} AS target, e.relation, e.strength, e.evidence"
+            f" FROM places w CROSS JOIN LATERAL (SELECT e.* FROM {tables} WHERE {join} AND {_RELATED}) AS e"
+            for tables, join, _ in steps
+        )
+        sql = f"""
+        WITH RECURSIVE walk (place, hop) AS (
+            SELECT m.row, 1 FROM memories m WHERE m.id = ANY (?::text[])
+            UNION SELECT n.far, w.hop + 1 FROM walk w CROSS JOIN LATERAL ({going}) AS n WHERE w.hop < ?
+        ),
+        places AS MATERIALIZED (SELECT DISTINCT place FROM walk)
+        SELECT a.id, z.id, s.relation, s.strength, s.evidence FROM ({meeting}) s
+        JOIN memories a ON a.row = s.source JOIN memories z ON z.row = s.target"""
+        related = [list(relations)] * (2 * len(steps))
+        rows = self._database.rows(sql, (list(ids), *related, hops, *related))
+        return walk(ids, [Link(*row) for row in rows], hops=hops, direction=direction)
+
+    def put_vectors(
+        self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False
+    ) -> None:
+        known = "SELECT public.vector_dims(vector) FROM vectors WHERE model = ? LIMIT 1"
+        size = self._database.value(known, (model,))
+        with self._database.write() as write:
+            if only:
+                write.execute("DELETE FROM vectors WHERE model <> ?", (model,))
+            for key, vector in rows:
+                size = size or len(vector)
+                if len(vector) != size:
+                    raise StorageFailure(
+                        f"The model {model} gave a vector of {len(vector)} numbers; the index holds {size}.",
+                        "Run `scrimshaw rebuild`, or set the model's dimension.",
+                    )
+                write.execute(
+                    "INSERT INTO vectors (model, memory, ordinal, key, vector)"
+                    " SELECT ?, memory, ordinal, key, ?::public.halfvec FROM chunks WHERE key = ? ORDER BY chunks.row"
+                    " ON CONFLICT DO NOTHING",
+                    (model, _write_vector(vector), key),
+                )
+            write.executemany(
+                "INSERT INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model = ?"
+                " ON CONFLICT (vector) DO UPDATE SET packed = excluded.packed",
+                [(packed, key, model) for key, packed in tokens.items()],
+            )
+            many = "SELECT 1 FROM vectors WHERE public.vector_dims(vector) = ? OFFSET ? LIMIT 1"
+            has_graph = write.execute("SELECT to_regclass(?)::text", (f"vectors_graph_{size}",)).get
+            if size and not has_graph and write.execute(many, (size, self._graph_from)).get:
+                write.execute(_GRAPH.format(size))
+            write.execute(COUNT_CHANGE)
+
+
+def _write_vector(vector: Any) -> str:
+    """A vector in float16 as pgvector reads it."""
+    return f"[{','.join(map(str, vector.astype(np.float16).tolist()))}]"

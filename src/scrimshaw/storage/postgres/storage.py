@@ -1,0 +1,80 @@
+"""The ports of a vault on a PostgreSQL server, as `databases.py` gives those of SQLite's files."""
+
+from functools import cached_property
+from pathlib import Path
+
+from scrimshaw.storage.databases import Storage
+from scrimshaw.storage.journal import SqlJournal
+from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
+from scrimshaw.storage.postgres.database import PostgresDatabase, Server
+from scrimshaw.storage.postgres.index import GRAPH_FROM, PostgresIndex
+from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
+from scrimshaw.storage.sessions import SqlSessions
+
+
+class PostgresStorage(Storage):
+    """The databases of a vault, each opened when it is first asked for. Nothing of them lies in the project's folder.
+
+    A vault belongs to one checkout: its index follows the files of that one. Any number of processes share it.
+    """
+
+    def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int, graph_from: int = GRAPH_FROM) -> None:
+        super().__init__(folder, busy_timeout_ms=busy_timeout_ms)
+        self._server, self._graph_from = server, graph_from
+
+    @cached_property
+    def _of_index(self) -> PostgresDatabase:
+        return PostgresDatabase(self._server, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
+
+    @cached_property
+    def _of_journal(self) -> PostgresDatabase:
+        return PostgresDatabase(self._server, "journal", durable=True, busy_timeout_ms=self._busy_timeout_ms)
+
+    @property
+    def journal_name(self) -> str:
+        """The schema of the journal, for the server's own tools."""
+        return self._of_journal.vault
+
+    @cached_property
+    def index(self) -> Index:
+        """What was derived from files."""
+        return PostgresIndex(self._of_index, graph_from=self._graph_from)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """Sessions of this vault."""
+        return SqlSessions(self._of_journal)
+
+    @cached_property
+    def journal(self) -> Journal:
+        """Ledger and jobs."""
+        return SqlJournal(self._of_journal)
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """What looks after all of them."""
+        return PostgresMaintenance(self._of_index, self._of_journal)
+
+    @property
+    def openings(self) -> int:
+        """One: a server has no file that could be replaced."""
+        return 1
+
+    @property
+    def place(self) -> Path:
+        """The folder of the checkpoints."""
+        return self._folder
+
+    def demand_sound(self, most_bytes: int = 0) -> None:
+        """Open both; the server looks after its pages itself."""
+        _ = self._of_index, self._of_journal
+
+    def demand_in_place(self) -> None:
+        """Raise StorageFailure where the server cannot be asked."""
+        self._of_journal.value("SELECT 1")
+
+    def close(self) -> None:
+        """Give the connections back."""
+        for name in ("_of_index", "_of_journal"):
+            if name in self.__dict__:
+                self.__dict__[name].close()
