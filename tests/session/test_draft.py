@@ -246,13 +246,17 @@ def test_the_last_difference_stands_in_for_commits() -> None:
     assert changes == (Statement(text="requests/sessions.py", event=3, note="`for key in list(merged):`"),)
 
 
+READS = " ".join(["value = read_it_all()"] * 10)
+
+
 @pytest.mark.parametrize(
     ("body", "note"),
     [
         ("-row = b[1]\n+row = b.get(1)\n", "`row = b.get(1)` for `row = b[1]`"),
         ("-row = b[1]\n", "without `row = b[1]`"),
-        ("@@ -1,2 +1,2 @@ def merge(headers):\n" + "+value = read_it_all()\n" * 20, "in `merge`"),
-        ("+def split(headers):\n" + "+    value = read_it_all()\n" * 20, "in `split`"),
+        ("@@ -1,2 +1,2 @@ def merge(headers):\n" + "+value = read_it_all()\n" * 20, f"in `merge`: `{READS} value =`"),
+        ("+def split(headers):\n" + "+    value = read_it_all()\n" * 20, f"in `split`: `def split(headers): {READS}`"),
+        ("+for row in rows:\n+    if k == 0:\n+        break\n", "`for row in rows: if k == 0: break`"),
     ],
 )
 def test_a_file_is_told_with_what_the_last_difference_does_to_it(body: str, note: str) -> None:
@@ -546,3 +550,14 @@ def test_the_answer_before_the_last_tells_what_was_found_where_the_last_tells_no
     recording = Recording().prompt("Find out which tables the exporter skips.").read("src/export.py")
     recording.answer("The exporter skips views and temporary tables.").answer("Let me know what you think.")
     assert texts(recording.draft().findings) == ["The exporter skips views and temporary tables."]
+
+
+def test_where_nothing_else_tells_how_it_ended_the_last_command_does() -> None:
+    recording = (
+        Recording()
+        .prompt("Find the flag that is hidden in the image of the drive.")
+        .bash("grep flag notes.txt", "flag{x}")
+    )
+    assert recording.draft().findings == ()
+    recording.bash("submit flag{x}", "")
+    assert [each.text for each in recording.draft().findings] == ["submit flag{x}"]

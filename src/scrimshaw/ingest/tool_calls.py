@@ -192,6 +192,9 @@ class _ShellStep(NamedTuple):
     piped: bool
 
 
+LOOKS = ("Read", "ReadRange", "ReadPart", "Grep", "Glob", "")  # shell commands that change and prove nothing
+
+
 def parse_command(line: str) -> ShellCommand:
     """The weightiest intent among the commands of `line`: running beats writing beats reading beats searching."""
     line = line.strip()[:LONGEST_COMMAND]

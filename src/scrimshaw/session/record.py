@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
-from scrimshaw.ingest.tool_calls import parse_command
+from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, RecordedEvent, Trust
 
 # Measured on recorded sessions: 450 and 900 characters answer less for the same tokens.
@@ -14,7 +14,6 @@ CONTEXT_CHARACTERS = 120  # of the prompt that a passage follows, embedded befor
 LINE_CHARACTERS, ERROR_LINES = 200, 3  # of a call, its result line and each line of its error
 _OPENINGS = (EventKind.PROMPT, EventKind.START, EventKind.COMPACT)  # no passage goes over them
 _BOUNDARIES = ("\n\n", "\n", ". ", " ")  # where a text may be cut, best first
-_LOOKS = ("Read", "ReadRange", "ReadPart", "Grep", "Glob", "")  # shell commands that change and prove nothing
 _SILENT_TOOLS = ("Read", "Grep", "Glob", "TodoWrite", "TaskOutput")
 _ERROR = re.compile(r"(?i)\b(?:\w*(?:error|exception)|fail(?:ed|ure)?|fatal|cannot|denied|not found|traceback)\b")
 
@@ -83,7 +82,7 @@ def _describe_event(event: RecordedEvent) -> tuple[Trust, str]:
 def _describe_call(event: RecordedEvent) -> str:
     """A call and its result line, of one that failed its error."""
     subject, _, output = event.text.partition("\n")
-    if event.tool == "Bash" and not event.failed and parse_command(subject).name in _LOOKS:
+    if event.tool == "Bash" and not event.failed and parse_command(subject).name in LOOKS:
         return ""
     lines = [" ".join(line.split())[:LINE_CHARACTERS] for line in output.splitlines() if line.strip()]
     if event.failed:

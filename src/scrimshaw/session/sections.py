@@ -13,6 +13,7 @@ from operator import attrgetter, itemgetter
 from os.path import commonprefix
 
 from scrimshaw.ingest.events import CUT_MIDDLE
+from scrimshaw.ingest.tool_calls import LOOKS, parse_command
 from scrimshaw.models import EventKind, Item, RecordedEvent
 from scrimshaw.session import statements
 from scrimshaw.session.failures import (
@@ -308,7 +309,17 @@ def find_findings(record: Record, changes: Sequence[Statement]) -> list[Statemen
             account = [each for each in account if each.is_item]
         if account and (tells or is_prose):
             return [Statement(each.text, each.event) for each in [*found, *account[:MOST_FINDINGS]]]
-    return [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
+    told = [Statement(each.text, each.event) for each in found or find_reasons(record, worth)]
+    return told or ([] if changes else _find_last_act(record))
+
+
+def _find_last_act(record: Record) -> list[Statement]:
+    """Where nothing else tells how it ended: the command that it ended with, unless that only looked."""
+    last = next((each for each in reversed(record.events) if each.kind in (EventKind.TOOL, EventKind.PROMPT)), None)
+    if last is None or last.tool != "Bash" or last.failed or record.test_runs:
+        return []
+    command = last.text.partition("\n")[0].strip()
+    return [] if parse_command(command).name in LOOKS else [Statement(statements.cut_line(command), last.number)]
 
 
 def find_reasons(record: Record, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -379,6 +390,8 @@ def _find_difference(record: Record) -> list[Statement]:
         change = f"in {names}" if names else ""
         if len(added) + len(removed) <= LONGEST_CHANGE:
             change = f"`{added}`{f' for `{removed}`' if removed else ''}" if added else f"without `{removed}`"
+        elif added:  # a name alone says little
+            change = f"{change}: `{statements.cut_line(added, LONGEST_CHANGE)}`".removeprefix(": ")
         if change and difference and added != removed and not _CHANGE["scratch"].search(path) and "test" not in path:
             found.append(Statement(path, difference.number, change))
     ours = [each for each in found if not record.edits or any(path.endswith(each.text) for path in record.edits)]
