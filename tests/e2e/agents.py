@@ -20,7 +20,7 @@ Configure = Callable[[Workspace, str, str], Launch]
 class Agent:
     """A client whose work is recorded. `reader` and `shell` are its names for the tools; `numbers_calls` where its
     hooks tell the ids that the model gave its calls. It compacts its context when the model has used `compacts_at`
-    tokens; 0 for a client that is asked to."""
+    tokens; 0 for a client that is asked to. Its model is told of a start with the answers of `told_after` calls."""
 
     name: str
     package: str
@@ -29,6 +29,7 @@ class Agent:
     configure: Configure
     numbers_calls: bool = True
     compacts_at: int = 195_000
+    told_after: int = 0
 
     def client(self, prompt: str, *flags: str) -> Client:
         """The client with a prompt to work on."""
@@ -123,6 +124,23 @@ def _copilot(workspace: Workspace, url: str, prompt: str) -> Launch:
     )
 
 
+_CLINE_PROVIDER = "openai-compatible"
+
+
+def _cline(workspace: Workspace, url: str, prompt: str) -> Launch:
+    provider = {"provider": _CLINE_PROVIDER, "apiKey": "none", "model": "scripted", "baseUrl": f"{url}/v1"}
+    settings = {
+        "version": 1,
+        "lastUsedProvider": _CLINE_PROVIDER,
+        "modes": {},
+        "providers": {
+            _CLINE_PROVIDER: {"settings": provider, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+        },
+    }
+    _write(workspace.home / ".cline/data/settings/providers.json", json.dumps(settings))
+    return Launch(["--json", "-P", _CLINE_PROVIDER, "-m", "scripted", prompt], {})
+
+
 def _write(path: Path, text: str) -> None:
     """Write settings beside those that set-up put into the same file."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -158,4 +176,5 @@ AGENTS = (
         compacts_at=172_000,
     ),
     Agent("copilot", "@github/copilot", "view", "bash", _copilot, numbers_calls=False),
+    Agent("cline", "cline", "run_commands", "run_commands", _cline, numbers_calls=False, told_after=1),
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from tests.e2e import clients
 from tests.e2e.agents import Agent
 from tests.e2e.leaks import Leaks
-from tests.e2e.model import FINAL_TEXT, PROMPT, SAVED_TEXT, SAVED_TITLE, Model, Steps, running_model
+from tests.e2e.model import FINAL_TEXT, LOOK, PROMPT, SAVED_TEXT, SAVED_TITLE, Model, Steps, running_model
 from tests.e2e.processes import end_left_behind
 from tests.e2e.recorded import COMPLAINT, PLAN, SUBJECT, read_working_memory, recall_problems
 from tests.e2e.watch import Sightings, watched
@@ -100,7 +100,7 @@ def captured(agent: Agent, npm: Path, program: Path, folder: Path) -> Captured:
     touched = set_up(agent, workspace)
     first = bench.run(agent, workspace, _PROMPT, _STEPS)
     memory = read_working_memory(workspace)
-    second = bench.run(agent, workspace, f"{PROMPT}. Where were we?", [{"text": FINAL_TEXT}])
+    second = bench.run(agent, workspace, f"{PROMPT}. Where were we?", LOOK)
     leaks = Leaks(control.seen, [first.seen, second.seen], touched)
     problems = [
         *first.problems,

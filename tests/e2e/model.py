@@ -30,6 +30,8 @@ SCENARIO: Steps = [
     {"text": FINAL_TEXT},
 ]
 
+LOOK: Steps = [{"tool": "bash", "args": {"command": "echo ready"}}, {"text": FINAL_TEXT}]
+
 
 @dataclass(frozen=True)
 class ToolResult:

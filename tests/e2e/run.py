@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from functools import partial
 from pathlib import Path
@@ -24,7 +24,7 @@ from tests.e2e import clients, drive
 from tests.e2e.agents import AGENTS
 from tests.e2e.capture import Captured, captured
 from tests.e2e.missing import stranded
-from tests.e2e.next_session import continued
+from tests.e2e.next_session import KNOWN_GAPS, continued
 from tests.e2e.processes import end_left_behind
 from tests.e2e.traffic import read_traffic
 from tests.e2e.vault import vault_problems
@@ -35,6 +35,13 @@ KEPT = Path(__file__).parents[2] / ".e2e"
 """Where the folders of failed runs go."""
 
 USAGE = 2
+COLUMN = 30
+STEPS = {
+    "capture": "set up, captured, told",
+    "memory": "facts in the next session",
+    "next": "killed, compacted, come back",
+    "missing": "missing program, removed",
+}
 
 Judge = Callable[[Path], list[str]]
 """Lets a client work below a folder, prints its line, and says what was wrong."""
@@ -49,8 +56,21 @@ def main(arguments: Sequence[str]) -> int:
         return USAGE
     shutil.rmtree(KEPT, ignore_errors=True)
     wanted = [each for each in _present(model, options.clients) if fnmatch(each[0], options.only)]
-    passed = [_passes(name, judge) for name, judge in wanted]
-    return 0 if all(passed) else 1
+    passed = {name: _passes(name, judge) for name, judge in wanted}
+    _print_table(passed)
+    return 0 if all(passed.values()) else 1
+
+
+def _print_table(passed: Mapping[str, bool]) -> None:
+    """What holds for which agent; a gap is told with its reason in the agent's line."""
+    _print(f"\n{'':<10}" + "".join(f"{title:<{COLUMN}}" for title in STEPS.values()))
+    for agent in AGENTS:
+        cells = {kind: passed.get(f"{kind}-{agent.name}") for kind in STEPS}
+        words = {kind: "not run" if ok is None else "ok" if ok else "failed" for kind, ok in cells.items()}
+        if cells["next"]:
+            gaps = [line for name, line in KNOWN_GAPS if name == agent.name]
+            words["next"] = f"ok but {', '.join(gaps)}" if gaps else "ok"
+        _print(f"{agent.name:<10}" + "".join(f"{word:<{COLUMN}}" for word in words.values()))
 
 
 def _options(arguments: Sequence[str]) -> argparse.Namespace:

@@ -13,7 +13,7 @@ PERIOD_S = 0.05
 """Shorter than any process of a run lives, so that its temporary files are met."""
 
 # Ids, dates and counters, which differ from run to run: OpenCode's, then hexadecimal and decimal ones.
-_CHANGING = re.compile(r"(?<=_)[0-9A-Za-z]{20,}|[0-9a-f]{4,}|\d+")
+_CHANGING = re.compile(r"(?<=_)[0-9A-Za-z]{20,}|(?<=\d_)[0-9a-z]{5}(?![0-9a-z])|[0-9a-f]{4,}|\d+")
 # SQLite's companions come and go with their database.
 _COMPANION = re.compile(r"-(?:wal|shm|journal)$")
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.app.clients.record import Json, write_rows
-from tests.app.clients.records import claude, codex, copilot, gemini
+from tests.app.clients.records import claude, cline, codex, copilot, gemini
 from tests.app.hooks.test_hook_process import RUN, hook
 
 from scrimshaw.app.cli.main import main
@@ -93,6 +93,37 @@ def test_what_was_said_before_a_session_broke_off_is_kept(engine: Engine, projec
     session = engine.sessions.get("S1")
     assert session is not None
     assert session.state == "completed"
+
+
+def test_what_cline_reports_by_no_hook_is_read_from_its_files(
+    engine: Engine, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files are as the command line writes them: indented, the messages some time after the task began."""
+    monkeypatch.setenv("HOME", str(project))
+    folder = project / ".cline/data/sessions/S1"
+    folder.mkdir(parents=True)
+
+    def say(role: str, words: str) -> Json:
+        return {"role": role, "content": [{"type": "text", "text": words}]}
+
+    def report(messages: list[Json], **fields: Any) -> None:
+        text = json.dumps({"sessionId": "S1", "messages": messages}, indent=2)
+        (folder / "S1.messages.json").write_text(text, encoding="utf-8")
+        sent = cline.payload(**fields, sessionContext={"rootSessionId": "S1"}, workspaceRoots=[str(project)])
+        assert hook(project, json.dumps(sent).encode(), "cline").stderr == b""
+
+    first, second = "Lock the vault of the museum.", "Now lock the gate."
+    settings = {"session_id": "S1", "prompt": first}
+    (folder / "S1.json").write_text(json.dumps(settings, indent=2), encoding="utf-8")
+    report([], taskStart={"taskMetadata": {}})
+    assert [event.text for event in engine.sessions.events("S1", EventKind.PROMPT)] == [first]
+    turn = [say("user", f'<user_input mode="act">{first}</user_input>'), say("assistant", DECIDED)]
+    report([*turn, say("user", "<hook_context>x</hook_context>")], taskComplete={}, turn={"outputText": "Done."})
+    assert [item.text for item in _items(engine, ItemKind.DECISION)] == [DECIDED]
+    turn += [say("user", f'<user_input mode="act">{second}</user_input>'), say("assistant", PLAN)]
+    report(turn, taskComplete={}, turn={"outputText": PLAN}, timestamp="2026-11-21T20:58:00.000Z")
+    assert [event.text for event in engine.sessions.events("S1", EventKind.PROMPT)] == [first, second]
+    assert [item.text for item in _items(engine, ItemKind.DECISION)] == [DECIDED]
 
 
 @pytest.mark.parametrize("by_worker", [False, True])

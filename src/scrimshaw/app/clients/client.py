@@ -107,6 +107,7 @@ class Client:
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
     hides_outcome = False  #: whether the end of a call has to be read from the transcript
+    hides_prompts = False  #: whether prompts have to be read from the transcript, from a start on
     keeps_transcripts = True
     #: What every line of a transcript has that holds an answer; empty where answers are read from events alone.
     answer_mark = ""
@@ -192,8 +193,8 @@ class Client:
             return False
         return any(event.kind is EventKind.PROMPT and not event.agent for event in self.parse_transcript(line).events)
 
-    def read_missed_calls(self, lines: Iterable[str]) -> list[Event]:
-        """The calls of tools in the lines of a transcript that no hook reports."""
+    def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
+        """The calls of tools and the prompts in the lines of a transcript that no hook reports."""
         return []
 
     def read_outcome(self, lines: Iterable[str], call_id: str) -> bool | None:

@@ -1,6 +1,7 @@
 """Cline."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from msgspec import structs
@@ -16,18 +17,23 @@ from scrimshaw.app.clients.client import (
     SharedFile,
     name_events,
 )
-from scrimshaw.ingest.events import Event
-from scrimshaw.ingest.payload import Json, first_text, result_text, section, sections, text
+from scrimshaw.ingest.events import Event, add_call_id
+from scrimshaw.ingest.payload import Json, decode_json, first_text, join_texts, result_text, section, sections, text
 from scrimshaw.ingest.tool_calls import canonical_tool
 from scrimshaw.models import EventKind
 
 _OCCASIONS = {"taskStart": "startup", "taskResume": "resume", "preCompact": "auto", "taskCancel": "cancel"}
 _MARK = "# Written by `scrimshaw setup cline`; `--remove` takes it away."
+_ASKED = re.compile(r"\A<user_input\b[^>]*>(.*)</user_input>", re.DOTALL)  # hooks and results have the role `user` too
 _START_S = 60  # Cline waits 3 seconds by itself, which a cold start on a busy machine can miss
 
 
 class Cline(Client):
-    """Cline. A payload has one section named after its event; only what calls of tools answer reaches its model."""
+    """Cline. A payload has one section named after its event; only what calls of tools answer reaches its model.
+
+    The command line reports no prompts. They stand in the session's own files: the first beside its settings, before
+    anything is done, and all of them among the messages.
+    """
 
     name, title, program, folder = "cline", "Cline", "cline", ".cline"
     events = name_events(
@@ -41,6 +47,8 @@ class Cline(Client):
     reply_kinds = (EventKind.TOOL,)
     reply_key = "contextModification"
     keeps_transcripts = False
+    hides_prompts = True
+    transcript_glob = ".cline/data/sessions/{0}/{0}.messages.json"
     scopes = (Scope.USER,)
 
     def event_name(self, payload: Json, hint: str) -> str:
@@ -50,10 +58,15 @@ class Cline(Client):
         """Sub-agents belong to the session of the agent that started them."""
         roots, fields = payload.get("workspaceRoots"), section(payload, wire)
         first_root = text(roots[0]) if isinstance(roots, list) and roots else ""
+        session = text(section(payload, "sessionContext").get("rootSessionId")) or text(payload.get("taskId"))
+        messages = self.find_transcript(session, Path.home())
+        if messages and kind is EventKind.START:
+            messages = messages.with_name(f"{session}.json")
         event = Event(
             client=self.name,
             kind=kind,
-            session=text(section(payload, "sessionContext").get("rootSessionId")) or text(payload.get("taskId")),
+            session=session,
+            transcript=str(messages or ""),
             cwd=first_root or text(section(payload, "workspaceInfo").get("rootPath")),
             prompt=first_text(fields, "prompt") or first_text(section(fields, "taskMetadata"), "initialTask"),
             output=text(section(payload, "turn").get("outputText")),
@@ -78,6 +91,26 @@ class Cline(Client):
             call_id=text(result.get("id")),
         )
 
+    def read_answers(self, lines: Iterable[str]) -> list[str]:
+        """What the agent said since the last prompt. All lines make one object."""
+        answers = list[str]()
+        for role, words in _read_messages(decode_json("\n".join(lines))):
+            if role == "assistant":
+                answers.append(words)
+            elif _ASKED.match(words):
+                answers.clear()
+        return answers
+
+    def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
+        """The prompts; one has the same id in both files."""
+        found = decode_json("\n".join(lines))
+        if not isinstance(found, Mapping):
+            return []
+        asked = (_ASKED.match(words) for role, words in _read_messages(found) if role == "user")
+        prompts = [text(found.get("prompt")), *(words[1] for words in asked if words)]
+        begun = Event(client=self.name, kind=EventKind.PROMPT, session=first_text(found, "session_id", "sessionId"))
+        return [add_call_id(structs.replace(begun, prompt=each), "") for each in prompts if each.strip()]
+
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         servers = root / ".cline/data/settings/cline_mcp_settings.json"
         entry = programs.server_entry(timeout=_START_S)
@@ -92,6 +125,12 @@ class Cline(Client):
             for event in (name[:1].upper() + name[1:] for name in self.events)
         ]
         return (SharedFile(path=servers, place=("mcpServers", SERVER), entry=entry), *hooks)
+
+
+def _read_messages(found: object) -> list[tuple[str, str]]:
+    """The role and words of each message in a session's file."""
+    messages = found.get("messages") if isinstance(found, Mapping) else ()
+    return [(text(each.get("role")), join_texts(each.get("content"))) for each in sections(messages)]
 
 
 def _join_commands(arguments: Json) -> Json:

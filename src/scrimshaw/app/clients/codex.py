@@ -84,7 +84,7 @@ class Codex(Client):
             used = js.share(last, info.get("model_context_window")) or used
         return used
 
-    def read_missed_calls(self, lines: Iterable[str]) -> list[Event]:
+    def read_missed_events(self, lines: Iterable[str]) -> list[Event]:
         """A patch that a shell command applies is taken out of it before the shell and its hooks see it."""
         rows = list(lines)
         events = self.parse_transcript("\n".join(rows)).events if any(map(_PATCHER.__contains__, rows)) else ()

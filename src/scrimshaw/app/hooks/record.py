@@ -156,17 +156,17 @@ def _record_vault_write(storage: Storage, settings: Settings, seen: Observation)
 
 
 def read_transcript_tail(client: Client, event: Event, settings: Settings) -> tuple[Event, list[Event]]:
-    """The event with what the end of its transcript adds, and the calls in it that no hook reported."""
+    """The event with what the end of its transcript adds, and the calls and prompts in it that no hook reported."""
     asks_outcome = client.hides_outcome and event.kind is EventKind.TOOL and event.failed is None
     is_at_rest = event.kind in (EventKind.STOP, EventKind.COMPACT, EventKind.END)
-    if not (asks_outcome or is_at_rest):
+    if not (asks_outcome or is_at_rest or (client.hides_prompts and event.kind is EventKind.START)):
         return event, []
     lines = read_turn(client, Path(event.transcript), TAIL_BYTES if asks_outcome else LONGEST_TURN)
     if asks_outcome:
         return structs.replace(event, failed=client.read_outcome(lines, event.call_id)), []
     lines = skip_pause(lines, settings.folder / RESUMED)
     used = event.context_used if event.context_used is not None else client.read_context_share(lines)
-    missed = [structs.replace(call, session=event.session, cwd=event.cwd) for call in client.read_missed_calls(lines)]
+    missed = [structs.replace(each, session=event.session, cwd=event.cwd) for each in client.read_missed_events(lines)]
     said = (*event.said, *last_answers(client, lines))
     return structs.replace(event, context_used=used, said=said), missed
 
