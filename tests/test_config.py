@@ -184,7 +184,7 @@ def test_settings_of_older_versions_are_ignored(places: tuple[Path, Path]) -> No
 
 def test_unknown_keys_and_sections_are_refused_with_help(places: tuple[Path, Path]) -> None:
     assert "the keys are limit, query_max" in refused(places, "[search]\nlimits = 3\n")
-    assert "the sections are features, session" in refused(places, "[serach]\nlimit = 3\n")
+    assert "the sections are features, rollout, session" in refused(places, "[serach]\nlimit = 3\n")
     misplaced = refused(places, "boost_limit = 0.1\n")
     assert "it belongs to [session] boost_limit: a number from 0 to 0.2" in misplaced
     assert "is not known" in refused(places, "search = 3\n")

@@ -70,6 +70,14 @@ class FeatureSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     drafts: Annotated[bool, _note("make a memory of a session that ended")] = True
 
 
+class RolloutSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Parts that only some sessions have, so that those with and without can be compared."""
+
+    session_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.session_boost")] = 100
+    causal_boost: Annotated[int, _within(0, 100, "of 100 sessions", "have features.causal_boost")] = 100
+    injection: Annotated[int, _within(0, 100, "of 100 sessions", "are told what is known, unasked")] = 100
+
+
 class SessionSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Working memory, boosts and pressure."""
 
@@ -247,6 +255,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     home: Path  #: the user's Scrimshaw folder
     serena_home: Path | None = None  #: the user's Serena folder, where it is looked at
     features: FeatureSettings = FeatureSettings()
+    rollout: RolloutSettings = RolloutSettings()
     session: SessionSettings = SessionSettings()
     drafts: DraftSettings = DraftSettings()
     search: SearchSettings = SearchSettings()

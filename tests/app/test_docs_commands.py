@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("quickstart", "concepts", "clients", "recipes", "troubleshooting", "uninstall")
+NAMES = ("quickstart", "concepts", "clients", "recipes", "rollout", "troubleshooting", "uninstall")
 PAGES = [ROOT / f"docs/{name}.md" for name in NAMES]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROMPT = "$ "

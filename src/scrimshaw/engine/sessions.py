@@ -12,6 +12,7 @@ from scrimshaw.search.results import Boosts, Explanation, Hit, SessionContext
 from scrimshaw.search.tokens import clip, count_tokens
 from scrimshaw.session import working_memory
 from scrimshaw.session.resume import recall_items
+from scrimshaw.session.rollout import is_given
 
 ITEM_PREFIX = "session:"
 _TITLE_LENGTH = 80
@@ -106,12 +107,15 @@ def item_as_memory(item: Item) -> Memory:
 
 def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
     """Attention of linked memories and causal neighbours of the best hits, together under one cap."""
-    features, settings = engine.settings.features, engine.settings.session
-    linked = attention_by_memory(engine, session) if session and features.session_boost else {}
+    features, rollout, settings = engine.settings.features, engine.settings.rollout, engine.settings.session
+    name = session.id if session else ""
+    is_lifting = features.session_boost and is_given("session_boost", rollout.session_boost, name)
+    is_causal = features.causal_boost and is_given("causal_boost", rollout.causal_boost, name)
+    linked = attention_by_memory(engine, session) if session and is_lifting else {}
 
     def boosts(names: Sequence[str], seeds: Mapping[str, float]) -> Mapping[str, Mapping[str, float]]:
         causal: Mapping[str, float] = {}
-        if features.causal_boost:
+        if is_causal:
             hops, relations = settings.causal_hops, tuple(Relation)
             edges = engine.index.neighbors(tuple(seeds), hops=hops, direction="both", relations=relations)
             gains = causal_boosts(seeds, edges, settings.causal_boost)
@@ -124,7 +128,7 @@ def _boosts(engine: Engine, session: Session | None) -> Boosts | None:
                 parts[name] = cap_boosts({"session": attention, "causal": causal.get(name, 0.0)}, settings.boost_limit)
         return parts
 
-    return boosts if linked or features.causal_boost else None
+    return boosts if linked or is_causal else None
 
 
 def attention_by_memory(engine: Engine, session: Session) -> dict[str, float]:

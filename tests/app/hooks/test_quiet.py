@@ -66,3 +66,15 @@ def test_a_variable_keeps_a_session_unrecorded_or_untold(
     monkeypatch.setenv("SCRIMSHAW_SESSION_CAPTURE", "off")
     report(project, "UserPromptSubmit", prompt=WORDS)
     assert len(engine.sessions.events("S1")) == 1
+
+
+def test_a_session_outside_of_the_share_is_recorded_and_told_nothing(
+    engine: Engine, project: Path, vault: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_memory(vault, "wal", "# Why apsw\n\nThe log is lost.", "trigger_phrases: [wal reset]")
+    scan(engine)
+    monkeypatch.setenv("SCRIMSHAW_ROLLOUT_INJECTION", "0")
+    assert report(project, "UserPromptSubmit", prompt="is the wal reset bug fixed?") == ""
+    assert len(engine.sessions.events("S1")) == 1
+    monkeypatch.setenv("SCRIMSHAW_ROLLOUT_INJECTION", "100")
+    assert "Why apsw" in report(project, "UserPromptSubmit", "S2", prompt="is the wal reset bug fixed?")

@@ -30,6 +30,7 @@ from scrimshaw.engine.query_log import LoggedRead, SearchFigures, search_figures
 from scrimshaw.engine.read import MemoryText
 from scrimshaw.engine.revisions import search_past
 from scrimshaw.engine.sessions import ITEM_PREFIX
+from scrimshaw.engine.uplift import Uplift, measure_uplift
 from scrimshaw.errors import InvalidRequest, NotFound
 from scrimshaw.ingest.instructions import FLAG
 from scrimshaw.ingest.invisible_characters import escape_invisible
@@ -221,9 +222,23 @@ def _render_searches(found: SearchFigures) -> Lines:
     yield from (f"{stage:<16}{median:>9.2f}{late:>9.2f}" for stage, (median, late) in found.stages.items())
 
 
+def _render_uplift(found: Uplift) -> Lines:
+    yield f"{found.told} sessions were told what is known, {found.untold} were not (rollout.injection {found.percent})"
+    for each in found.differences:
+        gap = f"{each.told - each.untold:+.2f} ({each.low:+.2f} to {each.high:+.2f})"
+        mark = ("  more or less than chance", "bold") if each.is_sure else ("", "dim")
+        yield line(f"{each.name:<17}{each.told:>9.2f} beside {each.untold:.2f}  {gap}", mark)
+    if not found.differences:
+        yield "There is nothing to compare: set rollout.injection below 100, and work for a while."
+    elif not any(each.is_sure for each in found.differences):
+        yield "No measurable benefit so far: every interval holds zero."
+
+
 def _render_counted(result: Any, by: Sequence[str] | None) -> Lines:
     if isinstance(result, SearchFigures):
         return _render_searches(result)
+    if isinstance(result, Uplift):
+        return _render_uplift(result)
     if isinstance(result, Stats):
         return _render_stats(result, by)
     return _render_figures(result) if isinstance(result, dict) else _render_contexts(result)
@@ -388,17 +403,19 @@ def stats(
     context: Annotated[bool, typer.Option("--context", help="What sessions were handed, in tokens.")] = False,
     quality: Annotated[bool, typer.Option("--quality", help="What the newest memories are worth.")] = False,
     searches: Annotated[bool, typer.Option("--searches", help="What was searched, how fast, and what helped.")] = False,
+    uplift: Annotated[bool, typer.Option("--uplift", help="Sessions that were told beside others.")] = False,
     check: Annotated[bool, typer.Option("--check", help="For --quality: exit code 1 when a bound is missed.")] = False,
     days: Annotated[float | None, typer.Option(min=0.01, help=f"For --quality, --searches; else {DAYS:g}.")] = None,
     no_scan: frame.NoScan = False,
-) -> Stats | SearchFigures | list[SessionTokens] | dict[str, Any]:
+) -> Stats | SearchFigures | Uplift | list[SessionTokens] | dict[str, Any]:
     """Count memories, or measure their quality, their cost, and the searches.
 
     Counts are exact, and say how large and how complete the index is.
     """
     counted_by = filters != Filters() or by or exclude
-    if (chosen := context + quality + searches) > 1 or (chosen and counted_by):
-        raise typer.BadParameter("--quality, --context and --searches answer alone, without filters, --by, --exclude.")
+    if (chosen := context + quality + searches + uplift) > 1 or (chosen and counted_by):
+        alone = "--quality, --context, --searches and --uplift"
+        raise typer.BadParameter(f"{alone} answer alone, without filters, --by and --exclude.")
     if (days is not None and not (quality or searches)) or (check and not quality):
         raise typer.BadParameter("--days belongs to --quality and --searches, --check to --quality.")
     if quality and not check:  # reads files alone, no index
@@ -409,8 +426,8 @@ def stats(
             rejected = measure("drafts rejected in a day", rejected_lately(engine, 1), MOST_REJECTED)
             measures = [*figures["measures"], rejected]
             return figures | {"measures": measures, "is_missed": not all(each["met"] for each in measures)}
-        if searches:
-            return search_figures(engine, days or DAYS)
+        if searches or uplift:
+            return search_figures(engine, days or DAYS) if searches else measure_uplift(engine)
         return counts.contexts(engine) if context else counts.stats(engine, filters, exclude=exclude or ())
 
 

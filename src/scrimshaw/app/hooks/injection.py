@@ -26,6 +26,7 @@ from scrimshaw.search import lineage
 from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
+from scrimshaw.session.rollout import is_given
 from scrimshaw.storage.databases import INDEX, Storage
 from scrimshaw.storage.ports import Index, Query, Sessions
 
@@ -47,6 +48,8 @@ _RECALL_NOTE = "Notes of this project that the prompt brings up; memory_get read
 def context_injection(client: Client, storage: Storage, event: Event, settings: Settings, now: float) -> str:
     """What to print. Only what the client hands on is looked for, counted, and held to be known to its model."""
     if event.kind not in client.reply_kinds or not settings.session.injection:
+        return ""
+    if not is_given("injection", settings.rollout.injection, event.session):
         return ""
     asked = _find_unanswered(storage.sessions, event) if event.kind is EventKind.TOOL else [event]
     texts = (_tell_event(storage, each, settings, now) for each in asked)
