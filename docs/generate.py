@@ -16,7 +16,7 @@ from scrimshaw import config
 from scrimshaw.app.checks import ALL_CHECKS
 from scrimshaw.app.cli.examine import table
 from scrimshaw.app.cli.main import COMMAND
-from scrimshaw.app.mcp.backend import recall
+from scrimshaw.app.mcp.backend import PROMPTS
 from scrimshaw.app.mcp.protocol import LISTING
 from scrimshaw.app.mcp.schema import TOOLSETS, ToolSpec, find_rare, input_schema, output_schema
 from scrimshaw.app.mcp.tools import ALL_TOOLS
@@ -145,7 +145,7 @@ _COMMON = frozenset({"project", "as_json", "help"})  # options of every command
 
 def tools_listing() -> str:
     """What a server tells of tools and prompts before they are loaded, by toolset."""
-    listing: dict[str, list[Any]] = {"prompts": list(map(_dump, list_prompts([recall])))}
+    listing: dict[str, list[Any]] = {"prompts": list(map(_dump, list_prompts(PROMPTS)))}
     for name in TOOLSETS:
         chosen = [spec for spec in ALL_TOOLS if spec.toolset == name]
         rare = ({"rare": rare} if (rare := find_rare(spec.call)) else {} for spec in chosen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import tomllib
 from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 
@@ -13,6 +14,9 @@ from docs import packages
 import scrimshaw
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Programs, Scope, SharedFile
+from scrimshaw.app.mcp.backend import PROMPTS
+from scrimshaw.app.mcp.protocol import read_listing
+from scrimshaw.app.mcp.schema import decode
 
 FILES = dict(packages.list_files())
 ENTRY = {"command": "scrimshaw", "args": ["serve"]}
@@ -47,6 +51,17 @@ def test_the_plugin_of_opencode_runs_the_hook_that_is_on_the_path() -> None:
     assert json.loads(FILES["opencode/opencode.json"])["mcp"]["scrimshaw"]["command"] == ["scrimshaw", "serve"]
 
 
+def test_the_server_offers_the_commands_as_prompts() -> None:
+    _, prompts = read_listing("core")
+    assert [(each.name, each.description) for each in prompts] == [
+        (name, about) for name, (about, _) in packages.COMMANDS.items()
+    ]
+    assert [[each.required for each in prompt.arguments or ()] for prompt in prompts] == [[True], [False], [False]]
+    for spec in PROMPTS[1:]:
+        assert "memory_save" in spec.run(None, **decode(spec.name, spec, {}))
+    assert "the lock order" in PROMPTS[1].run(None, **decode("remember", PROMPTS[1], {"what": "the lock order"}))
+
+
 def test_links_hold_the_server() -> None:
     links = [line.partition("](")[2].rstrip(")") for line in FILES["links.md"].splitlines() if "](" in line]
     cursor, code = map(urlsplit, links)
@@ -56,3 +71,15 @@ def test_links_hold_the_server() -> None:
 
 def test_the_registry_takes_a_description_of_a_hundred_characters() -> None:
     assert len(json.loads(FILES["server.json"])["description"]) <= 100
+
+
+def test_commands_take_what_is_typed_after_them() -> None:
+    opencode = json.loads(FILES["opencode/opencode.json"])["command"]
+    assert [*opencode] == ["recall", "remember", "handoff"]
+    for name, command in opencode.items():
+        gemini = tomllib.loads(FILES[f"gemini/commands/{name}.toml"])
+        asked = gemini["prompt"].replace("{{args}}", "$ARGUMENTS")
+        assert asked == command["template"]
+        assert asked.count("$ARGUMENTS") == 1
+        assert asked in FILES[f"claude/commands/{name}.md"]
+        assert gemini["description"] == command["description"]

@@ -1,4 +1,4 @@
-"""What a server answers with: the open memory, its background work, its resources and its prompt."""
+"""What a server answers with: the open memory, its background work, its resources and its prompts."""
 
 import gc
 import logging
@@ -29,6 +29,20 @@ from scrimshaw.search.tokens import query_terms
 _PAGE, _CURSOR_DIGITS = 100, 9
 _RECALL_TOKENS = 3000
 
+REMEMBER = """\
+Keep in the memory of this project, for whoever works here next: {what}
+
+Look first with `memory_search` whether it is known; then use `memory_update` on that memory instead of a second one.
+Else use `memory_save`: one memory for each thing that holds, its title what a person would search for, with the reason
+and what was ruled out. No passwords or keys, no logs, nothing that the code says by itself. Name the ids you saved."""
+HANDOFF = """\
+Hand this work over to a session that knows nothing of it. {about}
+
+Save one memory with `memory_save`, `tier: temporary`, its title `Handoff:` and the task. In this order, leaving out
+what there is none of: what was asked; what is done, and how that was checked; what is open, the next step first; what
+was tried and failed, and why; decisions and their reasons; files that matter. Only what this session saw: no guesses,
+no passwords or keys. Then tell the id in one line."""
+
 
 @contextmanager
 def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterator[Backend]:
@@ -45,7 +59,9 @@ def open_backend(settings: Settings, toolsets: str, *, writable: bool) -> Iterat
             dispatcher = Dispatcher(choose(toolsets), engine)
             gc.freeze()  # as after the start: what was imported since lives forever
             recorders = (make_recorder(engine, rules),)
-            yield Backend(dispatcher, Memories(engine), {recall.name: recall}, recorders, background.wait_briefly)
+            yield Backend(
+                dispatcher, Memories(engine), {each.name: each for each in PROMPTS}, recorders, background.wait_briefly
+            )
         finally:
             background.stop()
 
@@ -93,3 +109,20 @@ def recall(
     peers = f"\n\n{found.peers}" if found.peers else ""
     walled = fencing.fence("Notes of the project.", body)
     return f"What the project's memory holds about {topic!r}:\n\n{walled}{peers}{doubts}"
+
+
+@tool()
+def remember(
+    engine: Engine, what: Annotated[str, Meta(description="What to keep; else what was decided.", max_length=2000)] = ""
+) -> str:
+    """Keep what this conversation decided or learned."""
+    return REMEMBER.format(what=what or "what this conversation decided or learned the hard way.")
+
+
+@tool()
+def handoff(engine: Engine, about: Annotated[str, Meta(description="What to attend to.", max_length=2000)] = "") -> str:
+    """Write down where this work stands, for the session that goes on with it."""
+    return HANDOFF.format(about=about).rstrip()
+
+
+PROMPTS = (recall, remember, handoff)
