@@ -19,6 +19,7 @@ from tests.app.clients.record import load_records
 from tests.app.clients.records import cline
 from tests.app.clients.words import OURS, SERVER
 from tests.app.command_line import Cli, command_line
+from tests.app.hooks.test_hook_process import RUN, hook
 
 from scrimshaw.app import setup
 from scrimshaw.app.clients import CLIENT_NAMES, all_clients
@@ -187,6 +188,30 @@ def test_every_cline_hook_is_understood_and_can_be_run(cli: Cli, root: Path) -> 
         assert path.read_text().endswith(f"'/opt/my tools/scrimshaw-hook' cline {path.name} ; exit 0\n")
 
 
+@pytest.mark.parametrize(
+    ("hook", "in_powershell", "expected"),
+    [
+        ("scrimshaw-hook", False, "scrimshaw-hook gemini ; exit 0"),
+        ("scrimshaw-hook", True, "scrimshaw-hook gemini ; exit 0"),  # a file that a team shares says one thing for all
+        ("/opt/my tools/hook", False, "'/opt/my tools/hook' gemini ; exit 0"),
+        ("/opt/my tools/hook", True, "& '/opt/my tools/hook' gemini ; exit 0"),
+    ],
+)
+def test_a_hook_command_runs_in_its_shell(hook: str, expected: str, *, in_powershell: bool) -> None:
+    assert Programs(hook=hook).hook_command("gemini", in_powershell=in_powershell) == expected
+
+
+def test_what_cmd_hands_on_besides_the_client_is_not_read(project: Path) -> None:
+    """cmd.exe knows no `;`: it is an argument there, like what follows."""
+    (project / ".scrimshaw").mkdir(exist_ok=True)
+    (_, *given) = Programs().hook_command("codex").split()
+    event = {"session_id": "S1", "cwd": str(project), "hook_event_name": "UserPromptSubmit", "prompt": "Mend the mole."}
+    code = f"import sys; sys.argv[1:] = {given}\n{RUN}"
+    done = hook(project, json.dumps(event).encode(), run=code)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert not (project / ".scrimshaw/hook.log").exists()
+
+
 @pytest.mark.parametrize("client", [client for client, record in RECORDS.items() if record.server])
 def test_setup_writes_the_server_entry(cli: Cli, root: Path, client: str) -> None:
     cli("setup", client, "--user", "--yes")
@@ -207,7 +232,7 @@ def test_a_hook_that_is_gone_stops_no_client(cli: Cli, root: Path, client: str) 
     cli("setup", client, "--yes")
     commands = [text for text in map(bytes.decode, tree(root).values()) if text.startswith("#!/bin/sh")]
     for text in (each.decode() for name, each in tree(root).items() if name.endswith(".json")):
-        commands += re.findall(r'"(?:command|bash|powershell)": "([^"]*scrimshaw-hook[^"]*)"', text)
+        commands += re.findall(r'"(?:command|bash)": "([^"]*scrimshaw-hook[^"]*)"', text)
     for command in commands:
         done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, input=b"{}", check=False)
         assert (done.returncode, done.stdout) == (0, b""), command

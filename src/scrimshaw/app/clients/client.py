@@ -1,5 +1,6 @@
 """What the product knows of an agent client: its hooks, its transcripts, and how it is connected."""
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
@@ -48,9 +49,14 @@ class Programs(Struct, frozen=True, kw_only=True):
     hook: str = HOOK
     has_status_line: bool = False  #: whether what a client shows below its prompt is asked of the server's program
 
-    def hook_command(self, *arguments: str) -> str:
-        """The hook with its arguments, as sh and PowerShell read it: a program that is gone stops no client."""
-        return f"{shlex.join([Path(self.hook).as_posix(), *arguments])} ; exit 0"
+    def hook_command(self, *arguments: str, in_powershell: bool = False) -> str:
+        """The hook with its arguments; a program that is gone stops no client.
+
+        sh and PowerShell end with 0. cmd.exe hands on what follows as arguments, which the hook does not read, and
+        says 1 for a missing program: clients take that for a warning, and only other codes for a refusal.
+        """
+        command = f"{shlex.join([Path(self.hook).as_posix(), *arguments])} ; exit 0"
+        return f"& {command}" if in_powershell and command.startswith("'") else command  # else it would be a text
 
     def server_entry(self, **more: Any) -> dict[str, Any]:
         """The MCP entry that most clients understand."""
@@ -106,6 +112,7 @@ class Client:
     #: The events after which it hands a text to its model, and the key it reads that from; empty for Claude Code's way.
     reply_kinds: tuple[EventKind, ...] = (EventKind.START, EventKind.PROMPT)
     reply_key = ""
+    has_powershell = False  #: whether it is PowerShell that runs its hooks on Windows
     hides_outcome = False  #: whether the end of a call has to be read from the transcript
     hides_prompts = False  #: whether prompts have to be read from the transcript, from a start on
     keeps_transcripts = True
@@ -266,7 +273,8 @@ class Client:
         self, programs: Programs, events: Iterable[str] = (), *, timeout: int = PATIENCE_S, **more: Any
     ) -> dict[str, Any]:
         """One group with one handler for each event, or for all; tool events match every tool."""
-        handler = {"type": "command", "command": programs.hook_command(self.name), "timeout": timeout, **more}
+        command = programs.hook_command(self.name, in_powershell=self.has_powershell and os.name == "nt")
+        handler = {"type": "command", "command": command, "timeout": timeout, **more}
         return {
             event: {**({"matcher": "*"} if "Tool" in event else {}), "hooks": [handler]}
             for event in events or self.events

@@ -104,10 +104,14 @@ class Copilot(Client):
     def setup_files(self, root: Path, scope: Scope, programs: Programs) -> SetupFiles:
         """The commands name the event, since payloads do not."""
         entry = {"type": "local", **programs.server_entry(tools=["*"])}
-        commands = {event: programs.hook_command(self.name, event) for event in self.events}
         hooks = {
-            event: {"type": "command", "bash": command, "powershell": command, "timeoutSec": PATIENCE_S}
-            for event, command in commands.items()
+            event: {
+                "type": "command",
+                "bash": programs.hook_command(self.name, event),
+                "powershell": programs.hook_command(self.name, event, in_powershell=True),
+                "timeoutSec": PATIENCE_S,
+            }
+            for event in self.events
         }
         return (
             SharedFile(path=root / ".copilot/mcp-config.json", place=("mcpServers", SERVER), entry=entry),

@@ -36,6 +36,7 @@ class Gemini(Client):
     """Gemini CLI."""
 
     name, title, program, folder = "gemini", "Gemini CLI", "gemini", ".gemini"
+    has_powershell = True
     events = name_events(
         start="SessionStart",
         prompt="BeforeAgent",

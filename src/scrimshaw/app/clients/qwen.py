@@ -24,6 +24,7 @@ class Qwen(Client):
     """Qwen Code. Its chat file counts tokens but not how many fit; the stop event says the share."""
 
     name, title, program, folder = "qwen", "Qwen Code", "qwen", ".qwen"
+    has_powershell = True
     keeps_transcripts = False
     transcript_glob = ".qwen/projects/*/chats/{}.jsonl"
 

@@ -91,7 +91,8 @@ RECORD = Record(
     server=("h/.copilot/mcp-config.json", "mcpServers", {"type": "local", **SERVER, "tools": ["*"]}),
     handler=lambda event: {
         "type": "command",
-        **dict.fromkeys(("bash", "powershell"), f"{HOOK} copilot {event} ; exit 0"),
+        "bash": f"{HOOK} copilot {event} ; exit 0",
+        "powershell": f"& {HOOK} copilot {event} ; exit 0",
         "timeoutSec": 5,
     },
     report=lambda event: (payload(prompt="p", toolName="view"), event),
