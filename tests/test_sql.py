@@ -20,12 +20,12 @@ MAKERS = {"marks"}
 # Local names that hold text, put together of constants in the same function or by `sql.conditions`; each was read.
 # What purges, dumps or salvages every table takes tables, columns and triggers from the schema of the database itself.
 WRITTEN_HERE = {
-    "sql.py": {"insert_into", "values", "otherwise"},
+    "sql.py": {"insert_into", "values"},
     "sqlite/database.py": {"rest", "kind", "name"},
     "index.py": {"where", "joined", "pairs", "select", "values"},
     "sqlite/index.py": {"far", "join", "target", "walking", "meeting", "where", "table"},
     "journal.py": {"where", "find", "claim", "values", "newest"},
-    "sessions.py": {"any_word", "which", "values", "table"},
+    "sessions.py": {"any_word", "which", "values", "table", "event"},
     "postgres/database.py": {"rest", "kind", "self"},
     "postgres/index.py": {"width", "going", "meeting", "where", "table", "far", "tables", "join", "ownerless", "hits"}
     | {"size", "place", "same", "parts"},

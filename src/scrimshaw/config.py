@@ -173,6 +173,17 @@ class IndexSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     ram_scan_max: Annotated[int, _within(0, 10_000_000, "chunks", "above this vectors are scanned on disk")] = 1_000_000
 
 
+class StorageSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Where index and journal are; engine and url are the user's to say, never a project's that came with a clone."""
+
+    engine: Annotated[Literal["sqlite", "postgres"], _note("files of the project, or a server")] = "sqlite"
+    url: Annotated[str, _note("of the server's database; empty takes what PGHOST and its like say")] = ""
+    vault: Annotated[
+        Annotated[str, Meta(pattern=r"^([a-z][a-z0-9_]{0,39})?$")],
+        _note("name of this checkout's memory on the server; no two checkouts share one"),
+    ] = ""
+
+
 class ForgettingSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Retrievability and its states (FSRS v4)."""
 
@@ -262,6 +273,7 @@ class Settings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     context: ContextSettings = ContextSettings()
     embedding: EmbeddingSettings = EmbeddingSettings()
     index: IndexSettings = IndexSettings()
+    storage: StorageSettings = StorageSettings()
     forgetting: ForgettingSettings = ForgettingSettings()
     redaction: RedactionSettings = RedactionSettings()
     quality: QualitySettings = QualitySettings()
@@ -343,6 +355,8 @@ def load(project: Path, *, home: Path | None = None, environment: Mapping[str, s
         if path.parent != home and (foreign := [peer.name for peer in stated if not peer.is_harmless]):
             where = home / CONFIG_FILE
             problems.append(f"{path}: what runs a command or sends queries to a host belongs into {where}: {foreign}")
+        if path.parent != home and (named := {"engine", "url"} & {*table.get("storage", ())}):
+            problems.append(f"{path}: {sorted(named)} of [storage] belong into {home / CONFIG_FILE}")
         _merge(table, str(path), given, problems)
     if own := {name: env[name] for name in env if name.startswith(_PREFIXES) and name not in _NO_SETTINGS}:
         problems += _merge_environment(own, given)

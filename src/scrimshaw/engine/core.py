@@ -24,6 +24,7 @@ from scrimshaw.search.pipeline import Searcher
 from scrimshaw.search.tokens import count_tokens
 from scrimshaw.storage import transaction
 from scrimshaw.storage.databases import Storage, move_journal, note_ledger_end
+from scrimshaw.storage.engines import open_storage
 from scrimshaw.storage.git import ask_git
 from scrimshaw.storage.paths import Vault, check_id
 from scrimshaw.storage.place import JOURNAL
@@ -154,14 +155,9 @@ def open_engine(
 ) -> Engine:
     """Open a project's memory; raises DamagedDatabase for a journal that is lost, unless a new one replaces it."""
     limit_native_threads()
-    folder, limits = folder or settings.folder, settings.index
+    folder = folder or settings.folder
     move_journal(folder)
-    storage = Storage(
-        folder,
-        busy_timeout_ms=limits.busy_timeout_ms,
-        ram_scan_max=limits.ram_scan_max,
-        replace_lost_journal=replace_lost_journal,
-    )
+    storage = open_storage(settings, folder=folder, replace_lost_journal=replace_lost_journal)
     storage.demand_sound()
     embedder = open_embedder(settings.embedding)
     engine = Engine(

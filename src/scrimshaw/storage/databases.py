@@ -1,4 +1,4 @@
-"""Opens the databases of a project: where an engine is chosen. Light to import: hooks use it.
+"""Opens the databases of a project in files of SQLite. Light to import: hooks use it.
 
 A journal that is lost differs from that of a new project by what stands beside it: the index notes how far it went.
 """
@@ -46,6 +46,7 @@ class Storage:
         self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
     ) -> None:
         self._folder = folder
+        self.has_index = (folder / INDEX).exists()  #: whether one was ever made
         self._busy_timeout_ms = busy_timeout_ms
         self._ram_scan_max = ram_scan_max
         self._replace_lost_journal = replace_lost_journal
@@ -92,6 +93,11 @@ class Storage:
         """The file of journal and sessions."""
         is_replaced = self._replace_lost_journal
         return open_journal(self._folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
+
+    @property
+    def journal_name(self) -> str:
+        """Where the journal is, as people are told."""
+        return str(self.place / JOURNAL)
 
     @property
     def openings(self) -> int:

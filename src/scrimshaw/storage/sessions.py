@@ -141,7 +141,9 @@ class SqlSessions:
                 write.execute("DELETE FROM shown WHERE session = ?", (session,))
             event = dict(zip(_OBSERVED, attrgetter(*_OBSERVED)(seen), strict=True))
             event |= {"number": _next_number(write, "events", session), "text": seen.text.text, "at": now}
-            if not insert(write, "INSERT INTO events", event, "ON CONFLICT DO NOTHING"):
+            put = f"INSERT INTO events ({', '.join(event)}) VALUES ({marks(event)}) ON CONFLICT DO NOTHING"
+            write.execute(put, tuple(event.values()))
+            if not write.changes():
                 return False
             if seen.kind in _COUNTED:
                 counter = _tick(write, session, now, modulus)
@@ -270,7 +272,8 @@ def _remember(write: SqlConnection, session: str, new: NewItem, admit: Admit, no
         write.execute("UPDATE items SET held = false WHERE session = ? AND number = ?", (session, leaving))
     values = asdict(newcomer) | {"text": new.text.text, "session": session, "event": counter, "at": now, "mentions": 0}
     values |= asdict(values.pop("source")) | {"number": _next_number(write, "items", session)}
-    insert(write, "INSERT INTO items", values | {"held": admission.admitted})
+    values["held"] = admission.admitted
+    write.execute(f"INSERT INTO items ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
 
 
 def _add_injected(write: SqlConnection, row: Injected) -> None:

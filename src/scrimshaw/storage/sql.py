@@ -123,10 +123,9 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
     return " AND ".join(parts) or "true", arguments
 
 
-def insert(write: SqlConnection, insert_into: str, values: Mapping[str, Any], otherwise: str = "") -> bool:
-    """Whether a row was inserted; `otherwise` says what becomes of one that is there."""
-    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)}) {otherwise}", tuple(values.values()))
-    return write.changes() > 0
+def insert(write: SqlConnection, insert_into: str, values: Mapping[str, Any]) -> None:
+    """Insert a row of these values by column."""
+    write.execute(f"{insert_into} ({', '.join(values)}) VALUES ({marks(values)})", tuple(values.values()))
 
 
 def make_struct(kind: type[_Row], row: Sequence[Any]) -> _Row:

@@ -27,7 +27,7 @@ from scrimshaw.search.passages import cut_passage
 from scrimshaw.search.tokens import find_phrases, query_terms
 from scrimshaw.session.resume import Occasion
 from scrimshaw.session.rollout import is_given
-from scrimshaw.storage.databases import INDEX, Storage
+from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.ports import Index, Query, Sessions
 
 # Tokens of an injected text: what a start is worth without crowding the context; a resume has context.resume_tokens.
@@ -69,10 +69,10 @@ def _tell_event(storage: Storage, event: Event, settings: Settings, now: float) 
     text, recalled, sessions = "", dict[str, str](), storage.sessions
     if event.kind is EventKind.START and settings.features.auto_resume:
         text = _tell_state(storage, event, settings)
-    elif event.kind is EventKind.PROMPT and not event.agent and (settings.folder / INDEX).exists():
+    elif event.kind is EventKind.PROMPT and not event.agent and storage.has_index:
         known = sessions.hashes_shown(event.session, since=now - settings.session.shown_minutes * 60)
         text, recalled = _recall_memories(storage.index, known, event, settings)
-    if event.kind is EventKind.START and event.occasion != "resume" and (settings.folder / INDEX).exists():
+    if event.kind is EventKind.START and event.occasion != "resume" and storage.has_index:
         rules, recalled = _tell_rules(storage.index, settings.search.constitutional_tokens)
         text = "\n".join(filter(None, (rules, text)))
     if text:
@@ -88,7 +88,7 @@ def _tell_state(storage: Storage, event: Event, settings: Settings) -> str:
     from scrimshaw.session.state import fit_lines, tell_state  # noqa: PLC0415 - only a start needs its many patterns
 
     occasion, own = _OCCASIONS.get(event.occasion, Occasion.START), storage.sessions.get(event.session)
-    index = storage.index if (settings.folder / INDEX).exists() else None
+    index = storage.index if storage.has_index else None
     goes_on = occasion in (Occasion.RESUME, Occasion.COMPACT)
     lines = tell_state(storage.sessions, index, own, occasion, with_own=goes_on) if own else []
     budget = {Occasion.START: START_TOKENS, Occasion.CLEAR: CLEAR_TOKENS}.get(occasion, settings.context.resume_tokens)

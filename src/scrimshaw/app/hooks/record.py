@@ -24,6 +24,7 @@ from scrimshaw.models import CLIENT_TOOL, DRAFT_JOB, Action, Entry, EventKind, O
 from scrimshaw.session import working_memory
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.durable import make_private
+from scrimshaw.storage.engines import open_storage
 
 LARGEST_INPUT = 8 * 1024 * 1024
 # What is read of a transcript, which grows to many megabytes: its end, and more until the turn's beginning is in it. A
@@ -58,7 +59,7 @@ def handle_payload(
     event = structs.replace(redact_names(event), cwd=str(project))
     if event.kind is EventKind.START or EventKind.TOOL is event.kind in client.reply_kinds:
         at_start()
-    with closing(Storage(settings.folder, busy_timeout_ms=BUSY_MS)) as storage:
+    with closing(open_storage(settings, busy_timeout_ms=BUSY_MS)) as storage:
         text = _record(client, storage, event, settings)
         # A session becomes a memory when it ends, and before its context is compacted.
         if event.kind in (EventKind.END, EventKind.COMPACT) and settings.features.drafts:

@@ -117,7 +117,7 @@ class PostgresDatabase:
     def __init__(self, server: Server, schema: str, *, durable: bool, busy_timeout_ms: int) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9_]{0,40}", server.vault):
             message = f"{server.vault!r} is no name of a vault."
-            raise InvalidRequest(message, "Take small letters, digits and underscores, a letter first.")
+            raise InvalidRequest(message, "Set [storage] vault: small letters, digits and underscores, a letter first.")
         self.path, self.openings = server.place, 1
         self.kind = schema
         self.vault = f"scrimshaw_{server.vault}_{schema}"

@@ -28,7 +28,8 @@ from scrimshaw.storage.sqlite.maintenance import SCHEMA, stage
 _VERSION = "SELECT current_setting('server_version'), extversion FROM pg_extension WHERE extname = 'vector'"
 _COLUMNS = """
 SELECT table_name, column_name, data_type FROM information_schema.columns
-WHERE table_schema = current_schema() AND table_name NOT IN ('migrations', 'sqlite_sequence') AND column_name <> 'rowid'
+WHERE table_schema = current_schema() AND column_name <> 'rowid'
+AND table_name NOT IN ('migrations', 'sqlite_sequence', 'place')
 ORDER BY table_name, ordinal_position"""
 _ORDERED = ("sessions", "learnings")  # their rows are told newest first, and have the order in which they came
 # Numbers that the server gives go on behind those that were taken over.

@@ -3,6 +3,8 @@
 from functools import cached_property
 from pathlib import Path
 
+from scrimshaw.config import StorageSettings
+from scrimshaw.errors import ScrimshawError, StorageFailure
 from scrimshaw.storage.databases import Storage
 from scrimshaw.storage.journal import SqlJournal
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Sessions
@@ -20,7 +22,7 @@ class PostgresStorage(Storage):
 
     def __init__(self, folder: Path, server: Server, *, busy_timeout_ms: int, graph_from: int = GRAPH_FROM) -> None:
         super().__init__(folder, busy_timeout_ms=busy_timeout_ms)
-        self._server, self._graph_from = server, graph_from
+        self._server, self._graph_from, self.has_index = server, graph_from, True
 
     @cached_property
     def _of_index(self) -> PostgresDatabase:
@@ -32,8 +34,8 @@ class PostgresStorage(Storage):
 
     @property
     def journal_name(self) -> str:
-        """The schema of the journal, for the server's own tools."""
-        return self._of_journal.vault
+        """The server and the journal's schema there, as people are told."""
+        return f"{self._of_journal.path.parent}/{self._of_journal.vault}"
 
     @cached_property
     def index(self) -> Index:
@@ -69,6 +71,18 @@ class PostgresStorage(Storage):
         """Open both; the server looks after its pages itself."""
         _ = self._of_index, self._of_journal
 
+    def demand_own(self) -> None:
+        """Raise StorageFailure where the vault is another checkout's, whose index would follow other files."""
+        here, known = str(self._folder.resolve()), self._of_journal.value("SELECT folder FROM place")
+        if known is None:
+            with self._of_journal.write() as write:
+                write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
+            known = self._of_journal.value("SELECT folder FROM place")
+        if known != here:
+            message = f"The vault {self.journal_name} belongs to {known}, not to {here}."
+            hint = "Give this checkout a vault of its own; where it moved, DELETE FROM place in that schema."
+            raise StorageFailure(message, hint, path=here)
+
     def demand_in_place(self) -> None:
         """Raise StorageFailure where the server cannot be asked."""
         self._of_journal.value("SELECT 1")
@@ -78,3 +92,14 @@ class PostgresStorage(Storage):
         for name in ("_of_index", "_of_journal"):
             if name in self.__dict__:
                 self.__dict__[name].close()
+
+
+def open_vault(folder: Path, settings: StorageSettings, *, busy_timeout_ms: int) -> PostgresStorage:
+    """The vault that settings name; raises StorageFailure where another checkout has it."""
+    storage = PostgresStorage(folder, Server(settings.url, settings.vault), busy_timeout_ms=busy_timeout_ms)
+    try:
+        storage.demand_own()
+    except ScrimshawError:
+        storage.close()
+        raise
+    return storage

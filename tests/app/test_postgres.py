@@ -1,0 +1,119 @@
+"""A whole memory on a PostgreSQL server: the engine, the command line, hooks, and a server that dies."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from tests.storage import postgres_server
+
+from scrimshaw.config import load
+from scrimshaw.engine import open_engine
+from scrimshaw.errors import ConfigError, StorageFailure
+from scrimshaw.models import Action, Entry, Filters
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not postgres_server.IS_HERE, reason="there is no PostgreSQL"),
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / ".scrimshaw" / "memories").mkdir(parents=True)
+    (folder / ".scrimshaw" / "memories" / "walrus.md").write_text("# Walrus ivory\n\nScrimshaw is carved on ivory.\n")
+    return folder
+
+
+@pytest.fixture
+def environment(tmp_path: Path) -> Mapping[str, str]:
+    return {
+        "SCRIMSHAW_HOME": str(tmp_path / "home"),
+        "SCRIMSHAW_STORAGE_ENGINE": "postgres",
+        "SCRIMSHAW_STORAGE_URL": postgres_server.start(),
+        "SCRIMSHAW_STORAGE_VAULT": f"app_{abs(hash(str(tmp_path))) % 10**12}",
+        "SCRIMSHAW_EMBEDDING_PROVIDER": "none",
+    }
+
+
+def run(project: Path, environment: Mapping[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("SCRIMSHAW_")} | dict(environment)
+    command = [str(Path(sys.executable).with_name("scrimshaw")), *arguments, "--project", str(project)]
+    return subprocess.run(command, env=env, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_a_memory_is_scanned_saved_and_searched_on_a_server(project: Path, environment: Mapping[str, str]) -> None:
+    assert run(project, environment, "scan").returncode == 0
+    found = run(project, environment, "search", "carved ivory", "--json")
+    assert [hit["memory"]["id"] for hit in json.loads(found.stdout)["hits"]] == ["walrus"], found.stderr
+    saved = run(project, environment, "save", "--title", "Tusks", "Tusks are polished with pumice.")
+    assert saved.returncode == 0, saved.stderr
+    assert "tusks" in run(project, environment, "search", "pumice", "--json").stdout
+    assert not list((project / ".scrimshaw").glob("*.db"))
+    doctor = run(project, environment, "doctor")
+    assert "PostgreSQL" in doctor.stdout
+    assert environment["SCRIMSHAW_STORAGE_VAULT"] in doctor.stdout
+
+
+def test_a_vault_belongs_to_one_checkout(project: Path, environment: Mapping[str, str], tmp_path: Path) -> None:
+    with closing(open_engine(load(project, environment=environment))):
+        pass
+    other = tmp_path / "other"
+    (other / ".scrimshaw").mkdir(parents=True)
+    with pytest.raises(StorageFailure, match="belongs to"):
+        open_engine(load(other, environment=environment))
+
+
+def test_a_clone_names_no_server(project: Path, environment: Mapping[str, str]) -> None:
+    (project / ".scrimshaw" / "config.toml").write_text('[storage]\nengine = "postgres"\nurl = "postgresql://evil/x"\n')
+    with pytest.raises(ConfigError, match=r"engine.*url"):
+        load(project, environment={"SCRIMSHAW_HOME": environment["SCRIMSHAW_HOME"]})
+
+
+def test_a_server_that_is_killed_loses_no_acknowledged_write(
+    project: Path, environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """Four writers while the server is killed twice: what they were told is written stays, and refusals are typed."""
+    server = postgres_server.begin(tmp_path_factory.mktemp("pg"))
+    engine = open_engine(load(project, environment={**environment, "SCRIMSHAW_STORAGE_URL": server.get_uri()}))
+    acknowledged, refusals, is_over = list[int](), list[str](), threading.Event()
+
+    def write() -> None:
+        while not is_over.is_set():
+            entry = Entry(action=Action.CREATE, memory_id="m", reason="r", new_hash=str(time.time()), actor="test")
+            try:
+                acknowledged.extend(engine.journal.record([entry]))
+            except StorageFailure as error:
+                refusals.append(error.message)
+                time.sleep(0.01)
+
+    with closing(engine):
+        pool = ThreadPoolExecutor(4)
+        writers = [pool.submit(write) for _ in range(4)]
+        for _ in range(2):
+            time.sleep(1.0)
+            postgres_server.kill(server)
+            time.sleep(0.3)
+            postgres_server.begin_again(server)
+        after = len(acknowledged)
+        time.sleep(1.0)
+        is_over.set()
+        for writer in writers:
+            writer.result()  # raises what was not typed
+        assert refusals
+        assert len(acknowledged) > after, refusals[-1]  # it goes on by itself
+        kept = {row["seq"] for row in engine.journal.history()}
+        assert set(acknowledged) <= kept
+        assert len(acknowledged) == len(set(acknowledged))
+        assert engine.journal.verify()[1] == 0
+        assert engine.index.count(Filters()) == {"": 0}
