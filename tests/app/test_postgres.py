@@ -117,3 +117,32 @@ def test_a_server_that_is_killed_loses_no_acknowledged_write(
         assert len(acknowledged) == len(set(acknowledged))
         assert engine.journal.verify()[1] == 0
         assert engine.index.count(Filters()) == {"": 0}
+
+
+def test_a_journal_goes_to_a_server_and_back(project: Path, environment: Mapping[str, str], tmp_path: Path) -> None:
+    files = {name: value for name, value in environment.items() if name != "SCRIMSHAW_STORAGE_ENGINE"}
+    for number in range(3):
+        assert run(project, files, "save", "--title", f"Tusk {number}", f"Tusk {number} is polished.").returncode == 0
+    payload = {"session_id": "s-1", "hook_event_name": "UserPromptSubmit", "prompt": "Polish\0 it", "cwd": str(project)}
+    hook = [str(Path(sys.executable).with_name("scrimshaw-hook")), "claude"]
+    subprocess.run(hook, input=json.dumps(payload).encode(), env={**os.environ, **files}, check=True, timeout=60)
+    search = ("search", "polished tusk", "--json", "--limit", "10")
+    before = json.loads(run(project, files, *search).stdout)["hits"]
+    there = run(project, files, "migrate", "sqlite", "postgres", "--json")
+    assert there.returncode == 0, there.stderr
+    assert {"ledger", "contents", "sessions", "events"} <= json.loads(there.stdout).keys()
+    again = run(project, files, "migrate", "sqlite", "postgres", "--json")  # as after an interruption
+    assert json.loads(again.stdout) == json.loads(there.stdout)
+    assert run(project, environment, "ledger", "verify").returncode == 0
+    after = json.loads(run(project, environment, *search).stdout)["hits"]
+    assert [hit["memory"]["id"] for hit in after] == [hit["memory"]["id"] for hit in before]
+    assert run(project, environment, "undo", "--yes").returncode == 0  # by a text that came with the journal
+    refused = run(project, environment, "migrate", "postgres", "sqlite")
+    assert "holds another journal" in refused.stderr
+    for file in (project / ".scrimshaw").glob("*.db*"):
+        file.rename(tmp_path / file.name)
+    back = run(project, environment, "migrate", "postgres", "sqlite", "--json")
+    assert back.returncode == 0, back.stderr
+    ledger = run(project, files, "ledger", "show", "--json").stdout
+    assert json.loads(ledger) == json.loads(run(project, environment, "ledger", "show", "--json").stdout)
+    assert run(project, files, "ledger", "verify").returncode == 0

@@ -41,7 +41,7 @@ PANELS: Mapping[str, tuple[str, ...]] = {
         "export",
     ),
     "Review": ("why", "graph", "log", "trust", "review", "drafts", "lint", "stats", "golden", "rules"),
-    "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge"),
+    "Recover": ("undo", "ledger", "checkpoint", "backup", "restore", "purge", "migrate"),
     "Operate": (
         "serve",
         "scan",

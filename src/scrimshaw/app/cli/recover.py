@@ -20,6 +20,7 @@ from scrimshaw.engine.checkpoints import Checkpoint
 from scrimshaw.engine.degradations import INDEX
 from scrimshaw.engine.history import Undone
 from scrimshaw.engine.ledger import PUBLIC_NAMES
+from scrimshaw.engine.migrate import EngineName, Table, migrate
 from scrimshaw.engine.purge import Purged, PurgeTarget, Trace
 from scrimshaw.engine.restore import Recovery, Restored, is_lost, restore_newest, set_aside
 from scrimshaw.engine.restore import restore as bring_back
@@ -65,6 +66,12 @@ def _render_verified(verified: Mapping[str, int]) -> Lines:
         return [f"All {verified['rows']} entries of the ledger are as they were written."]
     broken = (f"Entry {verified['broken']} of the ledger was changed, taken out or cut off.", "bold red")
     return [line(broken), "What stands before it is as it was written. `scrimshaw checkpoint list` shows older copies."]
+
+
+def _render_migrated(tables: Mapping[str, Table]) -> Lines:
+    for name, each in tables.items():
+        yield f"{each.rows:>8}  {name}  {each.digest[:16]}"
+    yield "All rows are the same in both. Set [storage] engine, then run `scrimshaw scan`, which reads the files again."
 
 
 def _render_undo(undone: Undone) -> Lines:
@@ -282,6 +289,19 @@ def _find_last_change(engine: Engine) -> int:
         if changes and row["seq"] not in undone and "undoes" not in row["decision_meta"]:
             return int(row["seq"])
     raise NotFound("There is no change to take back.", "`scrimshaw ledger list` shows all there were.")
+
+
+@command(app, "migrate", "sqlite postgres", render=_render_migrated)
+def migrate_journal(
+    project: Path | None,
+    source: Annotated[EngineName, typer.Argument(help="The engine that has the journal.")],
+    target: Annotated[EngineName, typer.Argument(help="The engine that is to have it.")],
+) -> Mapping[str, Table]:
+    """Copy ledger, sessions and all else that is durable to another engine, and compare every row.
+
+    The source stays as it is. After an interruption run it again. `[storage]` says which server and vault.
+    """
+    return migrate(settings_of_memory(project), source, target)
 
 
 @command(checkpoint, "create", "before-cleanup --note 'why=spring'", render=_render_made)
