@@ -284,7 +284,7 @@ class MemoryIndex:
             if self._is_of_record(name) == record and place > after and (model, name, ordinal) not in complete:
                 key = self._key(name, ordinal)
                 found.append(PendingChunk(place=place, key=key, text=key))
-        return sorted(found, key=lambda chunk: chunk.place)[:limit]
+        return sorted(found, key=lambda chunk: chunk.place, reverse=record)[:limit]
 
     def put_vectors(
         self, model: str, rows: Iterable[tuple[str, Any]], *, tokens: Mapping[str, bytes] = {}, only: bool = False

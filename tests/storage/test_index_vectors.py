@@ -237,6 +237,12 @@ def recorded(session: str, *pieces: str) -> Document:
     return replace(made, chunks=tuple(passages), body=Redacted(text="".join(pieces)))
 
 
+def test_the_record_of_the_session_that_came_last_is_embedded_first(index: Index) -> None:
+    index.put([recorded("old", "seal. ", "otter. "), recorded("new", "walrus. "), document("a", "gull")])
+    waiting = index.chunks_to_embed(M, after=0, limit=9, record=True)
+    assert [chunk.text for chunk in waiting] == ["walrus.", "otter.", "seal."]
+
+
 def test_of_a_record_passages_are_found_and_only_where_it_is_named(index: Index) -> None:
     index.put([document("a", "seal"), recorded("s", "seal one. ", "seal two. ", "walrus. "), recorded("t", "otter. ")])
     embed(index, ("seal", EAST))

@@ -76,17 +76,19 @@ def embed_pending(engine: Engine, keep_going: KeepGoing | None = None, *, record
     """
     if isinstance(engine.embedder, Degradation):
         return 0
-    model, embedded, place = engine.embedder.model, 0, 0
+    model, embedded, places = engine.embedder.model, 0, dict[tuple[bool, bool], int]()
     find, kinds = partial(engine.index.chunks_to_embed, model, limit=EMBED_BATCH), (False, True)[: 1 + record]
     while True:
         has_room = engine.index.vector_counts().with_tokens < engine.settings.index.token_vectors
         lacks = [(without, of) for without in (False, True)[: 1 + (record and has_room)] for of in kinds]
         # Once more from the start at the end, for what came in between.
-        places = ((at, *lack) for at in dict.fromkeys((place, 0)) for lack in lacks)
-        found = (find(after=at, tokens=without, record=of) for at, without, of in places)
-        if not (pending := next(filter(None, found), [])):
+        asked = dict.fromkeys([*((lack, places.get(lack, 0)) for lack in lacks), *((lack, 0) for lack in lacks)])
+        found = ((lack, find(after=at, tokens=lack[0], record=lack[1])) for lack, at in asked)
+        lack, pending = next((each for each in found if each[1]), ((False, False), []))
+        if not pending:
             break
-        place = pending[-1].place
+        if not lack[1]:  # a session that ends meanwhile comes before older ones
+            places[lack] = pending[-1].place
         # One text at a time: a batch would be padded, and the vector of a text would depend on its neighbours.
         rows = {chunk.key: engine.embedder.embed_tokens(chunk.text) for chunk in {c.key: c for c in pending}.values()}
         packed = {key: pack_tokens(tokens) for key, (_, tokens) in rows.items() if has_room}

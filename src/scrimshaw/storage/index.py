@@ -36,6 +36,7 @@ PASSAGES_PER_MATCH = 3  # passages read for each wanted, since a session lifts s
 # The number of a text is that of its memory, shifted by so many bits, plus 0 for the memory's whole or 1 + the chunk's
 # ordinal.
 PART_BITS = 20
+_EMBED_ORDER = {True: "DESC", False: "ASC"}  # records are asked for newest first
 _OF_RECORD = f"memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
 
 # An edge's target is the memory of that id, else the first memory whose last name it is. References are resolved when
@@ -246,7 +247,8 @@ class SqlIndex:
             " JOIN memories m ON m.row = c.memory"
             " LEFT JOIN vectors v ON v.memory = c.memory AND v.ordinal = c.ordinal AND v.model = ?"
             f" WHERE c.row > ? AND (m.source = '{RECORD}') = ? AND (v.seq IS NULL"
-            " OR ? AND NOT EXISTS (SELECT 1 FROM token_vectors WHERE vector = v.seq)) ORDER BY c.row LIMIT ?",
+            " OR ? AND NOT EXISTS (SELECT 1 FROM token_vectors WHERE vector = v.seq))"
+            f" ORDER BY c.row {_EMBED_ORDER[record]} LIMIT ?",
             (model, after, record, tokens, limit),
         )
         return [PendingChunk(row, key, f"{head}\n{text.strip()}".strip()) for row, key, head, text in rows]

@@ -246,7 +246,7 @@ class Index(Protocol):
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
     ) -> list[PendingChunk]:
-        """Chunk texts without a vector of this model by place, those behind `after`; of records or of all others.
+        """Chunk texts without a vector of this model, those behind `after`: of records the newest first, or all others.
 
         With `tokens` those that lack token vectors, too.
         """
