@@ -63,6 +63,9 @@ def test_a_memory_is_scanned_saved_and_searched_on_a_server(project: Path, envir
     doctor = run(project, environment, "doctor")
     assert "PostgreSQL" in doctor.stdout
     assert environment["SCRIMSHAW_STORAGE_VAULT"] in doctor.stdout
+    refused = run(project, environment, "restore", "--newest", "--yes")
+    assert refused.stderr.startswith("Error: The journal is on a server.")
+    assert not list((project / ".scrimshaw").glob("*.db"))
 
 
 def test_a_vault_belongs_to_one_checkout(project: Path, environment: Mapping[str, str], tmp_path: Path) -> None:

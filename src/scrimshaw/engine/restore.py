@@ -24,7 +24,7 @@ from scrimshaw.engine.index import catch_up, skipped_files
 from scrimshaw.engine.ledger import LedgerFile, hash_of
 from scrimshaw.engine.read import search
 from scrimshaw.engine.trust import demand_changeable
-from scrimshaw.errors import Conflict, NotFound, StorageFailure, UnusableArchive
+from scrimshaw.errors import Conflict, InvalidRequest, NotFound, StorageFailure, UnusableArchive
 from scrimshaw.ingest.memory_file import parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import Action, Entry, Filters, Redacted
@@ -283,6 +283,8 @@ def _scan_restored(engine: Engine) -> tuple[set[str], int]:
 
 def is_lost(settings: Settings) -> bool:
     """Whether the journal is gone or not what was written; raises NewerDatabase for a sound one of a later version."""
+    if settings.storage.engine != "sqlite":
+        raise InvalidRequest("The journal is on a server.", "Restore the server's own backup (`pg_dump --schema`).")
     move_journal(settings.folder)
     return is_damaged(settings.folder, busy_timeout_ms=settings.index.busy_timeout_ms)
 
