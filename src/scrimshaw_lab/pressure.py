@@ -222,7 +222,7 @@ def make_ask(dispatcher: Dispatcher, session: str, questions: Sequence[JudgedQue
 
     def ask(number: int, share: float) -> Reply:
         question = questions[number % len(questions)]
-        call = {"input": question.query, "session_id": session, "token_usage": share}
+        call = {"query": question.query, "session_id": session, "token_usage": share}
         outcome = dispatcher.dispatch("memory_context", call)
         if outcome.error:
             raise InvalidRequest(f"The question failed: {outcome.text}", "Correct the question.")

@@ -476,11 +476,11 @@ def filter_rows(*, counted: bool = False) -> tuple[Row, ...]:
 
 TOOLS: dict[str, Tool] = {
     "memory_context": Tool(
-        {"input": "walrus"},
+        {"query": "walrus"},
         show_context,
         (
             Row(
-                "input",
+                "query",
                 "harpoon",
                 becomes(True, False),
                 lambda world, reply: "auth/login" in show_context(world, reply),
@@ -495,7 +495,7 @@ TOOLS: dict[str, Tool] = {
                 False,
                 becomes(8, 0),
                 show_known("result"),
-                {"input": "walrus", "session_id": "s"},
+                {"query": "walrus", "session_id": "s"},
                 show_all_to_session,
             ),
             Row(
@@ -504,7 +504,7 @@ TOOLS: dict[str, Tool] = {
                 becomes(("focused", None), ("quick", "HIGH")),
                 show_fields("mode", "pressure_level"),
             ),
-            Row("include_content", True, becomes(False, True), show_whole_song, {"input": "sang", "mode": "deep"}),
+            Row("include_content", True, becomes(False, True), show_whole_song, {"query": "sang", "mode": "deep"}),
             Row("include_trace", True, becomes(([], False), (STAGES, True)), show_trace("result")),
         ),
     ),

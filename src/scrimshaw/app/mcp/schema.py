@@ -27,6 +27,7 @@ RARE = msgspec.Meta(extra={"rare": True})
 OTHER_NAMES = {
     "context_type": "type",
     "importance_tier": "tier",
+    "input": "query",
     "memory_id": "id",
     "spec_folder": "folder",
     "triggers": "trigger_phrases",

@@ -166,7 +166,7 @@ class TriggersReply(Reply, frozen=True, omit_defaults=True):
 @tool(toolset="core", layer="L1", read_only=True)
 def memory_context(
     engine: Engine,
-    input: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
+    query: Annotated[str, Meta(description="The task or question at hand.", min_length=1, max_length=20_000)],
     mode: Annotated[
         Literal["auto", "quick", "focused", "deep", "resume"], Meta(description="resume: where the last session was.")
     ] = "auto",
@@ -181,7 +181,7 @@ def memory_context(
 ) -> ContextReply:
     """Bring what is known for a task, within a token budget. Call it first when a task begins."""
     request = ContextRequest(
-        query=input,
+        query=query,
         mode=Mode(mode),
         intent=intent,
         filters=Filters(folder=folder),
