@@ -233,13 +233,14 @@ class Background:
             *roots,
             stop_event=self._stop,
             debounce=SETTLE_MS,
-            watch_filter=lambda _change, path: path.lower().endswith((*SUFFIXES, "links.toml")),
+            watch_filter=None,  # which would keep the first turn back while other files change all the time
             rust_timeout=WATCH_TIMEOUT_MS,
             yield_on_timeout=True,
         )
         try:
             for number, changes in enumerate(changes_seen):
-                if changes or number == 0 or self._find_opening() != self._opening:
+                is_ours = any(path.lower().endswith((*SUFFIXES, "links.toml")) for _, path in changes)
+                if is_ours or number == 0 or self._find_opening() != self._opening:
                     yield
         except (OSError, RuntimeError) as error:  # watchfiles' own failures are RuntimeErrors
             _log.warning("The files cannot be watched: %s", error)
