@@ -575,3 +575,15 @@ def test_what_an_agent_says_of_its_memory_stands(engine: Engine) -> None:
 def test_a_persons_memory_says_only_what_the_person_said(engine: Engine) -> None:
     memory = engine.memory(save(engine, NewText(content=PARAGRAPH, origin="human", trust=Trust.HUMAN)).id)
     assert (memory.type, memory.triggers, memory.topics) == (MemoryType.GENERAL, (), ())
+
+
+@pytest.mark.parametrize("name", ["mem:notes/a", "notes/a.md", "[[notes/a]]"])
+def test_a_memory_is_changed_and_deleted_by_the_name_that_texts_give_it(engine: Engine, vault: Path, name: str) -> None:
+    path = write_memory(vault, "notes/a", "The gate is oak.")
+    scan(engine)
+    assert update(engine, name, {"title": "Gate"}).id == "notes/a"
+    assert "title: Gate" in path.read_text()
+    assert delete(engine, [name]) == ["notes/a"]
+    assert not path.exists()
+    with pytest.raises(NotFound, match="notes/a"):
+        delete(engine, [name])

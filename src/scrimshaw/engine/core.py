@@ -16,6 +16,7 @@ from scrimshaw.engine.degradations import ProcessDegradations
 from scrimshaw.errors import InvalidMemoryId, NotFound, ReadOnly, ScrimshawError, StorageFailure, UnreadableFile
 from scrimshaw.ingest.instructions import is_suspicious
 from scrimshaw.ingest.invisible_characters import replace_invisible
+from scrimshaw.ingest.markdown import parse_reference
 from scrimshaw.ingest.memory_file import MemoryFile, build_document, parse_memory_file
 from scrimshaw.ingest.redact import redact
 from scrimshaw.models import CLIENT_TOOL, ArtifactClass, Degradation, Document, Memory, SourceFile, Trust
@@ -109,7 +110,10 @@ class Engine(AbstractContextManager["Engine"]):
         return True
 
     def memory(self, memory_id: str) -> Memory:
-        """The memory of this id, read from its file where the index does not know it; raises NotFound."""
+        """The memory of this id, or that a text names so (`mem:NAME`, `NAME.md`, `[[NAME]]`); raises NotFound.
+
+        One that the index does not know is read from its file.
+        """
         found = self.index.get([memory_id]).get(memory_id)
         if found is None:  # while the index is rebuilt or has not caught up
             with suppress(NotFound, InvalidMemoryId, ReadOnly, UnreadableFile, OSError):
@@ -120,6 +124,9 @@ class Engine(AbstractContextManager["Engine"]):
                     file = vault_file(vault.name, memory_id, path, size=info.st_size, mtime_ns=info.st_mtime_ns)
                     self.index.put([self.parse(file, raw)])
                     found = self.index.get([memory_id]).get(memory_id)
+        if found is None and "#" not in memory_id and (name := parse_reference(memory_id)) not in ("", memory_id):
+            with suppress(NotFound):
+                return self.memory(name)
         if found is None:
             raise NotFound(f"There is no memory {memory_id!r}.", "Search for it, or list the memories.", id=memory_id)
         return found

@@ -216,6 +216,7 @@ def update(
     session: str = "",
 ) -> Saved:
     """Change keys of a memory's front matter, its text, or both; Conflict unless the file has `expected_hash`."""
+    memory_id = engine.memory(memory_id).id
     if content is not None:
         _redact_content(engine, content)
     changes = vouch_changes(engine, memory_id, changes, actor)
