@@ -64,7 +64,7 @@ def agent(project: Path) -> Iterator[Agent]:
 
 def saves(cli: Cli) -> list[str]:
     """What the ledger of the project around the working folder says was saved, newest first."""
-    return [row["memory_id"] for row in cli("ledger", "show", "--json").json if row["action"] == "create"]
+    return [row["id"] for row in cli("ledger", "show", "--json").json if row["action"] == "create"]
 
 
 def remove_databases(project: Path, *names: str) -> None:
