@@ -6,7 +6,10 @@ import os
 import re
 import subprocess
 import sys
+import sysconfig
+import venv
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -54,12 +57,11 @@ def test_the_python_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         exec(compile(code, "docs/python.md", "exec"), {})
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_a_newcomer_gets_what_the_page_shows(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
-    project = tmp_path / "project"
-    for folder in (project, tmp_path / "home"):
-        folder.mkdir()
+def follow_page(page: Path, folder: Path, environment: dict[str, str]) -> None:
+    """Type the commands of a page in a new project; what it shows stands in what they say."""
+    project = folder / "project"
+    for each in (project, folder / "home"):
+        each.mkdir()
     commands = [*read_commands(page)]
     assert commands
     for command, shown in commands:
@@ -71,3 +73,26 @@ def test_a_newcomer_gets_what_the_page_shows(page: Path, tmp_path: Path, environ
         for line in shown:
             for part in line.split("..."):
                 assert " ".join(part.split()) in said, f"{command} does not say: {line}\n{result.stdout}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_newcomer_gets_what_the_page_shows(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    follow_page(page, tmp_path, environment)
+
+
+@pytest.mark.slow
+def test_a_newcomer_installs_the_wheel_and_follows_the_quickstart(tmp_path: Path, environment: dict[str, str]) -> None:
+    run = partial(subprocess.run, check=True, capture_output=True, text=True)
+    run([sys.executable, "-m", "pip", "wheel", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)])
+    (wheel,) = tmp_path.glob("*.whl")
+    home = tmp_path / "environment"
+    venv.create(home, with_pip=True)
+    run([str(home / "bin/pip"), "install", "--no-deps", str(wheel)])
+    # The packages that it needs are here already; what is installed itself comes before them.
+    (own,) = home.glob("lib/python*/site-packages")
+    (own / "needed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    follow_page(ROOT / "docs/quickstart.md", tmp_path, environment | {"PATH": f"{home}/bin{os.pathsep}/usr/bin:/bin"})
+    assert (home / "share/man/man1/scrimshaw.1").is_file()
+    where = run([str(home / "bin/python"), "-c", "import scrimshaw; print(scrimshaw.__file__)"]).stdout
+    assert where.startswith(str(home))
