@@ -28,7 +28,7 @@ WRITTEN_HERE = {
     "sessions.py": {"any_word", "which", "values", "table", "event"},
     "postgres/database.py": {"rest", "kind", "self"},
     "postgres/index.py": {"width", "going", "meeting", "where", "table", "far", "tables", "join", "ownerless", "hits"}
-    | {"size", "place", "same", "parts"},
+    | {"size", "place", "same", "parts", "having"},
     "postgres/maintenance.py": {"condition", "table", "columns", "setting", "order", "_quote", "map", "column"},
     "sqlite/maintenance.py": {"condition", "setting", "names", "table", "where", "self", "name"},
 }

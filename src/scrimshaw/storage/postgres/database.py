@@ -32,6 +32,7 @@ _CONNECT_S = 5
 _OPTIONS = (
     "-c search_path={vault},public -c lock_timeout={timeout} -c idle_in_transaction_session_timeout=60000"
     " -c synchronous_commit={commit} -c hnsw.iterative_scan=strict_order -c hnsw.ef_search=200 -c client_encoding=UTF8"
+    " -c jit=off"
 )
 # PostgreSQL keeps no NUL in a text: this character stands for it, which Unicode leaves to such inner uses.
 _NUL, _STANDS_FOR_NUL = "\0", "\ufdd0"

@@ -32,33 +32,40 @@ GRAPH_FROM = 20_000
 # The place of a word among those of its field, which is in the bits above.
 _FIELD_BITS = 24
 _PUT_WORDS = """
-INSERT INTO words (term, part, weight, places)
-SELECT term, ?, weight, places::int[] FROM unnest(?::text[], ?::real[], ?::text[]) AS w (term, weight, places)"""
-# The texts that hold a word, or words that stand together: how often, times the weight of the field.
-_WORD = "SELECT ?::int AS phrase, ?::int AS grouped, w.part, w.weight FROM words w WHERE w.term = ?"
+INSERT INTO words (term, part, length, weight, places)
+SELECT term, ?, ?, weight, places::int[] FROM unnest(?::text[], ?::real[], ?::text[]) AS w (term, weight, places)"""
+# The texts that hold a word, or words that stand together: how often, times the weight of the field. All words are
+# looked up by one statement, however many they are, so that the server plans it once.
+_WORDS = """
+SELECT q.phrase, q.grouped, w.part, w.length, w.weight
+FROM unnest(?::int[], ?::int[], ?::text[]) AS q (phrase, grouped, term) JOIN words w ON w.term = q.term"""
 _WEIGHT = f"(ARRAY[{', '.join(map(str, FIELD_WEIGHTS))}]::real[])[(p >> {_FIELD_BITS}) + 1]"
 _PHRASE = f"""
-SELECT ?::int AS phrase, ?::int AS grouped, w.part, sum({_WEIGHT})::real AS weight
-FROM words w CROSS JOIN unnest(w.places) AS p WHERE {{}} GROUP BY w.part"""
+SELECT ?::int AS phrase, ?::int AS grouped, w.part, w.length, sum({_WEIGHT})::real AS weight
+FROM words w CROSS JOIN unnest(w.places) AS p WHERE {{}} GROUP BY w.part, w.length"""
 _IS_WORD, _IS_PREFIX = "{0}.term = ?", "{0}.term >= ? AND {0}.term < ? || chr(1114111)"
 _FOLLOWS = "EXISTS (SELECT 1 FROM words x WHERE x.part = w.part AND p + {} = ANY (x.places) AND {})"
 # BM25 as FTS5 has it: a word is the rarer, the more it counts; one that stands in most texts counts hardly anything.
 _TEXT = f"""
-WITH hits AS ({{}}), counted AS (SELECT *, count(*) OVER (PARTITION BY phrase) AS many FROM hits),
+WITH hits AS MATERIALIZED ({{}}), rare AS MATERIALIZED (
+    SELECT phrase, greatest(ln((greatest(?::float8 - count(*), 0) + 0.5::float8) / (count(*) + 0.5::float8)), 1e-6)
+        AS rarity FROM hits GROUP BY phrase),
 ranked AS (
-    SELECT c.part, sum(
-        greatest(ln((greatest(?::float8 - many, 0) + 0.5) / (many + 0.5)), 1e-6)
-        * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * t.length / ?::float8))) AS score
-    FROM counted c JOIN texts t ON t.part = c.part GROUP BY c.part HAVING count(DISTINCT c.grouped) = ?)
+    SELECT h.part, sum(rarity * weight * 2.2 / (weight + 1.2 * (0.25 + 0.75 * length / ?::float8))) AS score
+    FROM hits h JOIN rare USING (phrase) GROUP BY h.part {{}})
 SELECT m.id, (r.part & (1 << {PART_BITS}) - 1) - 1, r.score FROM ranked r
 JOIN memories m ON m.row = r.part >> {PART_BITS} WHERE {{}} ORDER BY r.score DESC, r.part LIMIT ?"""
+_ALL_GROUPS = "HAVING count(DISTINCT grouped) = ?"
 
 _DISTANCE = "v.vector::public.halfvec({0}) OPERATOR(public.<#>) ?::public.halfvec({0})"
 _OF_MODEL = (
     "FROM vectors v JOIN memories m ON m.row = v.memory WHERE v.model = ? AND public.vector_dims(v.vector) = {0}"
 )
 _BYTES = "substr(public.halfvec_send(v.vector), 5)"  # behind the number of its numbers
-_NEAREST = f"SELECT m.id, v.ordinal, {_BYTES} {_OF_MODEL} AND {{1}} ORDER BY {_DISTANCE} LIMIT ?"
+# The graph goes by a query in float16; what it brings is compared with the query as it was given.
+_NEAREST = f"""
+SELECT id, ordinal, -(vector::public.vector({{0}}) OPERATOR(public.<#>) ?::public.vector({{0}}))
+FROM (SELECT m.id, v.ordinal, v.vector {_OF_MODEL} AND {{1}} ORDER BY {_DISTANCE} LIMIT ?) AS nearest"""
 _BODIES = (
     f"SELECT DISTINCT ON (m.id) m.id, v.ordinal {_OF_MODEL} AND v.ordinal < {QUESTIONS} AND m.id IN ({{1}})"
     f" ORDER BY m.id, {_DISTANCE}, v.ordinal"
@@ -129,8 +136,9 @@ class PostgresIndex(SqlIndex):
                     places[term].append((number << _FIELD_BITS) + place)
             weights = [sum(FIELD_WEIGHTS[place >> _FIELD_BITS] for place in found) for found in places.values()]
             lists = [f"{{{','.join(map(str, found))}}}" for found in places.values()]
-            write.execute("INSERT INTO texts VALUES (?, ?)", (part, sum(map(len, places.values()))))
-            write.execute(_PUT_WORDS, (part, list(places), weights, lists))
+            length = sum(map(len, places.values()))
+            write.execute("INSERT INTO texts VALUES (?, ?)", (part, length))
+            write.execute(_PUT_WORDS, (part, length, list(places), weights, lists))
 
     def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
         for (row,) in write.execute(f"SELECT memories.row FROM memories WHERE {where}", arguments):
@@ -156,36 +164,43 @@ class PostgresIndex(SqlIndex):
         if not hits:
             return []
         where, arguments = conditions(filters)
-        sql, corpus = _TEXT.format(" UNION ALL ".join(hits), where), self.measure_corpus()
+        having, needed = (_ALL_GROUPS, (groups,)) if groups > 1 else ("", ())
+        sql = _TEXT.format(" UNION ALL ".join(hits), having, where)
+        bound = (*words, *self.measure_corpus(), *needed, *arguments)
         if filters.source == RECORD:
-            rows = self._database.rows(sql, (*words, *corpus, groups, *arguments, MOST_ROWS))
+            rows = self._database.rows(sql, (*bound, MOST_ROWS))
             return rank_passages(rows, limit * PASSAGES_PER_MATCH)[:limit]
         wanted = limit * ROWS_PER_MEMORY
         while True:
-            rows = self._database.rows(sql, (*words, *corpus, groups, *arguments, wanted))
+            rows = self._database.rows(sql, (*bound, wanted))
             matches = fold_chunks(rows)
             if len(matches) >= limit or len(rows) < wanted:
                 return matches[:limit]
             wanted *= ROWS_PER_MEMORY
 
     def find_words(self, query: Query) -> tuple[list[str], list[Any], int]:
-        """(statements that find each phrase of a query, their arguments, how many groups a text must hold one of)."""
-        hits, arguments, groups = list[str](), list[Any](), [group for group in query.groups if group]
+        """(statements that find the phrases of a query, their arguments, how many groups a text must hold one of)."""
+        words, hits, arguments = list[tuple[int, int, str]](), list[str](), list[Any]()
+        groups = [group for group in query.groups if group]
         reason = apsw.FTS5_TOKENIZE_QUERY | (apsw.FTS5_TOKENIZE_PREFIX if query.is_prefix else 0)
-        for number, group in enumerate(groups):
-            for word in group:
-                terms = self._tokenize(word, reason)
-                parts, values = list[str](), list[Any]()
-                for place, term in enumerate(terms):
-                    is_prefix = query.is_prefix and place == len(terms) - 1
-                    table = "x" if place else "w"
-                    same = (_IS_PREFIX if is_prefix else _IS_WORD).format(table)
-                    parts.append(_FOLLOWS.format(place, same) if place else same)
-                    values += [term] * (1 + is_prefix)
-                if terms:
-                    is_plain = len(terms) == 1 and not query.is_prefix
-                    hits.append(_WORD if is_plain else _PHRASE.format(" AND ".join(parts)))
-                    arguments += [len(hits), number, *values]
+        numbered = ((number, word) for number, group in enumerate(groups) for word in group)
+        for phrase, (number, word) in enumerate(numbered):
+            terms = self._tokenize(word, reason)
+            if len(terms) == 1 and not query.is_prefix:
+                words.append((phrase, number, terms[0]))
+                continue
+            parts, values = list[str](), list[Any]()
+            for place, term in enumerate(terms):
+                is_prefix = query.is_prefix and place == len(terms) - 1
+                table = "x" if place else "w"
+                same = (_IS_PREFIX if is_prefix else _IS_WORD).format(table)
+                parts.append(_FOLLOWS.format(place, same) if place else same)
+                values += [term] * (1 + is_prefix)
+            if terms:
+                hits.append(_PHRASE.format(" AND ".join(parts)))
+                arguments += [phrase, number, *values]
+        if words:
+            hits, arguments = [_WORDS, *hits], [*map(list, zip(*words, strict=True)), *arguments]
         return hits, arguments, len(groups)
 
     def _tokenize(self, text: str, reason: int) -> list[str]:
@@ -202,19 +217,14 @@ class PostgresIndex(SqlIndex):
 
     def match_vector(self, model: str, vector: Any, filters: Filters, limit: int) -> list[Match]:
         where, arguments = conditions(filters)
-        width, query = len(vector), _write_vector(vector)
+        width, query = len(vector), _write_vector(vector.astype(np.float16))
         take, is_whole = limit, filters.source != RECORD
         while True:
             take *= 4
             sql = _NEAREST.format(width, where)
-            rows = self._database.rows(sql, (model, *arguments, query, take))
-            vectors = np.frombuffer(b"".join(row[2] for row in rows), ">f2").reshape(-1, width)
-            # The graph goes by a query in float16; what it brings is compared with the query as it was given.
-            scores = (vectors.astype(np.float32) @ vector).tolist()
+            rows = self._database.rows(sql, (_write_vector(vector), model, *arguments, query, take))
             best: dict[tuple[str, int], tuple[float, str, int]] = {}
-            for score, (name, ordinal, _) in sorted(
-                zip(scores, rows, strict=True), key=lambda each: (-each[0], *each[1][:2])
-            ):
+            for name, ordinal, score in sorted(rows, key=lambda row: (-row[2], *row[:2])):
                 best.setdefault((name, -1 if is_whole else ordinal), (score, name, ordinal))
             if len(best) >= limit or len(rows) < take:
                 break
@@ -271,7 +281,7 @@ class PostgresIndex(SqlIndex):
                     "INSERT INTO vectors (model, memory, ordinal, key, vector)"
                     " SELECT ?, memory, ordinal, key, ?::public.halfvec FROM chunks WHERE key = ? ORDER BY chunks.row"
                     " ON CONFLICT DO NOTHING",
-                    (model, _write_vector(vector), key),
+                    (model, _write_vector(vector.astype(np.float16)), key),
                 )
             write.executemany(
                 "INSERT INTO token_vectors SELECT seq, ? FROM vectors WHERE key = ? AND model = ?"
@@ -286,5 +296,5 @@ class PostgresIndex(SqlIndex):
 
 
 def _write_vector(vector: Any) -> str:
-    """A vector in float16 as pgvector reads it."""
-    return f"[{','.join(map(str, vector.astype(np.float16).tolist()))}]"
+    """A vector as pgvector reads it."""
+    return f"[{','.join(map(str, vector.tolist()))}]"
