@@ -13,10 +13,12 @@ GRACE_S = 5.0
 """How long a server may take to end after its client."""
 WORKERS, WORKER_GRACE_S = ("make_drafts", "make_vectors"), 60.0
 """What makes memories of sessions that have ended, and vectors: it waits behind all other processes."""
+CLIENTS_OWN = ("--cline-hub-daemon",)
+"""What a client leaves running of itself, with Scrimshaw or without: ended, and no fault."""
 
 
 def end_left_behind(folder: Path) -> list[str]:
-    """End what still runs with `folder` in its command line; the commands that had to be ended.
+    """End what still runs with `folder` in its command line; the commands, but for clients' own, that had to be ended.
 
     The folder's name must be random, so that nothing else can carry it.
     """
@@ -29,7 +31,7 @@ def end_left_behind(folder: Path) -> list[str]:
     for pid in alive:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
-    return list(alive.values())
+    return [command for command in alive.values() if not any(own in command for own in CLIENTS_OWN)]
 
 
 def _running(folder: Path) -> dict[int, str]:
