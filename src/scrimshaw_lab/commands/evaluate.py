@@ -3,6 +3,7 @@
 from scrimshaw_lab import (
     extraction,
     injection,
+    judged_sets,
     pressure,
     projection,
     quality,
@@ -14,6 +15,6 @@ from scrimshaw_lab import (
 from scrimshaw_lab.commands.golden import app as golden
 
 app = search_quality.app
-modules = (projection, redaction, extraction, injection, quality, recorded_sessions, shadow, pressure)
+modules = (judged_sets, projection, redaction, extraction, injection, quality, recorded_sessions, shadow, pressure)
 for part in (*(module.app for module in modules), golden):
     app.add_typer(part)
