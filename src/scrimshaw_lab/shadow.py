@@ -151,7 +151,7 @@ def run_shadows(
         for case in cases:
             if case == Case.SETTINGS:
                 found = (other or engine).searcher.search(request, around)
-                yield _shadow(replace(query, intent=query.intent or base.intent), case, base, found)
+                yield _shadow(query, case, base, found)
             else:
                 worked_with = _best(query) if case == Case.RELEVANT else drawn
                 yield _boosted(engine, query, case, base, working_with(engine, worked_with), request)
@@ -294,7 +294,7 @@ def _boosted(
     measured = _Measured(boosts)
     # The session's own entries are answered beside memories; here only the order of memories counts.
     found = engine.searcher.search(request, replace(around, boosts=measured, recalled=()))
-    shadow = _shadow(replace(query, intent=query.intent or base.intent), case, base, found)
+    shadow = _shadow(query, case, base, found)
     return replace(shadow, lifts=measured.lifts, session_ms=session_ms, causal_ms=measured.ms)
 
 

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from tests.app.hooks.test_fencing import POISON, hit_of
 
 from scrimshaw.app.mcp.replies import count_reply, fit_reply, search_reply
-from scrimshaw.models import RECORD, Intent, MemoryType, Provenance, Trust
+from scrimshaw.models import RECORD, MemoryType, Provenance, Trust
 from scrimshaw.search.results import Hit, SearchResult
 
 SESSION = "6e44b9"
@@ -31,7 +31,7 @@ def own_memory(text: str) -> Hit:
 
 def result_of(*hits: Hit) -> SearchResult:
     return SearchResult(
-        hits=hits, always_on=(), intent=Intent.UNDERSTAND, intent_confidence=1.0, artifact=None, offset=0,
+        hits=hits, always_on=(), artifact=None, offset=0,
         next_offset=None, trace=(), degradations=(),
     )  # fmt: skip
 

@@ -155,12 +155,6 @@ def keeps(*names: str) -> Check:
     return check
 
 
-def weighs_words_more(without: Any, given: Any) -> None:
-    """For a fault words count more than meaning, so that what was found by words rises."""
-    assert (without[:2], given[:2]) == (("understand", 1.0), ("fix_bug", 1.05))
-    assert given[2] > without[2]
-
-
 # What is looked at
 
 
@@ -239,13 +233,6 @@ def show_trace(*names: str) -> Show:
         return [each["stage"] for each in found.get("trace", ())], "why" in found["hits"][-1]
 
     return show
-
-
-def show_routing(_: World, reply: Any) -> Any:
-    """The intent, what it lets words weigh, and the score of the song, which has only words of the query."""
-    (fusion,) = [each for each in reply["trace"] if each["stage"] == "fusion"]
-    (score,) = [hit["score"] for hit in reply["hits"] if hit["id"] == "note/fresh"]
-    return reply["intent"], fusion["weights"]["text"], score
 
 
 def show_room(_: World, reply: Any) -> Any:
@@ -528,7 +515,7 @@ TOOLS: dict[str, Tool] = {
             Row("cursor", next_cursor, drops("note/plain"), base={**SEARCH, "query": "harpoon"}),
             Row("limit", 2, becomes(9, 2), show_field("count")),
             Row("since", "2024-03-01", loses("auth/session")),
-            Row("intent", "fix_bug", weighs_words_more, show_routing, {"query": "key rotation", "include_trace": True}),
+            Row("intent", "fix_bug", becomes(None, "fix_bug"), show_field("intent"), {**SEARCH, "include_trace": True}),
             Row(
                 "include_content", True, becomes(False, True), show_whole_song, {"query": "sang", "token_budget": 2000}
             ),

@@ -179,9 +179,15 @@ def test_an_embedder_that_fails_is_told_and_words_still_find(index: Index) -> No
 def test_intent_and_artifact_come_with_the_answer(index: Index) -> None:
     search = Search(index, note("a", "wal"))
     found = search.ask("why does the checklist crash with an error")
-    assert (found.intent, found.artifact) == (Intent.FIX_BUG, ArtifactClass.CHECKLIST)
+    assert (found.intent, found.artifact) == (None, ArtifactClass.CHECKLIST)
     given = search.ask("wal", intent=Intent.REFACTOR, artifact=ArtifactClass.PLAN)
-    assert (given.intent, given.intent_confidence, given.artifact) == (Intent.REFACTOR, 1.0, ArtifactClass.PLAN)
+    assert (given.intent, given.artifact) == (Intent.REFACTOR, ArtifactClass.PLAN)
+
+
+def test_an_intent_changes_no_ranking(index: Index) -> None:
+    search = Search(index, note("a", "wal reset fails"), note("b", "wal error of the checklist"), vectors=True)
+    found = [[(hit.memory.id, hit.score) for hit in search.ask("wal error", intent=intent).hits] for intent in Intent]
+    assert found == found[:1] * len(Intent)
 
 
 # Filters, quality, tiers

@@ -13,13 +13,12 @@ from scrimshaw.engine.read import search
 from scrimshaw.models import Intent, Mode, Pressure, Session
 from scrimshaw.search.passages import count_sent
 from scrimshaw.search.results import SearchRequest, SearchResult
-from scrimshaw.search.routing import detect_intent
 from scrimshaw.session import pressure
 from scrimshaw.session.resume import RECALL, Occasion, StateLine
 from scrimshaw.session.state import fit_lines, tell_state
 
 _QUESTION = re.compile(r"(what|how|where|when|why|who|which)\b", re.IGNORECASE)
-_SHORT_QUERY = 50
+_SHORT_QUERY = 50  # characters
 _DEEP_INTENTS = frozenset({Intent.ADD_FEATURE, Intent.REFACTOR, Intent.SECURITY_AUDIT, Intent.FIND_SPEC})
 _STATE_SHARE = 0.7  # of a resume's budget, the share that the session's own state may take before memories get theirs
 
@@ -103,9 +102,9 @@ def _warn_of_unknown_usage() -> None:
 
 
 def _choose_mode(asked: ContextRequest, *, resumable: bool) -> Mode:
-    """Resume on words that ask for it; short queries and questions focused; work that touches much deep."""
+    """Resume on words that ask for it; deep for a task told at length and for work that touches much; else focused."""
     if resumable and RECALL.search(asked.query):
         return Mode.RESUME
-    if asked.intent is None and (len(asked.query) < _SHORT_QUERY or _QUESTION.match(asked.query)):
-        return Mode.FOCUSED
-    return Mode.DEEP if (asked.intent or detect_intent(asked.query)[0]) in _DEEP_INTENTS else Mode.FOCUSED
+    is_task = len(asked.query) >= _SHORT_QUERY and not _QUESTION.match(asked.query)
+    is_deep = asked.intent in _DEEP_INTENTS if asked.intent else is_task
+    return Mode.DEEP if is_deep else Mode.FOCUSED

@@ -20,7 +20,7 @@ class SearchRequest(Struct, frozen=True, kw_only=True):
     limit: int | None = None  #: hits from `offset` on; the limit of the settings where None
     offset: int = 0
     channels: tuple[Channel, ...] = tuple(Channel)
-    intent: Intent | None = None
+    intent: Intent | None = None  #: what the answer is for: it is logged, and changes no ranking
     artifact: ArtifactClass | None = None
     constitutional: bool = True
     #: The first page alone brings session entries, and the constitutional memories that no page has among its hits.
@@ -108,8 +108,7 @@ class SearchResult(Struct, frozen=True, kw_only=True):
     always_on: tuple[Hit, ...]  #: constitutional memories, which come before the hits
     confidence: float = 0.0  #: of its surest hit, 0..1
     nearest: tuple[Hit, ...] = ()  #: the best of what was found, where nothing is sure enough to be a hit
-    intent: Intent
-    intent_confidence: float
+    intent: Intent | None = None  #: as it was given
     artifact: ArtifactClass | None
     offset: int
     next_offset: int | None  #: where the next page begins, with what was left out here

@@ -88,7 +88,6 @@ def _render_hits(result: SearchResult, terms: Sequence[str], explain: bool) -> L
 
 
 def _render_trace(result: SearchResult) -> Lines:
-    yield line((f"intent {result.intent} ({result.intent_confidence:g})", "dim"))
     for stage in result.trace:
         notes = msgspec.json.encode(stage.notes).decode()
         counts = f"{stage.stage:<10} {stage.entered:>5} -> {stage.left:<5} {stage.ms:>8.2f} ms"
@@ -277,7 +276,9 @@ def search(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, max=100, help="Most hits.")] = MOST_HITS,
     open_: Annotated[int, typer.Option("--open", metavar="N", min=0, help="Open the N-th hit in your $EDITOR.")] = 0,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="One hit a line as JSON.")] = False,
-    intent: Annotated[Intent | None, typer.Option(help="What the answer is for; else guessed.")] = None,
+    intent: Annotated[
+        Intent | None, typer.Option(help="What the answer is for, as the log of searches has it.")
+    ] = None,
     channels: Annotated[str, typer.Option(help="Only some of: text, vector, trigger, graph.")] = "",
     lexical_only: Annotated[bool, typer.Option("--lexical-only", help="By words alone; no peer is asked.")] = False,
     semantic_only: Annotated[bool, typer.Option("--semantic-only", help="By meaning alone, with peers.")] = False,

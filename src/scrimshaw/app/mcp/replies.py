@@ -90,7 +90,7 @@ def search_reply(result: SearchResult, *, trace: bool = False) -> SearchReply:
         return reply
     stages = [{"stage": each.stage, "entered": each.entered, "left": each.left, "ms": each.ms, **each.notes}
               for each in result.trace]  # fmt: skip
-    return replace(reply, intent=result.intent, trace=stages)
+    return replace(reply, intent=result.intent or "", trace=stages)
 
 
 def fit_reply(

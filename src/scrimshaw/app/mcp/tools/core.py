@@ -56,7 +56,7 @@ Questions = Annotated[
 ]
 
 
-Asks = Annotated[Intent, Meta(description="Found from the query when absent.")]
+Asks = Annotated[Intent, Meta(description="What it is for: chooses the mode auto, ranks nothing.")]
 Share = Annotated[float, Meta(ge=0, le=1)]
 WholeTexts = Annotated[bool, Meta(description="Whole texts, as far as the budget goes.")]
 Deduplicate = Annotated[bool, RARE, Meta(description="Cut what the session was shown to a sentence.")]
