@@ -104,10 +104,17 @@ e2e: $(STAMP)
 e2e-router: $(STAMP)
 	$(BIN)/python -m tests.e2e.router
 
-# Search quality on judged queries: make eval SHARED=DIR
-eval: $(STAMP) .bench/serena-memories
+# Search quality on judged queries, then on every judged set in every way to search: make eval SHARED=DIR
+eval: $(STAMP) .bench/serena-memories .bench/judged
 	$(BIN)/scrimshaw eval search --vault .bench/serena-memories --queries $(SHARED)/data/serena-queries-dev.jsonl \
 		--exclude '*-index'
+	$(BIN)/scrimshaw eval sets .bench/judged --folder .bench/vaults
+
+.bench/judged:
+	@test -n "$(SHARED)" || { echo "Say where the data is: make $(MAKECMDGOALS) SHARED=DIR"; exit 2; }
+	mkdir -p $@ && cp $(SHARED)/data/serena-queries-dev.jsonl $@
+	for part in serena-memories speckit-workspace retrieval-sets locomo-dev beam-dev; do \
+		tar xzf $(SHARED)/data/$$part.tar.gz -C $@ || exit 1; done
 
 .bench/serena-memories:
 	@test -n "$(SHARED)" || { echo "Say where the data is: make $(MAKECMDGOALS) SHARED=DIR"; exit 2; }
