@@ -87,6 +87,7 @@ class MemoryIndex:
         self._vectors: dict[tuple[str, str, int], Any] = {}
         self._tokens: dict[tuple[str, str], bytes] = {}  # by model and key
         self._links: list[Edge] = []
+        self._renames: dict[str, str] = {}
         self._generation = self._place = 0
 
     def put(self, documents: Sequence[Document]) -> None:
@@ -174,7 +175,9 @@ class MemoryIndex:
             found.sort(key=_SORTS[sort])
         return found[offset : None if limit < 0 else offset + limit]
 
-    def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
+    def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
+        if filters is None:
+            return {"": sum(len(document.chunks) for document in self._documents.values())}
         if by not in _GROUPS:
             raise KeyError(by)
         counts: Counter[str] = Counter()
@@ -269,12 +272,17 @@ class MemoryIndex:
         found = (outside | stated).values()
         wanted = [edge for edge in found if not sources or edge.source in sources]
         ordered = sorted(wanted, key=lambda edge: (edge.source, edge.relation, edge.target))
-        return [(edge, self._meant(edge.target)) for edge in ordered if relation in ("", edge.relation)]
+        pairs = [(edge, self._meant(edge.target)) for edge in ordered if relation in ("", edge.relation)]
+        return [(edge, meant) for edge, meant in pairs if meant or edge.kind != EdgeKind.NEIGHBOURS]
 
     def put_links(self, links: Sequence[Edge]) -> None:
         links = [replace(link, kind=EdgeKind.EXTERNAL) for link in links]
         self._generation += links != self._links
         self._links = links
+
+    def put_renames(self, renames: Mapping[str, str]) -> None:
+        self._generation += renames != self._renames
+        self._renames = dict(renames)
 
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
@@ -322,11 +330,14 @@ class MemoryIndex:
             memories = [_memory(document) for document in self._documents.values()]
         since = earliest(filters.since) if filters.since else ""
         until = latest(filters.until) if filters.until else ""
-        return [memory for memory in memories if _is_wanted(memory, filters, since, until)]
+        folder = filters.folder.strip("/")
+        is_in = _is_below if any(_is_below(each.id, folder) for each in memories) else _is_inside
+        return [each for each in memories if is_in(each.id, folder) and _is_wanted(each, filters, since, until)]
 
     def _meant(self, reference: str) -> str:
         named = sorted(name for name in self._documents if name.rpartition("/")[2] == reference)
-        return reference if reference in self._documents else next(iter(named), "")
+        meant = [reference, self._renames.get(reference, ""), *named]
+        return next((name for name in meant if name in self._documents), "")
 
     def _key(self, name: str, ordinal: int) -> str:
         document = self._documents[name]
@@ -449,6 +460,9 @@ class MemoryJournal:
             row = min(due, key=lambda row: (row["due"], row["id"]))
             row.update(state=JobState.RUNNING, attempts=row["attempts"] + 1, lease=now + lease_s)
             return _job(row)
+
+    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
+        wait(pause_s)
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         with self._guard:
@@ -852,10 +866,17 @@ def _memory(document: Document) -> Memory:
     )
 
 
+def _is_below(memory_id: str, folder: str) -> bool:
+    return not folder or memory_id == folder or memory_id.startswith(f"{folder}/")
+
+
+def _is_inside(memory_id: str, folder: str) -> bool:
+    return f"/{folder}/" in f"/{memory_id}"
+
+
 def _is_wanted(memory: Memory, filters: Filters, since: str, until: str) -> bool:
     updated = f"{memory.updated}T00:00:00" if len(memory.updated) == 10 else memory.updated.rstrip("Z")
     topics = {topic.casefold() for topic in memory.topics}
-    folder = filters.folder.rstrip("/")
     least = filters.min_quality_score
     return all(
         (
@@ -864,7 +885,6 @@ def _is_wanted(memory: Memory, filters: Filters, since: str, until: str) -> bool
             not filters.artifacts or memory.artifact in filters.artifacts,
             filters.include_deprecated or Tier.DEPRECATED in filters.tiers or memory.tier != Tier.DEPRECATED,
             topics >= {topic.casefold() for topic in filters.topics},
-            not folder or memory.id == folder or memory.id.startswith(f"{folder}/"),
             memory.source == filters.source if filters.source else memory.source != RECORD,
             not since or updated >= since,
             not until or (memory.updated and updated <= until),

@@ -18,11 +18,7 @@ def put(root: Path, *names: str) -> None:
 def found(project: Path, home: Path | None = None) -> dict[str, list[tuple[str, str]]]:
     """Ids and classes by source."""
     return {
-        source.name: [
-            (file.memory_id, file.artifact.value)
-            for file in scan(source)
-            if isinstance(file, SourceFile) and not file.writable
-        ]
+        source.name: [(file.memory_id, file.artifact.value) for file in scan(source) if isinstance(file, SourceFile)]
         for source in discover(project, home)
     }
 
@@ -123,18 +119,29 @@ def test_of_two_names_for_one_folder_the_real_one_counts(tmp_path: Path) -> None
 
 def test_serenas_rules_are_honoured(tmp_path: Path) -> None:
     home, project = tmp_path / "home", tmp_path / "project"
-    put(project, ".serena/memories/_old/a.md", ".serena/memories/b.md", ".serena/memories/draft.md")
+    put(
+        project,
+        ".serena/memories/_old/a.md",
+        ".serena/memories/b.md",
+        ".serena/memories/c.md",
+        ".serena/memories/draft.md",
+    )
     put(home, "memories/global/c.md", "memories/global/secret.md", "memories/elsewhere.md")
     (home / "serena_config.yml").write_text("ignored_memory_patterns: ['global/secret']\n")
     (project / ".serena/project.yml").write_text("ignored_memory_patterns: [never]\nname: x\n")
     (project / ".serena/project.local.yml").write_text(
         "ignored_memory_patterns: ['_old/.*', draft]\nread_only_memory_patterns: [b]\n"
     )
-    expected = {"serena": [("b", "memory")], "serena-global": [("global/c", "memory")], "docs": []}
+    expected = {"serena": [("b", "memory"), ("c", "memory")], "serena-global": [("global/c", "memory")], "docs": []}
     assert found(project, home) == expected
     serena = discover(project, home)[0]
     assert serena.artifact is ArtifactClass.MEMORY
     assert serena.read_only == ("b",)
+    written = {
+        source.name: [file.memory_id for file in scan(source) if isinstance(file, SourceFile) and file.writable]
+        for source in discover(project, home)
+    }
+    assert written == {"serena": ["c"], "serena-global": [], "docs": []}
 
 
 def test_broken_serena_settings_are_named(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from scrimshaw.errors import StorageFailure
 from scrimshaw.storage import git as asking
-from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
+from scrimshaw.storage.git import CommitDates, Deleted, last_text, list_deleted_files
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -110,3 +110,39 @@ def test_a_project_below_the_top_of_its_repository_finds_its_own(repository: Pat
     assert (
         last_text(repository / "docs", deleted) == "# docs/two words.md\n\nWhat was decided about docs/two words.md.\n"
     )
+
+
+# Dates
+
+
+def test_files_are_dated_by_their_first_and_last_commits_under_earlier_names_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(f"line {number}\n" for number in range(20))
+    project = tmp_path / "shop"
+    project.mkdir()
+    git(tmp_path, "init", "-q")
+    for day, (name, content) in enumerate((("a", text), ("a", text + "more\n"), ("c", "c\n")), start=1):
+        (project / f"{name}.md").write_text(content)
+        monkeypatch.setenv("GIT_AUTHOR_DATE", f"2026-01-0{day}T10:00:00+02:00")
+        commit(tmp_path, name)
+    git(project, "mv", "a.md", "b.md")
+    monkeypatch.setenv("GIT_AUTHOR_DATE", "2026-01-04T10:00:00+02:00")
+    commit(tmp_path, "moved")
+    (project / "c.md").write_text("changed\n")
+    (project / "new.md").write_text("new\n")
+    dates = CommitDates(project)
+    assert dates.find(str(project / "b.md")) == ("2026-01-01T10:00:00+02:00", "2026-01-04T10:00:00+02:00")
+    assert dates.find(str(project / "c.md")) == ("2026-01-03T10:00:00+02:00", "")
+    assert dates.find(str(project / "new.md")) == ("", "")
+    assert dates.find(str(tmp_path / "elsewhere.md")) == ("", "")
+
+
+def test_without_git_no_file_has_dates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "a.md").write_text("a")
+    assert CommitDates(tmp_path).find(str(tmp_path / "a.md")) == ("", "")
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "a.md")
+    assert CommitDates(tmp_path).find(str(tmp_path / "a.md")) == ("", "")
+    monkeypatch.setenv("PATH", "")
+    assert CommitDates(tmp_path).find(str(tmp_path / "a.md")) == ("", "")

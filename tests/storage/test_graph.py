@@ -116,6 +116,15 @@ def test_edges_come_as_written_with_what_they_mean(index: Index) -> None:
     assert index.edges("nothing") == []
 
 
+def test_an_edge_of_neighbours_is_one_where_both_are_there(index: Index) -> None:
+    own = edge("work/spec", "work/plan", "caused", kind=EdgeKind.NEIGHBOURS)
+    index.put([document("work/spec", edges=(own,)), document("spec")])
+    assert index.edges() == []
+    index.put([document("work/plan")])
+    assert index.edges("work/spec") == [(own, "work/plan")]
+    assert [each.place for each in index.neighbors(["work/plan"], hops=1, direction="both")] == ["work/spec"]
+
+
 def link(source: str, target: str, strength: float = 1.0, evidence: str = "") -> Edge:
     return edge(source, target, Relation.SUPPORTS, kind=EdgeKind.EXTERNAL, strength=strength, evidence=evidence)
 

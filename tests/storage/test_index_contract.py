@@ -223,6 +223,10 @@ FILTERS: list[tuple[Filters, list[str]]] = [
     (Filters(folder="one"), ["one/b", "one/deep/c"]),
     (Filters(folder="one/"), ["one/b", "one/deep/c"]),
     (Filters(folder="one/deep/c"), ["one/deep/c"]),
+    (Filters(folder="specs/one"), ["specs/one/spec"]),
+    (Filters(folder="deep"), ["one/deep/c"]),
+    (Filters(folder="/deep/"), ["one/deep/c"]),
+    (Filters(folder="eep"), []),
     (Filters(folder="%"), []),
     (Filters(source="docs"), ["specs/one/spec"]),
     (Filters(since="2026-02-10"), ["one/b", "one/deep/c", "specs/one/spec"]),
@@ -276,6 +280,11 @@ def test_an_impossible_date_is_refused_with_a_sentence(index: Index, date: str) 
 def test_counts_by_group(index: Index, by: str, expected: dict[str, int]) -> None:
     library(index)
     assert index.count(EVERYTHING, by=by) == expected
+
+
+def test_all_chunks_are_counted(index: Index) -> None:
+    index.put([document("a", "alpha\n", "beta\n"), document("b", "gamma\n")])
+    assert index.count(None) == {"": 3}
 
 
 def test_an_unknown_group_or_order_is_refused(index: Index) -> None:

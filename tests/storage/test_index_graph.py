@@ -172,3 +172,20 @@ def test_outside_links_are_replaced_as_a_whole(index: Index) -> None:
     assert index.generation() == generation
     index.put_links([])
     assert walked(index, "a", hops=2) == [(1, "a", "b")]
+
+
+def test_an_older_name_is_followed_until_a_memory_has_it(index: Index) -> None:
+    put(index, ("a", "old"), ("b", "topic/old"), ("new", "b"), also=("x/old",))
+    renames = {"old": "new", "topic/old": "new", "elsewhere": "gone"}
+    index.put_renames(renames)
+    assert [meant for _, meant in index.edges()] == ["new", "new", "b"]
+    assert walked(index, "a", hops=3) == [(1, "a", "new"), (2, "new", "b"), (3, "b", "new")]
+    assert walked(index, "new", direction="incoming") == [(1, "a", "new"), (1, "b", "new")]
+    generation = index.generation()
+    index.put_renames(renames)
+    assert index.generation() == generation
+    index.put([document("old")])
+    assert walked(index, "a") == [(1, "a", "old")]
+    assert walked(index, "new", direction="incoming") == [(1, "b", "new")]
+    index.put_renames({})
+    assert walked(index, "b") == []

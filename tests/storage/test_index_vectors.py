@@ -268,6 +268,12 @@ def test_of_a_record_passages_are_found_and_only_where_it_is_named(index: Index)
     assert sorted(index.get(["a", "session:t"])) == ["a", "session:t"]
 
 
+def test_a_session_of_one_passage_stands_behind_none_of_several(index: Index) -> None:
+    index.put([recorded("a", "seal. ", "walrus. "), recorded("b", "seal. ")])
+    matches = index.match_text(Query((("seal",),)), Filters(source=RECORD), 9)
+    assert matches[0].score == pytest.approx(matches[1].score, rel=0.1)
+
+
 def test_token_vectors_belong_to_the_text_and_are_read_with_it(index: Index) -> None:
     put = document("a", "one\n", "two")
     index.put([put, recorded("s", "one\n")])

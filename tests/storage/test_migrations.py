@@ -42,7 +42,7 @@ def open_briefly(path: str) -> list[tuple[int, str]]:
     return recorded(Path(path))
 
 
-@pytest.mark.parametrize("schema", ["index", "journal"])
+@pytest.mark.parametrize("schema", ["index", "journal", "vectors"])
 def test_the_shipped_migrations_are_numbered_without_gaps(schema: str, tmp_path: Path) -> None:
     found = database._migrations(schema)
     assert [number for number, _, _ in found] == list(range(1, len(found) + 1))

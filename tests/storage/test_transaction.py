@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
 
-from scrimshaw.errors import Conflict, StorageFailure
+from scrimshaw.errors import Conflict, StorageFailure, VaultBusy
 from scrimshaw.models import Redacted, content_hash
 from scrimshaw.storage import transaction
 from scrimshaw.storage.transaction import (
@@ -302,3 +304,24 @@ def test_what_a_killed_process_left_is_swept(tmp_path: Path, kind: str) -> None:
         assert not mine.is_symlink()
     assert not left.exists()
     assert (elsewhere / "x").exists()
+
+
+def test_of_the_threads_of_a_process_one_asks_for_the_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, real, entered = list[str](), FileLock, list[int]()
+
+    def note(path: Path) -> object:
+        asked.append(str(path))
+        return real(path)
+
+    def fail_to_lock(number: int) -> str:
+        with pytest.raises(VaultBusy) as refusal, transaction.lock(tmp_path / "vault.lock", 0.05):
+            entered.append(number)
+        return refusal.value.message
+
+    monkeypatch.setattr(transaction, "FileLock", note)
+    with transaction.lock(tmp_path / "vault.lock", 1.0), ThreadPoolExecutor(5) as pool:
+        messages = set(pool.map(fail_to_lock, range(5)))
+    assert messages == {f"Another writer held {tmp_path / 'vault.lock'} for 0.05 s."}
+    assert (len(asked), entered) == (1, [])
+    with transaction.lock(tmp_path / "vault.lock", 1.0):  # who gave up left nothing behind
+        assert len(asked) == 2

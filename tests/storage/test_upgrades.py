@@ -156,7 +156,7 @@ def test_the_words_of_an_older_index_are_numbered_as_those_of_a_new_one(
     connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
     numbers = "SELECT id FROM memory_text_docsize ORDER BY id"
     expected = list(connection.execute(numbers))
-    connection.execute("DELETE FROM migrations WHERE number > 3; DROP TABLE token_vectors")
+    connection.execute("DELETE FROM migrations WHERE number > 3; DROP TABLE token_vectors; DROP TABLE renames")
     connection.execute("ALTER TABLE memories DROP COLUMN questions")
     open_memory().close()
     assert list(connection.execute(numbers)) == expected
@@ -168,7 +168,9 @@ def test_an_older_index_reads_the_questions_of_its_files(open_memory: OpenMemory
     with open_memory() as engine:
         index.scan(engine)
     connection = apsw.Connection(str(project / ".scrimshaw" / INDEX))
-    connection.execute("DELETE FROM migrations WHERE number > 5; ALTER TABLE memories DROP COLUMN questions")
+    connection.execute(
+        "DELETE FROM migrations WHERE number > 5; DROP TABLE renames; ALTER TABLE memories DROP COLUMN questions"
+    )
     connection.execute("DELETE FROM chunks WHERE ordinal > 0")
     connection.close()
     with open_memory() as engine:

@@ -3,13 +3,15 @@
 A journal that is lost differs from that of a new project by what stands beside it: the index notes how far it went.
 """
 
+from __future__ import annotations
+
 import os
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager, nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import apsw
 
@@ -19,6 +21,9 @@ from scrimshaw.storage.durable import storage_errors, sync_folder
 from scrimshaw.storage.place import CHECKPOINTS, JOURNAL, claim_place, find_place, find_siblings, place_below_git
 from scrimshaw.storage.ports import Index, Journal, Maintenance, Row, Sessions
 from scrimshaw.storage.sqlite.database import Database, newest_migration, open_file
+
+if TYPE_CHECKING:
+    from scrimshaw.storage.sqlite.vector_cache import VectorCache
 
 INDEX, _ARCHIVES = "index.db", f"{CHECKPOINTS}/*.scrim"
 # A larger journal is read whole only by `doctor`, `restore --newest` and the checkpoint of the day, for a quick check
@@ -45,7 +50,7 @@ class Storage:
     def __init__(
         self, folder: Path, *, busy_timeout_ms: int, ram_scan_max: int = 0, replace_lost_journal: bool = False
     ) -> None:
-        self._folder = folder
+        self.folder = folder
         self.has_index = (folder / INDEX).exists()  #: whether one was ever made
         self._busy_timeout_ms = busy_timeout_ms
         self._ram_scan_max = ram_scan_max
@@ -74,7 +79,7 @@ class Storage:
         """Ledger and jobs."""
         from scrimshaw.storage.journal import SqlJournal  # noqa: PLC0415 - most hooks need no ledger
 
-        return SqlJournal(self.journal_database, partial(read_ledger_end, self._folder))
+        return SqlJournal(self.journal_database, partial(read_ledger_end, self.folder))
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -84,15 +89,25 @@ class Storage:
         return SqliteMaintenance(self.index_database, self.journal_database, partial(self.open_siblings, every=True))
 
     @cached_property
+    def vectors(self) -> VectorCache | None:
+        """The vectors that the work trees of the repository share; None without one, or where the file is no use."""
+        from scrimshaw.storage.sqlite.vector_cache import FILE, VectorCache  # noqa: PLC0415 - see above
+
+        place = place_below_git(self.folder)
+        with suppress(ScrimshawError):
+            return VectorCache(place.with_name(FILE), self._busy_timeout_ms) if place else None
+        return None
+
+    @cached_property
     def index_database(self) -> Database:
         """The file of the index."""
-        return Database(self._folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
+        return Database(self.folder / INDEX, "index", durable=False, busy_timeout_ms=self._busy_timeout_ms)
 
     @cached_property
     def journal_database(self) -> Database:
         """The file of journal and sessions."""
         is_replaced = self._replace_lost_journal
-        return open_journal(self._folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
+        return open_journal(self.folder, busy_timeout_ms=self._busy_timeout_ms, replace_lost=is_replaced)
 
     @property
     def journal_name(self) -> str:
@@ -109,7 +124,7 @@ class Storage:
         if not every and time.monotonic() < self._recent[0]:
             return self._recent[1]
         found, timeout = list[Database](), self._busy_timeout_ms
-        for place in find_siblings(self._folder, every=every):
+        for place in find_siblings(self.folder, every=every):
             with suppress(ScrimshawError, OSError):
                 known, path = self._siblings.get(place), place / JOURNAL
                 database = known or Database(path, _SCHEMA, durable=True, busy_timeout_ms=timeout, through=0)
@@ -150,7 +165,7 @@ class Storage:
 
     def close(self) -> None:
         """Release files and connections."""
-        own = map(self.__dict__.get, ("index_database", "journal_database"))
+        own = map(self.__dict__.get, ("index_database", "journal_database", "vectors"))
         for database in (*filter(None, own), *self._siblings.values()):
             database.close()
 
@@ -287,6 +302,22 @@ def read_foreign_rows(path: Path, sql: str, *arguments: str, hint: str) -> list[
             return connection.execute(sql, arguments).fetchall()
     except apsw.Error as error:
         raise UnreadableFile(f"{path} cannot be read: {error}.", hint) from error
+
+
+def read_foreign_tables(path: Path, names: Iterable[str], *, hint: str) -> dict[str, list[dict[str, Any]]]:
+    """All rows of tables in another program's SQLite database; none of a table that its version lacks.
+
+    Raises UnreadableFile with `hint`, also for a database without any of the tables.
+    """
+    tables = dict[str, list[dict[str, Any]]]()
+    ask, has_table = partial(read_foreign_rows, path, hint=hint), False
+    for name in names:
+        columns = [str(column) for (column,) in ask("SELECT name FROM pragma_table_info(?)", name)]
+        rows = ask(f'SELECT * FROM "{name}" ORDER BY rowid') if columns else []
+        tables[name], has_table = [dict(zip(columns, row, strict=True)) for row in rows], has_table or bool(columns)
+    if not has_table:
+        raise UnreadableFile(f"{path} has no table {', '.join(tables)}.", hint)
+    return tables
 
 
 def _has_bytes(path: Path) -> bool:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from scrimshaw.config import TEAM
 from scrimshaw.models import PURGED, Redacted, Traces, Wipe
 from scrimshaw.storage.archive import Archive, ArchivedFile, open_archive, write_archive
 from scrimshaw.storage.durable import TEMP_PREFIX, prune, read_if_there, storage_errors, sync_folder, temporary_of
@@ -74,7 +75,7 @@ def _classify(path: Path, root: Path, data: bytes) -> tuple[Kind, str]:
     is_journal = name.startswith("journal.db.damaged-") and not name.endswith("-shm")
     is_scratch = name.startswith("index.db.") or any(part.startswith(TEMP_PREFIX) for part in parts)
     kinds = (
-        (path.parent == root and name in _DATABASES, Kind.DATABASE, ""),
+        (path.parent in (root, root / TEAM) and name in _DATABASES, Kind.DATABASE, ""),
         (".git" in parts, Kind.GIT, ""),
         (path.is_symlink(), Kind.LINK, ""),
         (not path.is_file(), Kind.NAME, ""),

@@ -9,15 +9,18 @@ import re
 import shlex
 import subprocess
 import threading
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property, lru_cache
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
+from scrimshaw.clock import format_time
 from scrimshaw.config import environment_for_git
 from scrimshaw.errors import NotFound, StorageFailure, describe_os_error
 from scrimshaw.models import PURGED, Degradation, Traces
@@ -32,6 +35,7 @@ _MOST_CONFLICTS = 127  # which `git merge-file` counts in its exit code; a highe
 SECRET_FILE = "FILE_WITH_THE_SECRET"
 
 _MARK = "\x01"
+_SERVER_DOMAIN = "scrimshaw.invalid"  # of the addresses of tokens that are none
 _DATE = re.compile(r"\d{4}-\d\d-\d\d(?:[T ]|\Z)")
 _PATCHED = re.compile(r"^(?:\+\+\+ b/|rename to |--- a/)([^\n]+)", re.MULTILINE)
 _REPLACE_TEXT = (
@@ -87,6 +91,80 @@ def ask_git(folder: Path, *arguments: str, answers: Collection[int] = (0,), time
     return done.stdout.decode(errors="replace")
 
 
+def commit_files(project: Path, paths: Sequence[str], author: str, message: str) -> None:
+    """Commit what changed at these paths below a project, and nothing else that is staged; raises StorageFailure.
+
+    The author is a name or an address. Hooks and signing are the user's own, and wait for a person; they do not run.
+    """
+    name = re.sub(r"[<>\n]", "", author)
+    address = name if "@" in name else f"{re.sub('[^A-Za-z0-9._-]+', '-', name)}@{_SERVER_DOMAIN}"
+    there = [path for path in paths if Path(path).exists() or ask_git(project, "ls-files", "--", path)]
+    if not there or not ask_git(project, "status", "--porcelain", "--", *there):
+        return
+    ask_git(project, "add", "--all", "--", *there)
+    committer = ("-c", "user.name=Scrimshaw", "-c", f"user.email=server@{_SERVER_DOMAIN}")
+    plain = ("-c", f"core.hooksPath={os.devnull}", "-c", "commit.gpgSign=false")
+    author = f"--author={name} <{address}>"
+    ask_git(project, *committer, *plain, "commit", "--quiet", author, "--message", message, "--only", "--", *there)
+
+
+class CommitAuthor(NamedTuple):
+    """Who made a commit, as git says."""
+
+    name: str
+    address: str
+
+    @property
+    def is_of_server(self) -> bool:
+        """Whether the commit was made by a server, under the name of a token."""
+        return self.address.endswith(f"@{_SERVER_DOMAIN}")
+
+    def includes(self, person: str) -> bool:
+        """Whether the name of a token is this one's name, address, or what the address begins with."""
+        known = {self.name, self.address, self.address.partition("@")[0]}
+        return person.casefold() in map(str.casefold, known)
+
+
+def find_author(project: Path) -> CommitAuthor:
+    """Who a commit made in a project would be by; without names where nobody told git. Raises StorageFailure."""
+    ident = ask_git(project, "var", "GIT_AUTHOR_IDENT", answers=(0, 128), timeout_s=PRESENT_S)
+    name, _, rest = ident.partition(" <")
+    return CommitAuthor(name, rest.partition(">")[0])
+
+
+class CommittedChange(NamedTuple):
+    """What a commit did to a file, by its path below the project."""
+
+    path: str
+    status: str  #: git's letter: A, M, D and the like
+    commit: str
+    at: float
+    author: CommitAuthor
+
+
+def list_changed_files(project: Path, before: str, since: float, folders: Sequence[str]) -> list[CommittedChange]:
+    """What the commits after one, or without one those made since a moment, did to files below these folders.
+
+    Newest first; a file that was moved is one deleted and one added. Raises StorageFailure.
+    """
+    revisions = [f"{before}..HEAD"] if before else [f"--since={format_time(since)}", "HEAD"]
+    form = (
+        "-z",
+        "--no-merges",
+        "--no-renames",
+        "--name-status",
+        "--relative",
+        f"--format={_MARK}%H%x00%ct%x00%aN%x00%aE",
+    )
+    log, found = ask_git(project, "log", *form, *revisions, "--", *folders, answers=(0, 128)), list[CommittedChange]()
+    for block in log.split(_MARK)[1:]:
+        commit, at, name, address, *rest = block.split("\0")
+        fields = filter(None, map(str.strip, rest))
+        for status, path in zip(fields, fields, strict=False):
+            found.append(CommittedChange(path, status, commit, float(at), CommitAuthor(name, address)))
+    return found
+
+
 def _failure(why: str) -> StorageFailure:
     return StorageFailure(f"git could not be asked: {why}.", "Install git, or put it on the PATH.")
 
@@ -115,6 +193,63 @@ def list_visible_files(project: Path, suffixes: Sequence[str]) -> list[str] | No
         with suppress(StorageFailure):
             return sorted(filter(None, ask_git(project, *command, *patterns, timeout_s=PRESENT_S).split("\0")))
     return None
+
+
+class CommitDates:
+    """When the files of a project were first and last committed: asked of git once, and only for a file that it has."""
+
+    def __init__(self, project: Path) -> None:
+        self._project = Path(os.path.realpath(project))
+
+    def find(self, path: str) -> tuple[str, str]:
+        """ISO times of a file's first and last commit; empty for what git has not, the last where it changed since."""
+        name = path.removeprefix(f"{self._project}{os.sep}").replace(os.sep, "/")
+        if name not in self._tracked:
+            return "", ""
+        first, last = self._dates.get(name, ("", ""))
+        return first, "" if name in self._changed else last
+
+    @cached_property
+    def _tracked(self) -> frozenset[str]:
+        return self._list()
+
+    @cached_property
+    def _changed(self) -> frozenset[str]:
+        return self._list("--modified")
+
+    def _list(self, *options: str) -> frozenset[str]:
+        if any((folder / ".git").exists() for folder in (self._project, *self._project.parents)):
+            with suppress(StorageFailure):
+                return frozenset(ask_git(self._project, "ls-files", "-z", *options, timeout_s=PRESENT_S).split("\0"))
+        return frozenset()
+
+    @cached_property
+    def _dates(self) -> Mapping[str, tuple[str, str]]:
+        with suppress(StorageFailure):  # a history that takes too long dates nothing
+            head = ask_git(self._project, "rev-parse", "--verify", "HEAD", timeout_s=PRESENT_S).strip()
+            return _read_commit_dates(self._project, head)
+        return {}
+
+
+@lru_cache(maxsize=4)  # a server scans often, and history changes rarely
+def _read_commit_dates(project: Path, head: str) -> Mapping[str, tuple[str, str]]:
+    """(first, last) author time of each file by its path below the project, under its earlier names too."""
+    log = ("log", "-z", "-M", "--name-status", "--relative", f"--format={_MARK}%aI", head)
+    dates, names = dict[str, tuple[str, str]](), dict[str, str]()
+    for block in ask_git(project, *log, timeout_s=TIMEOUT_S).split(_MARK)[1:]:  # newest first
+        at, *rest = block.split("\0")
+        fields = iter(rest)
+        for field in fields:  # `M NUL path`, or `R097 NUL old NUL new`
+            if not (status := field.strip()):
+                continue
+            path = next(fields, "")
+            if status.startswith(("R", "C")):
+                old, path = path, next(fields, "")
+                if status.startswith("R"):
+                    names.setdefault(old, names.get(path, path))
+            path = names.get(path, path)
+            dates[path] = (at, dates[path][1] if path in dates else at)
+    return dates
 
 
 class Deleted(Struct, frozen=True, kw_only=True):
@@ -340,7 +475,7 @@ def _search_own_files(top: Path, traces: Traces, own: Collection[Path]) -> tuple
     folder = (top / ask_git(top, "rev-parse", "--git-common-dir").strip()).resolve()
     found = []
     with storage_errors("look into", folder):
-        memories = (each for each in (folder / "scrimshaw").glob("*") if each not in own)  # of other projects
+        memories = (each for each in (folder / "scrimshaw").glob("*/") if each not in own)  # of other projects
         unsearched = [str(path) for path in (*(folder / name for name in _OTHERS), *memories) if path.exists()]
         for where, inside, names in os.walk(folder):
             if Path(where) == folder:

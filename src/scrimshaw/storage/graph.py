@@ -88,9 +88,11 @@ def rank_passages(rows: Iterable[tuple[str, int, float]], limit: int) -> list[Ma
             whole[row[0]] = row[2]
         else:
             passages.append(row)
+    for name, _, score in passages:
+        whole.setdefault(name, score)  # a session of one passage has no row as a whole
     unit = SESSION_SHARE * (passages[0][2] if passages else 0.0) / max(whole.values(), default=1.0)
     matches = [
-        Match(id=name, score=(score + unit * whole.get(name, 0.0)) / (1 + SESSION_SHARE), chunk=ordinal)
+        Match(id=name, score=(score + unit * whole[name]) / (1 + SESSION_SHARE), chunk=ordinal)
         for name, ordinal, score in passages[:limit]
     ]
     return sorted(matches, key=lambda match: (-match.score, match.id, match.chunk))

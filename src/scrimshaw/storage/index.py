@@ -39,10 +39,11 @@ PART_BITS = 20
 _EMBED_ORDER = {True: "DESC", False: "ASC"}  # records are asked for newest first
 _OF_RECORD = f"memory IN (SELECT memories.row FROM memories WHERE source = '{RECORD}')"
 
-# An edge's target is the memory of that id, else the first memory whose last name it is. References are resolved when
-# they are read, so a memory that appears later is found.
+# An edge's target is the memory of that id, else the one that was called so before its file was renamed, else the first
+# memory whose last name it is. References are resolved when they are read, so a memory that appears later is found.
 TARGET = """coalesce(
     (SELECT memories.row FROM memories WHERE id = e.reference),
+    (SELECT memories.row FROM renames JOIN memories ON memories.id = renames.id WHERE reference = e.reference),
     (SELECT memories.row FROM memories WHERE name = e.reference ORDER BY id LIMIT 1))"""
 _EXTERNAL = f"""
 SELECT m.id, e.reference, e.relation, e.strength, e.evidence FROM edges e JOIN memories m ON m.row = e.source
@@ -71,7 +72,9 @@ _PUT_VECTOR = "INSERT INTO vectors (model, memory, ordinal, key, vector) VALUES 
 _KNOWN_VECTORS = """
 SELECT key, model, v.vector, packed FROM vectors v LEFT JOIN token_vectors t ON t.vector = seq
 WHERE v.seq IN (SELECT min(seq) FROM vectors WHERE key IN ({}) GROUP BY key, model)"""
-_PUT_PHRASE = "INSERT INTO phrases (head, memory, phrase, is_title) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
+_PUT_PHRASE = "INSERT INTO phrases (memory, head, phrase, is_title) VALUES (?,?,?,?) ON CONFLICT DO NOTHING"
+_OF_PHRASE = attrgetter("head", "text", "is_title")
+_OF_EDGE = attrgetter("target", "relation", "kind", "strength", "evidence")
 _PUT_EDGE = (
     "INSERT INTO edges (source, reference, relation, kind, strength, evidence) VALUES (?,?,?,?,?,?)"
     " ON CONFLICT (source, reference, relation)"
@@ -119,9 +122,10 @@ class SqlIndex:
                 row = _insert_memory(write, document)
                 first = row << PART_BITS
                 texts = [(first, *words, body)] if len(document.chunks) != 1 else []
+                places = list[tuple[Any, ...]]()
                 for chunk, key in zip(document.chunks, keys, strict=True):
                     place = (chunk.ordinal, chunk.anchor, chunk.heading, chunk.start, chunk.end, chunk.context)
-                    write.execute(_PUT_CHUNK, (row, *place, chunk.at, chunk.trust, key))
+                    places.append((row, *place, chunk.at, chunk.trust, key))
                     # A question that is found by the words of the title too pushes out other memories (measured).
                     of_body = (*words, body[chunk.start : chunk.end])
                     fields = of_body if chunk.ordinal < QUESTIONS else ("", "", "", chunk.context)
@@ -130,6 +134,7 @@ class SqlIndex:
                         seq = write.execute(_PUT_VECTOR, (model, row, chunk.ordinal, key, vector)).get
                         if tokens is not None:
                             write.execute("INSERT INTO token_vectors VALUES (?, ?)", (seq, tokens))
+                write.executemany(_PUT_CHUNK, places)
                 self.put_words(write, texts)
                 state = (file.size, file.mtime_ns, document.content_hash, file.memory_id, document.problem)
                 write.execute(_PUT_FILE, (file.path, file.source, *state))
@@ -159,6 +164,13 @@ class SqlIndex:
                 [(link.target, link.relation, link.strength, link.evidence, link.source) for link in links],
             )
             if before != set(write.execute(_EXTERNAL)):
+                write.execute(COUNT_CHANGE)
+
+    def put_renames(self, renames: Mapping[str, str]) -> None:
+        if renames != dict(self._database.rows("SELECT reference, id FROM renames")):
+            with self._database.write() as write:
+                write.execute("DELETE FROM renames")
+                write.executemany("INSERT INTO renames (reference, id) VALUES (?, ?)", renames.items())
                 write.execute(COUNT_CHANGE)
 
     def manifest(self, source: str = "") -> Mapping[str, FileState]:
@@ -197,7 +209,9 @@ class SqlIndex:
         sql = f"SELECT {MEMORY_COLUMNS} FROM memories m WHERE {where} ORDER BY {SORTS[sort]} LIMIT ? OFFSET ?"
         return self._database.read(sql, [*arguments, limit if limit >= 0 else MOST_ROWS, offset], memory)
 
-    def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
+    def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
+        if filters is None:
+            return {"": self._database.value("SELECT count(*) FROM chunks")}
         where, arguments = conditions(filters)
         joined = " JOIN topics t ON t.memory = m.row" if by == "topic" else ""
         sql = f"SELECT {GROUPS[by]} AS grouped, count(*) FROM memories m{joined} WHERE {where} GROUP BY 1 ORDER BY 1"
@@ -234,7 +248,8 @@ class SqlIndex:
             "SELECT a.id, e.reference, e.relation, e.kind, e.strength, e.evidence,"
             f" coalesce((SELECT id FROM memories WHERE memories.row = {TARGET}), '')"
             f" FROM memories a CROSS JOIN edges e WHERE a.row = e.source AND {where}"
-            " AND ? IN ('', e.relation) ORDER BY a.id, e.relation, e.reference",
+            f" AND ? IN ('', e.relation) AND (e.kind <> '{EdgeKind.NEIGHBOURS}' OR {TARGET} IS NOT NULL)"
+            " ORDER BY a.id, e.relation, e.reference",
             [*sources, relation],
         )
         return [(make_struct(Edge, row[:-1]), row[-1]) for row in rows]
@@ -283,11 +298,9 @@ def _insert_memory(write: SqlConnection, document: Document) -> int:
     }
     insert_into = f"INSERT INTO memories ({', '.join(values)}) VALUES ({marks(values)}) RETURNING memories.row"
     row = int(write.execute(insert_into, tuple(values.values())).get)
-    for phrase in document.phrases:
-        write.execute(_PUT_PHRASE, (phrase.head, row, phrase.text, phrase.is_title))
+    write.executemany(_PUT_PHRASE, map((row,).__add__, map(_OF_PHRASE, document.phrases)))
     write.executemany(_PUT_SKETCH, zip(document.sketch, repeat(row)))
     topics = map(str.casefold, document.topics)
     write.executemany(_PUT_TOPIC, zip(topics, repeat(row)))
-    for edge in document.edges:
-        write.execute(_PUT_EDGE, (row, edge.target, edge.relation, edge.kind, edge.strength, edge.evidence))
+    write.executemany(_PUT_EDGE, map((row,).__add__, map(_OF_EDGE, document.edges)))
     return row

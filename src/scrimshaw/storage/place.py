@@ -11,6 +11,7 @@ from _blake2 import blake2b  # `hashlib` takes a hook a millisecond
 from contextlib import suppress
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 from scrimshaw.config import PROJECT_FOLDER
 from scrimshaw.storage.durable import PRIVATE_FOLDER, make_folders, read_if_there, replace_file
@@ -19,6 +20,7 @@ from scrimshaw.toml_text import read_regular_file
 JOURNAL, CHECKPOINTS = "journal.db", "checkpoints"
 OWNER = "project"  # the file that names the project's folder
 MOST_SIBLINGS = 12  # each costs the start of a session a millisecond, and removed work trees leave theirs
+_OWN_COMMITS = ("commit:", "commit (amend):", "commit (initial):")  # a `commit (merge)` brings those of others
 _LABEL_CHARACTERS, _REMOVED = 40, ", which is removed"
 
 
@@ -52,6 +54,19 @@ def claim_place(place: Path, folder: Path) -> None:
     with suppress(OSError):  # as on a full disk, which a reader does not mind
         if read_if_there(place / OWNER) != project:
             replace_file(place / OWNER, project, private=True)
+
+
+def name_project(project: Path) -> str:
+    """A name for a project, which all work trees of its repository share; it changes where the repository is moved."""
+    real = Path(os.path.realpath(project))
+    try:
+        common, _, inside = _locate(real)
+        top = common.parent if common.name == ".git" else common
+    except (OSError, ValueError):
+        common, top, inside = real, real, ""
+    label = re.sub("[^A-Za-z0-9._-]+", "_", Path(inside).name or top.name)[:_LABEL_CHARACTERS]
+    digest = blake2b(os.fsencode(f"{common}\n{inside}"), digest_size=4).hexdigest()
+    return f"{label}-{digest}"
 
 
 def find_siblings(folder: Path, *, every: bool = False) -> list[Path]:
@@ -88,6 +103,28 @@ def find_main_tree(project: Path) -> Path:
     except (OSError, ValueError):
         return real
     return common.parent if common.name == ".git" else top
+
+
+class Arrivals(NamedTuple):
+    """What git's log of HEAD says of the time since a moment."""
+
+    before: str = ""  #: the commit that was checked out then; empty where the log does not go back so far
+    is_any: bool = False  #: whether anything but commits made here came since
+
+
+def find_arrivals(project: Path, since: float) -> Arrivals:
+    """What came into the work tree around a project since a moment. git itself is not asked."""
+    before, is_any = "", False
+    with suppress(OSError, ValueError, IndexError):
+        _, git, _ = _find_git(Path(os.path.realpath(project)))
+        for line in (read_if_there(git / "logs/HEAD") or b"").decode(errors="replace").splitlines():
+            head, _, what = line.partition("\t")  # `OLD NEW NAME <ADDRESS> SECONDS ZONE`
+            fields = head.split()
+            if int(fields[-2]) < int(since):
+                before = fields[1]
+            else:
+                is_any |= not what.startswith(_OWN_COMMITS)
+    return Arrivals(before, is_any)
 
 
 def describe_work_tree(place: Path) -> str:

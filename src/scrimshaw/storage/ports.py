@@ -203,8 +203,11 @@ class Index(Protocol):
     def select(self, filters: Filters, *, sort: str = "id", limit: int = -1, offset: int = 0) -> list[Memory]:
         """A page of the memories that satisfy the filters; `sort` is `id`, `title`, `created` or `updated`."""
 
-    def count(self, filters: Filters, *, by: str = "") -> dict[str, int]:
-        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; else the only key is `""`."""
+    def count(self, filters: Filters | None, *, by: str = "") -> dict[str, int]:
+        """Exact counts by `tier`, `type`, `artifact`, `source`, `folder` or `topic`; else the only key is `""`.
+
+        Without filters what is counted is the chunks of everything, records too.
+        """
 
     def find_ids(
         self, *, paths: Sequence[str] | None = None, text_hash: str | None = None, differing_in_case: str | None = None
@@ -242,6 +245,9 @@ class Index(Protocol):
 
     def put_links(self, links: Sequence[Edge]) -> None:
         """Replace the edges of kind `external` by these; one whose source is no memory, or states it, is left out."""
+
+    def put_renames(self, renames: Mapping[str, str]) -> None:
+        """Replace what references to names that no memory has any more mean now: ids by the reference."""
 
     def chunks_to_embed(
         self, model: str, *, after: int, limit: int, record: bool = False, tokens: bool = False
@@ -370,6 +376,12 @@ class Journal(Protocol):
 
     def claim(self, kinds: Sequence[str], lease_s: float) -> Job | None:
         """Take the oldest job that is due, also one whose lease ran out; a job waits while one of its key runs."""
+
+    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
+        """Wait so long before looking for a job again; an engine that tells of new ones, longer where none comes.
+
+        `wait` waits so many seconds, or until the worker has to stop, and says whether it has to.
+        """
 
     def renew_lease(self, job: Job, done: int, total: int, lease_s: float) -> bool:
         """Report progress and keep the lease; False when the job was cancelled or lost to another worker."""

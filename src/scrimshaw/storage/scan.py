@@ -34,7 +34,8 @@ SPEC_FOLDERS = ("specs", ".specify", ".opencode/specs")
 _SHARED_FOLDERS = (".github", ".cursor/rules", *(each for each in SPEC_FOLDERS if each.startswith(".")))
 _SHARED = re.compile(rf"(?:^|/)(?:{'|'.join(map(re.escape, _SHARED_FOLDERS))})(?=/)")
 _SHARED_TOPS = frozenset(each.partition("/")[0] for each in _SHARED_FOLDERS)
-SERENA_MEMORIES = ".serena/memories"
+SERENA_MEMORIES, SERENA = ".serena/memories", "serena"  # the folder, and the name of its source
+_SERENA_CHARACTERS = 150_000  # Serena's own limit of a memory, where its settings state none
 NOT_DOCUMENTS = ("**/.specify/templates/**", "**/.specify/scripts/**")
 
 _BY_NAME = {str(each): each for each in ArtifactClass if each not in (ArtifactClass.MEMORY, ArtifactClass.UNKNOWN)}
@@ -68,6 +69,12 @@ class Source:
     read_only: tuple[str, ...] = ()
     trust: Trust = Trust.HUMAN  #: who vouches for a file that does not say so itself
     honours_git: bool = False  #: what git ignores is left out
+    max_chars: int = 0  #: the longest text that may be written, 0 for any
+
+    def takes(self, memory_id: str) -> bool:
+        """Whether a memory of this id may be written here; raises ConfigError."""
+        is_closed = _compile_ids(self.ignored + self.read_only)
+        return self.writable and not is_closed(memory_id)
 
 
 class _DocumentFile(NamedTuple):
@@ -107,7 +114,7 @@ def scan(source: Source, max_bytes: int = MAX_BYTES) -> Iterator[SourceFile | Sk
 
 
 def discover(project: Path, serena_home: Path | None = None) -> list[Source]:
-    """The sources a project's folders suggest, all read-only; raises ConfigError for broken Serena settings."""
+    """The sources a project's folders suggest; only Serena's memories are written to; raises ConfigError."""
     existing = [folder for folder in SPEC_FOLDERS if (project / folder).is_dir()]
     # Of several names for one folder the one that is no link counts.
     existing.sort(key=lambda folder: not (project / folder).is_symlink())
@@ -168,16 +175,21 @@ def _walk_patterns(source: Source, root: str) -> Iterator[_DocumentFile | Skip]:
         wanted = compile_globs([glob])
         depth = inf if "**" in glob else glob.count("/") - len(literal)
         prefix = f"{start}/" if start else ""
-        files = (
-            _DocumentFile(f"{root}/{name}", _lower_suffix(name), Path(root, name))
-            for name in listed or ()
+        if listed is None:
+            walk = _walk(folder, prefix, depth, excluded)
+            yield from (found for found in walk if isinstance(found, Skip) or _takes(wanted, prefix, found.name))
+            continue
+        yield from (
+            _DocumentFile(f"{root}/{name}", lowered, Path(root, name))
+            for name in listed
             if name.startswith(prefix) and IGNORED_FOLDERS.isdisjoint(name.split("/")) and not excluded.fullmatch(name)
+            if _takes(wanted, prefix, lowered := _lower_suffix(name))
         )
-        for found in files if listed is not None else _walk(folder, prefix, depth, excluded):
-            if isinstance(found, Skip) or (
-                wanted.fullmatch(found.name) and not _is_hidden(found.name.removeprefix(prefix).rpartition("/")[0])
-            ):
-                yield found
+
+
+def _takes(wanted: re.Pattern[str], prefix: str, name: str) -> bool:
+    """Whether a pattern, whose folders in front of the first wildcard are `prefix`, takes a file."""
+    return bool(wanted.fullmatch(name)) and not _is_hidden(name.removeprefix(prefix).rpartition("/")[0])
 
 
 def _is_hidden(path: str) -> bool:
@@ -292,17 +304,23 @@ def _serena_sources(project: Path, home: Path | None) -> list[Source]:
         lists = (shared.get(key), own.get(key))
         return tuple(str(pattern) for each in lists if isinstance(each, list) for pattern in each)
 
+    limit = shared.get("default_max_tool_answer_chars")
     memories = Source(
-        name="serena",
+        name=SERENA,
         root=project / SERENA_MEMORIES,
+        writable=True,
         artifact=ArtifactClass.MEMORY,
         ignored=patterns("ignored_memory_patterns"),
         read_only=patterns("read_only_memory_patterns"),
         trust=Trust.AGENT,  # Serena's tools let agents write them
+        max_chars=limit if isinstance(limit, int) and limit > 0 else _SERENA_CHARACTERS,
     )
+    of_user = replace(memories, name="serena-global", writable=False, include=("global/**/*.md",))
+    if (memories.root / "global").is_dir():  # to Serena such names mean the user's, so that it never reads these
+        memories = replace(memories, read_only=(*memories.read_only, "global/.*"))
     if home is None or not (home / "memories/global").is_dir():
         return [memories]
-    return [memories, replace(memories, name="serena-global", root=home / "memories", include=("global/**/*.md",))]
+    return [memories, replace(of_user, root=home / "memories")]
 
 
 def _serena_settings(path: Path) -> dict[str, object]:

@@ -81,6 +81,8 @@ _CHANGED = f"rtrim(CASE length({_STATED}) WHEN 10 THEN {_STATED} || 'T00:00:00' 
 _FILE_CHANGED = (
     "(SELECT strftime('%Y-%m-%dT%H:%M:%S', f.mtime_ns / 1000000000, 'unixepoch') FROM files f WHERE f.path = m.path)"
 )
+_BELOW = "(m.id = ? OR substr(m.id, 1, ?) = ?)"
+_IN_FOLDER = f"({_BELOW} OR instr('/' || m.id, ?) > 0 AND NOT EXISTS (SELECT 1 FROM memories m WHERE {_BELOW}))"
 _TOPIC = "m.row IN (SELECT memory FROM topics WHERE topic = ?)"
 _YEAR_OR_MONTH = re.compile(r"\d{4}(-\d\d)?")
 _DAY_LENGTH = len("2026-11-21")
@@ -91,7 +93,8 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
 
     Raises InvalidRequest for an impossible date.
     """
-    tiers, folder, only = filters.tiers, filters.folder.rstrip("/"), filters.only
+    tiers, folder, only = filters.tiers, filters.folder.strip("/"), filters.only
+    below = folder, len(folder) + 1, f"{folder}/"
     since, until = filters.since and earliest(filters.since), filters.until and latest(filters.until)
     # Whether each restricts, the condition, its arguments.
     restrictions: list[tuple[object, str, Collection[Any]]] = [
@@ -100,7 +103,7 @@ def conditions(filters: Filters) -> tuple[str, list[Any]]:
         (filters.artifacts, f"m.artifact IN ({marks(filters.artifacts)})", filters.artifacts),
         (not filters.include_deprecated and Tier.DEPRECATED not in tiers, "m.tier <> 'deprecated'", ()),
         *((True, _TOPIC, (topic.casefold(),)) for topic in filters.topics),
-        (filters.folder, "(m.id = ? OR substr(m.id, 1, ?) = ?)", (folder, len(folder) + 1, f"{folder}/")),
+        (filters.folder, _IN_FOLDER, (*below, f"/{folder}/", *below)),
         (filters.source, "m.source = ?", (filters.source,)),
         (not filters.source, f"m.source <> '{RECORD}'", ()),
         (since, f"coalesce(nullif({_CHANGED}, ''), {_FILE_CHANGED}) >= ?", (since,)),

@@ -105,6 +105,21 @@ def sync_index(
     return SyncReport(len(files), unchanged, tuple(changes), tuple(skipped), *counts)
 
 
+def compare_files(index: Index, sources: Sequence[Source], max_bytes: int) -> dict[str, list[str]]:
+    """The ids that an index has `fresh`, `stale`, `missing` and `orphaned` beside the files; it stays as it is."""
+    found: dict[str, list[str]] = {"fresh": [], "stale": [], "missing": [], "orphaned": []}
+    known = {path: state for source in sources for path, state in index.manifest(source.name).items()}
+    incomplete = set(index.incomplete_files())
+    for file in _find_files(sources, max_bytes)[0].values():
+        state = known.pop(file.path, None)
+        with suppress(OSError):  # a scan tells of it
+            digest = content_hash(Path(file.path).read_bytes())
+            is_same = state and state.content_hash == digest and file.path not in incomplete
+            found["missing" if state is None else "fresh" if is_same else "stale"].append(file.memory_id)
+    found["orphaned"] += (state.memory_id for state in known.values() if state.memory_id)
+    return found
+
+
 def _find_files(sources: Sequence[Source], max_bytes: int) -> tuple[dict[str, SourceFile], list[tuple[str, Skip]]]:
     """The files to read by id, and the skipped ones with their source; the first source that has an id keeps it."""
     files, skips = dict[str, SourceFile](), list[tuple[str, Skip]]()

@@ -11,6 +11,8 @@ nothing is replaced or removed whose bytes it does not name.
 import os
 import secrets
 import shutil
+import time
+from _thread import LockType, allocate_lock  # a hook has no time for `threading`
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -31,6 +33,8 @@ MARKER = TEMP_PREFIX + "swap.json"
 SCRATCH = TEMP_PREFIX + "scratch"
 # Shorter than the pause between two saves of one writer, so that it does not take the lock again before who waits.
 LOCK_POLL_S = 0.002
+# Where the threads of this process wait for a lock, by its path, so that only one of them polls the file's.
+_LINES = dict[str, LockType]()
 
 _PathText = Annotated[str, Meta(pattern=r"\A[^\0]+\Z")]
 _Beside = Annotated[str, Meta(pattern=r"\A(\.scrimshaw-tmp-[0-9a-f]+)?\Z")]
@@ -70,18 +74,25 @@ class _Marker(Struct, frozen=True):
 @contextmanager
 def lock(path: Path, timeout_s: float) -> Iterator[None]:
     """Hold the vault's writer lock; not re-entrant. Raises VaultBusy after `timeout_s` seconds, StorageFailure."""
+    line, until = _LINES.setdefault(str(path), allocate_lock()), time.monotonic() + timeout_s
+    if not line.acquire(timeout=timeout_s):
+        raise _busy_error(path, timeout_s)
     guard = FileLock(path)
-    with storage_errors("lock", path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            guard.acquire(timeout=timeout_s, poll_interval=LOCK_POLL_S)
-        except Timeout as error:
-            message = f"Another writer held {path} for {timeout_s:g} s."
-            raise VaultBusy(message, "Try again in a moment.", path=str(path)) from error
     try:
+        with storage_errors("lock", path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                guard.acquire(timeout=max(0.0, until - time.monotonic()), poll_interval=LOCK_POLL_S)
+            except Timeout as error:
+                raise _busy_error(path, timeout_s) from error
         yield
     finally:
         guard.release()
+        line.release()
+
+
+def _busy_error(path: Path, timeout_s: float) -> VaultBusy:
+    return VaultBusy(f"Another writer held {path} for {timeout_s:g} s.", "Try again in a moment.", path=str(path))
 
 
 @contextmanager

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, lru_cache, partial
 from pathlib import Path
+from threading import BoundedSemaphore, local
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 import psycopg
 from msgspec import Struct
 from psycopg import pq
-from psycopg.adapt import Loader
 
 from scrimshaw.errors import DamagedDatabase, InvalidRequest, NewerDatabase, ScrimshawError, StorageFailure
 from scrimshaw.storage.sql import make_struct
@@ -28,6 +28,9 @@ _SCHEMAS = Path(__file__).with_name("schema")
 _RECORD = "CREATE TABLE IF NOT EXISTS migrations (number bigint PRIMARY KEY, name text NOT NULL, at text NOT NULL)"
 _NEWEST = "SELECT coalesce(max(number), 0) FROM migrations"
 _CONNECT_S = 5
+# Of a process to the index or journal of a vault. More statements at once only slow each other down, and a server lets
+# 100 connections in unless it is told otherwise.
+MOST_CONNECTIONS = 8
 # A client that died in a transaction keeps all writers of its vault waiting, so the server ends it.
 _OPTIONS = (
     "-c search_path={vault},public -c lock_timeout={timeout} -c idle_in_transaction_session_timeout=60000"
@@ -36,6 +39,7 @@ _OPTIONS = (
 )
 # PostgreSQL keeps no NUL in a text: this character stands for it, which Unicode leaves to such inner uses.
 _NUL, _STANDS_FOR_NUL = "\0", "\ufdd0"
+_LIST = re.compile(r"\b(NOT )?IN \(\?(?:,\?)*\)")
 _UNUSABLE = (psycopg.OperationalError, psycopg.InterfaceError, psycopg.errors.InsufficientPrivilege)
 _FOREIGN = (psycopg.errors.UndefinedTable, psycopg.errors.UndefinedColumn, psycopg.errors.InvalidSchemaName)
 
@@ -54,13 +58,6 @@ class Server(NamedTuple):
         return Path(f"postgresql:{host}/{name}/{self.vault}")
 
 
-class _TextLoader(Loader):
-    """Texts as they were given, NUL too."""
-
-    def load(self, data: Any) -> str:
-        return str(data, "utf-8").replace(_STANDS_FOR_NUL, _NUL)
-
-
 class PostgresRows:
     """What a statement brought, as SQLite's driver gives it."""
 
@@ -70,12 +67,15 @@ class PostgresRows:
     @property
     def get(self) -> Any:
         """The first column of the first row, the first row where it has several columns, or None."""
-        row = self._cursor.fetchone() if self._cursor.description else None
+        row = next(iter(self.fetchall()), None)
         return row[0] if row and len(row) == 1 else row
 
     def fetchall(self) -> list[Any]:
-        """All rows; none of a statement that brings none."""
-        return self._cursor.fetchall() if self._cursor.description else []
+        """All rows, their texts as they were given, NUL too; none of a statement that brings none."""
+        rows = self._cursor.fetchall() if self._cursor.description else []
+        if any(_STANDS_FOR_NUL in each for row in rows for each in row if each.__class__ is str):
+            return [tuple(map(restore_nul, row)) for row in rows]
+        return rows
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self.fetchall())
@@ -86,22 +86,29 @@ class PostgresConnection:
 
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self.raw = connection
-        for kind in ("text", "varchar", "name"):
-            connection.adapters.register_loader(kind, _TextLoader)
         self._changed = 0
 
     def execute(self, statements: str, bindings: Any = (), /) -> PostgresRows:
         """Run a statement with `?` for each argument, or several without arguments."""
+        sql, lists = _translate(statements)
         arguments = [_adapt(each) for each in bindings]
-        cursor = self.raw.execute(_translate(statements).encode(), arguments or None)
+        for first, end in lists:
+            arguments[first:end] = [arguments[first:end]]
+        cursor = self.raw.execute(sql, arguments or None)
         self._changed = max(cursor.rowcount, 0)
         return PostgresRows(cursor)
 
     def executemany(self, statements: str, bindings: Iterable[Sequence[Any]], /) -> None:
         """Run a statement once for each of the arguments."""
         with self.raw.cursor() as cursor:
-            cursor.executemany(_translate(statements).encode(), [[_adapt(each) for each in row] for row in bindings])
+            cursor.executemany(_translate(statements)[0], [[_adapt(each) for each in row] for row in bindings])
             self._changed = max(cursor.rowcount, 0)
+
+    def copy(self, columns: str, rows: Iterable[Sequence[Any]], /) -> None:
+        """Add many rows to a table, given as `table (column, ...)`, faster than statements can."""
+        with self.raw.cursor() as cursor, cursor.copy(f"COPY {columns} FROM STDIN".encode()) as copy:
+            for row in rows:
+                copy.write_row(row)
 
     def changes(self) -> int:
         """How many rows the last statement changed."""
@@ -131,7 +138,9 @@ class PostgresDatabase:
             options=_OPTIONS.format(vault=self.vault, timeout=busy_timeout_ms, commit="on" if durable else "off"),
         )
         self._idle: list[PostgresConnection] = []
-        self._guard = RLock()
+        self._listener: Any = None
+        self._guard, self._turns, self._held = RLock(), BoundedSemaphore(MOST_CONNECTIONS), local()
+        self._patience_s = busy_timeout_ms / 1000
         self._is_closed = False
         self.migrate()
 
@@ -139,23 +148,39 @@ class PostgresDatabase:
     def lend(self) -> Iterator[PostgresConnection]:
         """A connection for one piece of work; what the server refuses is raised as StorageFailure."""
         try:
-            with self._guard:
-                known = self._idle.pop() if self._idle else None
-            connection = known or PostgresConnection(self._connect())
-            try:
-                yield connection
-            finally:
-                is_idle = connection.raw.info.transaction_status == pq.TransactionStatus.IDLE
+            with self._take_turn():
                 with self._guard:
-                    if is_idle and not self._is_closed:
-                        self._idle.append(connection)
-                    else:
-                        connection.raw.close()
+                    known = self._idle.pop() if self._idle else None
+                connection = known or PostgresConnection(self._connect())
+                try:
+                    yield connection
+                finally:
+                    is_idle = connection.raw.info.transaction_status == pq.TransactionStatus.IDLE
+                    with self._guard:
+                        if is_idle and not self._is_closed:
+                            self._idle.append(connection)
+                        else:
+                            connection.raw.close()
         except (psycopg.Error, UnicodeDecodeError) as error:
             refusal = self.explain(error)
             if refusal is None:
                 raise
             raise refusal from error
+
+    @contextmanager
+    def _take_turn(self) -> Iterator[None]:
+        """Wait until fewer than MOST_CONNECTIONS are lent; a thread that has one gets another at once."""
+        has_one = getattr(self._held, "has_one", False)
+        if not has_one and not self._turns.acquire(timeout=self._patience_s):
+            message = f"All {MOST_CONNECTIONS} connections to {self.path} were busy for {self._patience_s:g} s."
+            raise StorageFailure(message, "Try again when less is asked at once.", path=str(self.path))
+        self._held.has_one = True
+        try:
+            yield
+        finally:
+            self._held.has_one = has_one
+            if not has_one:
+                self._turns.release()
 
     def rows(self, sql: str, arguments: Sequence[Any] = ()) -> list[Any]:
         """All rows of a query, as tuples; asked again where the connection turns out to be that of a server gone."""
@@ -195,10 +220,27 @@ class PostgresDatabase:
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", (self.vault,))
             yield connection
 
+    def wait_for_notice(self, timeout_s: float) -> bool:
+        """Whether something was told on the channel of this schema, after waiting so long for it at most.
+
+        True also where the connection that listens is new, since what was told before is not known.
+        """
+        try:
+            if self._listener is None:
+                self._listener = self._connect()
+                self._listener.execute(f"LISTEN {self.vault}")
+                return True
+            return bool(list(self._listener.notifies(timeout=timeout_s, stop_after=1)))
+        except psycopg.Error as error:
+            self._listener = None
+            raise self.explain(error) or error from error
+
     def close(self) -> None:
         """Close the connections that nobody is using; others when they come back."""
         with self._guard:
             self._is_closed = True
+            if self._listener is not None:
+                self._listener.close()
             while self._idle:
                 self._idle.pop().raw.close()
 
@@ -262,9 +304,21 @@ class PostgresDatabase:
 
 
 @lru_cache(maxsize=1000)
-def _translate(sql: str) -> str:
-    """A statement with `?` for each argument as the driver takes it; a list of nothing holds nothing."""
-    return sql.replace("%", "%%").replace("?", "%s").replace("IN ()", "IN (NULL)")
+def _translate(sql: str) -> tuple[bytes, Sequence[tuple[int, int]]]:
+    """A statement with `?` for each argument as the driver takes it, and which arguments are a list there, last first.
+
+    With a list for `IN (?,?)` the statement is the same however many there are, so the server plans it once. A list of
+    nothing holds nothing.
+    """
+    lists = [(first, first + found[0].count("?")) for found in _LIST.finditer(sql)
+             for first in [sql.count("?", 0, found.start())]]  # fmt: skip
+    taken = _LIST.sub(lambda found: "<> ALL (?)" if found[1] else "= ANY (?)", sql)
+    return taken.replace("%", "%%").replace("?", "%s").replace("IN ()", "IN (NULL)").encode(), lists[::-1]
+
+
+def restore_nul(value: Any) -> Any:
+    """A value as it was given, with the NULs that PostgreSQL keeps in no text."""
+    return value.replace(_STANDS_FOR_NUL, _NUL) if isinstance(value, str) else value
 
 
 def _adapt(value: Any) -> Any:

@@ -24,16 +24,13 @@ from scrimshaw.storage.index import (
 )
 from scrimshaw.storage.journal import MOST_ROWS
 from scrimshaw.storage.ports import Piece, Query
-from scrimshaw.storage.postgres.database import PostgresDatabase
+from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
 from scrimshaw.storage.sql import SqlConnection, conditions, marks
 
 # From so many vectors on they have a graph: below, to compare all takes no longer, and misses none.
 GRAPH_FROM = 20_000
 # The place of a word among those of its field, which is in the bits above.
 _FIELD_BITS = 24
-_PUT_WORDS = """
-INSERT INTO words (term, part, length, weight, places)
-SELECT term, ?, ?, weight, places::int[] FROM unnest(?::text[], ?::real[], ?::text[]) AS w (term, weight, places)"""
 # The texts that hold a word, or words that stand together: how often, times the weight of the field. All words are
 # looked up by one statement, however many they are, so that the server plans it once.
 _WORDS = """
@@ -82,6 +79,11 @@ _STEPS = {
         f"m.row = w.place AND (e.reference = m.id OR {TARGET} = w.place)",
         "e.source",
     ),
+    "incoming by an older name": (
+        "memories m JOIN renames r ON r.id = m.id JOIN edges e ON e.reference = r.reference",
+        f"m.row = w.place AND {TARGET} = w.place",
+        "e.source",
+    ),
 }
 
 # See the statement of SQLite's index, whose table of full text is `texts` here.
@@ -128,17 +130,27 @@ class PostgresIndex(SqlIndex):
             if place in found
         }
 
+    def _read_chunks(self, select: str, places: Collection[tuple[str, int]], *arguments: str) -> list[Any]:
+        # Lists, so that the statement is the same however many places there are, and is planned once.
+        ids, ordinals = zip(*places, strict=True) if places else ((), ())
+        wanted = f"WITH wanted (id, ordinal) AS (SELECT * FROM unnest(?::text[], ?::int[])) {select}"
+        return self._database.rows(wanted, (list(ids), list(ordinals), *arguments)) if places else []
+
     def put_words(self, write: SqlConnection, texts: Sequence[tuple[Any, ...]]) -> None:
+        lengths, words = list[tuple[int, int]](), list[tuple[str, int, int, float, str]]()
         for part, *fields in texts:
             places = defaultdict[str, list[int]](list)
             for number, field in enumerate(fields):
                 for place, term in enumerate(self._tokenize(field, apsw.FTS5_TOKENIZE_DOCUMENT)):
                     places[term].append((number << _FIELD_BITS) + place)
-            weights = [sum(FIELD_WEIGHTS[place >> _FIELD_BITS] for place in found) for found in places.values()]
-            lists = [f"{{{','.join(map(str, found))}}}" for found in places.values()]
             length = sum(map(len, places.values()))
-            write.execute("INSERT INTO texts VALUES (?, ?)", (part, length))
-            write.execute(_PUT_WORDS, (part, length, list(places), weights, lists))
+            lengths.append((part, length))
+            for term, found in places.items():
+                weight = sum(FIELD_WEIGHTS[place >> _FIELD_BITS] for place in found)
+                words.append((term, part, length, weight, f"{{{','.join(map(str, found))}}}"))
+        assert isinstance(write, PostgresConnection)
+        write.copy("texts (part, length)", lengths)
+        write.copy("words (term, part, length, weight, places)", words)
 
     def remove_memories(self, write: SqlConnection, where: str, arguments: Sequence[str]) -> None:
         for (row,) in write.execute(f"SELECT memories.row FROM memories WHERE {where}", arguments):
@@ -241,7 +253,7 @@ class PostgresIndex(SqlIndex):
     def neighbors(
         self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
     ) -> list[Neighbor]:
-        steps = [_STEPS[name] for name in ("outgoing", "incoming") if direction in (name, "both")]
+        steps = [step for name, step in _STEPS.items() if direction in (name.split()[0], "both")]
         going = " UNION ALL ".join(
             f"SELECT {far} AS far FROM {tables} WHERE {join} AND {_RELATED}" for tables, join, far in steps
         )

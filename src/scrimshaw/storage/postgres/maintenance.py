@@ -19,7 +19,7 @@ from scrimshaw.models import Entry, Traces, Wipe
 from scrimshaw.storage.journal import append_entries, chain_again, verify_chain
 from scrimshaw.storage.maintenance import LASTING, LEDGER, PURGED, SqlMaintenance, owners
 from scrimshaw.storage.ports import CommitRows, DatabaseName, Row
-from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase
+from scrimshaw.storage.postgres.database import PostgresConnection, PostgresDatabase, restore_nul
 from scrimshaw.storage.postgres.index import PostgresIndex
 from scrimshaw.storage.sql import marks
 from scrimshaw.storage.sqlite.database import newest_migration
@@ -114,7 +114,7 @@ class PostgresMaintenance(SqlMaintenance):
                 with connection.raw.cursor(name="dump") as cursor:
                     cursor.execute(f"SELECT {', '.join(columns)} FROM {table}{order}".encode())
                     for row in cursor:
-                        values = (int(each) if isinstance(each, bool) else each for each in row)
+                        values = (int(each) if isinstance(each, bool) else restore_nul(each) for each in row)
                         yield table, dict(zip(columns, values, strict=True))
 
     @contextmanager

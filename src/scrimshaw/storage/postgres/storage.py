@@ -1,5 +1,6 @@
 """The ports of a vault on a PostgreSQL server, as `databases.py` gives those of SQLite's files."""
 
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 
@@ -12,6 +13,20 @@ from scrimshaw.storage.postgres.database import PostgresDatabase, Server
 from scrimshaw.storage.postgres.index import GRAPH_FROM, PostgresIndex
 from scrimshaw.storage.postgres.maintenance import PostgresMaintenance
 from scrimshaw.storage.sessions import SqlSessions
+
+# A job that is due later, or whose worker died, is told by nobody; the first retry comes after five seconds.
+_MOST_PAUSES = 10
+
+
+class PostgresJournal(SqlJournal):
+    """The Journal port over the journal of a vault, which tells of new jobs."""
+
+    _database: PostgresDatabase
+
+    def wait_for_job(self, pause_s: float, wait: Callable[[float], bool]) -> None:
+        for _ in range(_MOST_PAUSES):
+            if wait(0) or self._database.wait_for_notice(pause_s):
+                break
 
 
 class PostgresStorage(Storage):
@@ -50,7 +65,7 @@ class PostgresStorage(Storage):
     @cached_property
     def journal(self) -> Journal:
         """Ledger and jobs."""
-        return SqlJournal(self._of_journal)
+        return PostgresJournal(self._of_journal)
 
     @cached_property
     def maintenance(self) -> Maintenance:
@@ -65,7 +80,7 @@ class PostgresStorage(Storage):
     @property
     def place(self) -> Path:
         """The folder of the checkpoints."""
-        return self._folder
+        return self.folder
 
     def demand_sound(self, most_bytes: int = 0) -> None:
         """Open both; the server looks after its pages itself."""
@@ -73,7 +88,7 @@ class PostgresStorage(Storage):
 
     def demand_own(self) -> None:
         """Raise StorageFailure where the vault is another checkout's, whose index would follow other files."""
-        here, known = str(self._folder.resolve()), self._of_journal.value("SELECT folder FROM place")
+        here, known = str(self.folder.resolve()), self._of_journal.value("SELECT folder FROM place")
         if known is None:
             with self._of_journal.write() as write:
                 write.execute("INSERT INTO place VALUES (?) ON CONFLICT DO NOTHING", (here,))
@@ -89,6 +104,7 @@ class PostgresStorage(Storage):
 
     def close(self) -> None:
         """Give the connections back."""
+        super().close()
         for name in ("_of_index", "_of_journal"):
             if name in self.__dict__:
                 self.__dict__[name].close()

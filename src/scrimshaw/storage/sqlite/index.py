@@ -43,6 +43,12 @@ _STEPS = {
         "e.source",
         "w.place",
     ),
+    "incoming by an older name": (
+        "JOIN memories m ON m.row = w.place JOIN renames r ON r.id = m.id"
+        f" JOIN edges e ON e.reference = r.reference AND {TARGET} = w.place",
+        "e.source",
+        "w.place",
+    ),
 }
 # ?1 are the ids, ?2 the hops, ?3 the relations; an empty list restricts nothing.
 _RELATED = "(?3 = '[]' OR e.relation IN (SELECT value FROM json_each(?3)))"
@@ -169,7 +175,7 @@ class SqliteIndex(SqlIndex):
     def neighbors(
         self, ids: Sequence[str], *, hops: int, direction: str, relations: Sequence[str] = ()
     ) -> list[Neighbor]:
-        steps = [_STEPS[name] for name in ("outgoing", "incoming") if direction in (name, "both")]
+        steps = [step for name, step in _STEPS.items() if direction in (name.split()[0], "both")]
         walking = "".join(
             f" UNION SELECT {far}, w.hop + 1 FROM walk w {join} WHERE w.hop < ?2 AND {_RELATED}"
             for join, far, _ in steps
