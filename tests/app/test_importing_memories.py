@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from tests.app.test_importing_sessions import SECRET, put_session, statuses, tak
 
 from scrimshaw.app.importing import FoundSource, find_sources
 from scrimshaw.engine import Engine, write
-from scrimshaw.errors import InvalidRequest, NotFound
-from scrimshaw.models import Trust
+from scrimshaw.errors import InvalidRequest, NotFound, UnreadableFile
+from scrimshaw.models import MemoryType, Tier, Trust
 from scrimshaw.storage.git import Deleted
 
 
@@ -177,6 +179,108 @@ def test_a_folder_of_markdown(engine: Engine, home: Path, tmp_path: Path) -> Non
     assert sorted(statuses(take(engine, home, str(folder)))) == ["left", "unchanged"]
 
 
+FORGETFUL = """
+CREATE TABLE memories (id INTEGER PRIMARY KEY, title TEXT, content TEXT, context TEXT, keywords JSON, tags JSON,
+  importance INTEGER, is_obsolete BOOLEAN, created_at DATETIME);
+CREATE TABLE projects (id INTEGER PRIMARY KEY, name TEXT, repo_name TEXT);
+CREATE TABLE memory_project_association (memory_id INTEGER, project_id INTEGER);
+INSERT INTO projects VALUES (1, 'Till', 'ann/project'), (2, 'Website', NULL);
+INSERT INTO memory_project_association VALUES (2, 1), (3, 2);
+INSERT INTO memories VALUES
+ (1, 'Tabs in makefiles', 'Makefiles of all our projects are written with tabs, never with spaces.', 'Asked for twice.',
+  '["make"]', '["preference"]', 7, 0, '2025-03-04 05:06:07.123456'),
+ (2, 'Foo queue', 'Orders go through the foo queue; its token is SECRET and it keeps them over a restart.',
+  'Chosen after the outage in May.', '["queue"]', '["decision"]', 9, 0, '2025-05-06 07:08:09'),
+ (3, 'Landing page', 'The landing page of the website is written in plain HTML without a framework.', '',
+  '[]', '[]', 5, 0, '2025-05-06 07:08:09'),
+ (4, 'Bar queue', 'Orders go through the bar queue, which loses them whenever it is restarted.', '',
+  '[]', '[]', 5, 1, '2025-05-06 07:08:09');
+"""
+CLAUDE_MEM = """
+CREATE TABLE observations (id INTEGER PRIMARY KEY, project TEXT, text TEXT, type TEXT, title TEXT, subtitle TEXT,
+  facts TEXT, narrative TEXT, concepts TEXT, files_read TEXT, files_modified TEXT, created_at TEXT);
+CREATE TABLE session_summaries (id INTEGER PRIMARY KEY, project TEXT, request TEXT, learned TEXT, next_steps TEXT,
+  created_at TEXT);
+INSERT INTO observations VALUES
+ (1, 'project', NULL, 'bugfix', 'Receipts print twice', 'The printer acknowledged too late',
+  '["The till waits two seconds for the printer now"]', 'The printer of the till acknowledged after the timeout.',
+  '["gotcha"]', '[]', '["src/till.py"]', '2026-01-02T03:04:05.678Z'),
+ (2, 'project/tree', NULL, 'sensitive', 'Salaries', '', '[]', 'What the staff earns.', '[]', '[]', '[]', ''),
+ (3, 'other', NULL, 'decision', 'Elsewhere', '', '[]', 'Another project decided something else.', '[]', '[]', '[]', '');
+INSERT INTO session_summaries VALUES
+ (1, 'project', 'Make the till print once', 'The printer needs two seconds.', 'Tell the shop.', '2026-01-02T04:00:00Z');
+"""
+
+
+def _make_database(path: Path, script: str) -> Path:
+    with closing(sqlite3.connect(path)) as database:
+        database.executescript(script.replace("SECRET", SECRET))
+    return path
+
+
+def test_memories_of_forgetful_are_taken_with_dates_and_without_those_of_other_projects(
+    engine: Engine, home: Path, tmp_path: Path
+) -> None:
+    database = _make_database(tmp_path / "f.db", FORGETFUL)
+    before = sorted(tmp_path.iterdir())
+    assert statuses(take(engine, home, "forgetful", path=database, dry_run=True)) == ["left", "left", "found", "found"]
+    taken = take(engine, home, "forgetful", path=database)
+    assert [(each.status, each.memories or each.reasons) for each in taken] == [
+        ("left", ("1 are of other projects (--all-projects takes them too)",)),
+        ("left", ("1 are obsolete there",)),
+        ("taken", ("forgetful/tabs-in-makefiles",)),
+        ("taken", ("forgetful/foo-queue",)),
+    ]
+    memory = engine.memory("forgetful/foo-queue")
+    assert (memory.type, memory.tier, memory.created) == (MemoryType.DECISION, Tier.IMPORTANT, "2025-05-06T07:08:09Z")
+    assert (memory.topics, memory.provenance.trust) == (("decision", "queue"), Trust.AGENT)
+    text = Path(memory.path).read_text(encoding="utf-8")
+    assert SECRET not in text
+    assert "imported_from: forgetful memory 2" in text
+    assert "Chosen after the outage in May." in text
+    assert statuses(take(engine, home, "forgetful", path=database)) == ["left", "left", "unchanged", "unchanged"]
+    assert statuses(take(engine, home, "forgetful", path=database, all_projects=True)).count("taken") == 1
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_observations_and_summaries_of_claude_mem_from_their_usual_place(engine: Engine, home: Path) -> None:
+    (home / ".claude-mem").mkdir()
+    _make_database(home / ".claude-mem/claude-mem.db", CLAUDE_MEM)
+    taken = take(engine, home, "claude-mem")
+    assert [(each.status, each.memories or each.reasons) for each in taken] == [
+        ("left", ("1 are marked sensitive there",)),
+        ("left", ("1 are of other projects (--all-projects takes them too)",)),
+        ("taken", ("claude-mem/receipts-print-twice",)),
+        ("taken", ("claude-mem/make-the-till-print-once",)),
+    ]
+    memory = engine.memory("claude-mem/receipts-print-twice")
+    assert (memory.type, memory.created) == (MemoryType.IMPLEMENTATION, "2026-01-02T03:04:05.678000Z")
+    body = engine.index.bodies([memory.id])[memory.id]
+    assert "- The till waits two seconds for the printer now" in body
+    assert "Changed: `src/till.py`" in body
+    assert engine.memory("claude-mem/make-the-till-print-once").type is MemoryType.SESSION
+    assert statuses(take(engine, home, "claude-mem")) == ["left", "left", "unchanged", "unchanged"]
+
+
+def test_what_mem0_answers_is_taken_once(engine: Engine, home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "all.json"
+    row = {"id": "a-1", "memory": "Ann writes Makefiles with tabs and never with spaces.", "created_at": "2026-02-03"}
+    file.write_bytes(msgspec.json.encode({"results": [{**row, "categories": ["preference"]}, {"id": "a-2"}]}))
+    left, taken = take(engine, home, "mem0", path=file)
+    assert (left.reasons, taken.status) == (("1 entries have no text",), "taken")
+    memory = engine.memory(taken.memories[0])
+    assert (memory.type, memory.created) == (MemoryType.PREFERENCE, "2026-02-03")
+    assert statuses(take(engine, home, "mem0", path=file)) == ["left", "unchanged"]
+
+
+def test_a_file_that_is_no_database_of_the_tool_is_refused(engine: Engine, home: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.db").write_text("no database at all, but some text", encoding="utf-8")
+    other = _make_database(tmp_path / "other.db", "CREATE TABLE other (id INTEGER)")
+    for path in (tmp_path / "text.db", other):
+        with pytest.raises(UnreadableFile, match=path.name):
+            take(engine, home, "forgetful", path=path)
+
+
 @pytest.mark.parametrize(
     ("source", "more", "error"),
     [
@@ -186,6 +290,10 @@ def test_a_folder_of_markdown(engine: Engine, home: Path, tmp_path: Path) -> Non
         ("claude", {"path": Path("not there")}, NotFound),
         ("instructions", {}, NotFound),
         ("memory-json", {}, NotFound),
+        ("memory.json", {}, NotFound),
+        ("mem0", {}, NotFound),
+        ("forgetful", {}, NotFound),
+        ("claude-mem", {"path": Path("not there")}, NotFound),
         ("basic-memory", {}, NotFound),
     ],
 )

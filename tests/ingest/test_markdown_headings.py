@@ -80,6 +80,47 @@ def test_section_ends_at_the_next_heading_of_its_rank(anchor: str, text: str | N
     assert find_section(body, found_in(body), anchor) == text
 
 
+MARKED = """\
+<!-- ANCHOR:summary -->
+## 1. Summary
+It prints.
+<!-- ANCHOR:inner -->
+Twice.
+<!-- /ANCHOR:inner -->
+<!-- /ANCHOR:summary -->
+```
+<!-- ANCHOR:code -->
+<!-- /ANCHOR:code -->
+```
+- a list
+  <!-- ANCHOR:decision-paper-1f -->
+  Thermal paper.
+  <!-- /ANCHOR:decision-paper-1f -->
+<!-- ANCHOR:open -->
+<!-- ANCHOR:summary -->
+Later.
+<!-- /ANCHOR:summary -->
+"""
+
+
+@pytest.mark.parametrize(
+    ("anchor", "text"),
+    [
+        ("#inner", "Twice."),
+        ("summary", MARKED[24:].partition("<!-- /ANCHOR:summary")[0].strip()),
+        ("1-summary", MARKED[24:]),
+        ("decision", "Thermal paper."),
+        ("decision-paper-1f", "Thermal paper."),
+        ("dec", None),
+        ("open", None),
+        ("code", None),
+        ("", None),
+    ],
+)
+def test_a_section_is_found_by_the_comments_around_it(anchor: str, text: str | None) -> None:
+    assert find_section(MARKED, found_in(MARKED), anchor) == text
+
+
 pieces = st.sampled_from(
     [
         "# a\n",

@@ -15,7 +15,19 @@ from msgspec.structs import replace
 from scrimshaw.app.clients import all_clients
 from scrimshaw.app.clients.client import Client
 from scrimshaw.engine import Engine, importers
-from scrimshaw.engine.importers import DECISIONS, GRAPH, GUIDANCE, NOTES, ImportResult
+from scrimshaw.engine.importers import (
+    CLAUDE_MEM,
+    DECISIONS,
+    FORGETFUL,
+    GRAPH,
+    GUIDANCE,
+    MEM0,
+    NOTES,
+    SPEC_KIT,
+    ImportResult,
+    import_memories,
+)
+from scrimshaw.engine.spec_kit import import_workspace
 from scrimshaw.errors import InvalidRequest, NotFound, StorageFailure, UnreadableFile
 from scrimshaw.ingest.events import redact_id
 from scrimshaw.ingest.rule_checks import usable_rules
@@ -25,6 +37,16 @@ from scrimshaw.toml_text import read_regular_file
 
 EVERYTHING, TRANSCRIPTS, SERENA = "all", "transcripts", "serena"
 GRAPH_FILES = ("memory.jsonl", "memory.json")
+# Imported only by name, since one database serves all projects of a user: where it usually lies below the home folder.
+_SHARED_DATABASES = {
+    FORGETFUL: (
+        ".local/share/forgetful/forgetful.db",
+        "Library/Application Support/forgetful/forgetful.db",
+        "AppData/Local/forgetful/forgetful/forgetful.db",
+    ),
+    CLAUDE_MEM: (".claude-mem/claude-mem.db",),
+    MEM0: (),  # which has no file of its own: `get_all` answers what is to be imported
+}
 _HEAD_BYTES = 64 * 1024
 _AGE = attrgetter("began", "place")  # sorts sessions, oldest first
 # How many results are expected at least, and the work of an import, done as it is iterated.
@@ -72,19 +94,27 @@ def search_transcripts(project: Path, home: Path, traces: Traces) -> Iterator[tu
 
 def source_names() -> tuple[str, ...]:
     """What can be imported by name."""
-    return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS)
+    return (EVERYTHING, TRANSCRIPTS, *_transcript_clients(), *_FINDERS, *_SHARED_DATABASES, SPEC_KIT)
 
 
 def plan_import(
-    engine: Engine, source: str, home: Path, path: Path | None = None, *, dry_run: bool = False
+    engine: Engine,
+    source: str,
+    home: Path,
+    path: Path | None = None,
+    *,
+    dry_run: bool = False,
+    all_projects: bool = False,
 ) -> ImportPlan:
     """The work for a source, at `path` or where it usually is; or for a file or folder of Markdown.
 
     Raises NotFound where there is nothing of the kind, InvalidRequest for a source that cannot be imported.
     """
-    clients = _transcript_clients()
+    clients, source = _transcript_clients(), GRAPH if source in GRAPH_FILES else source
     if source in clients:
         return _plan_sessions(engine, clients[source], home, path, dry_run)
+    if source in (SPEC_KIT, *_SHARED_DATABASES):
+        return 0, _take_in_database(engine, source, home, path, dry_run, all_projects)
     if source in _FINDERS:
         return _plan_places(engine, source, home, path, dry_run)
     if source not in (EVERYTHING, TRANSCRIPTS):
@@ -97,6 +127,18 @@ def plan_import(
         raise InvalidRequest(message, f"Name one of {', '.join(clients)} instead of {TRANSCRIPTS}.", parameter="path")
     plans = [plan_import(engine, name, home, path, dry_run=dry_run) for name in parts]
     return sum(total for total, _ in plans), chain.from_iterable(work for _, work in plans)
+
+
+def _take_in_database(
+    engine: Engine, source: str, home: Path, path: Path | None, dry_run: bool, all_projects: bool
+) -> Iterator[ImportResult]:
+    if source == SPEC_KIT:
+        return import_workspace(engine, _demand_existing(path or engine.settings.project), dry_run=dry_run)
+    places = [place for each in _SHARED_DATABASES[source] if (place := home / each).is_file()]
+    if not (path or places):
+        raise NotFound(f"Nothing of {source} is at its usual place.", "Name its file.", parameter="path")
+    place = _demand_existing(path or places[0])
+    return import_memories(engine, source, place, dry_run=dry_run, all_projects=all_projects)
 
 
 def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
@@ -118,14 +160,14 @@ def _plan_sessions(engine: Engine, client: Client, home: Path, path: Path | None
 def _plan_places(engine: Engine, name: str, home: Path, path: Path | None, dry_run: bool) -> ImportPlan:
     project = engine.settings.project
     if name == DECISIONS:
-        return 0, importers.import_memories(engine, name, project, dry_run=dry_run)
+        return 0, import_memories(engine, name, project, dry_run=dry_run)
     places = [path] if path else _FINDERS[name](project, home)
     if not places and name == GUIDANCE:
         raise NotFound(f"There is no {', '.join(guidance_names())} in this project.", "Name a file.")
     if not places and name == GRAPH:
         raise NotFound("This project has no file of an MCP memory server.", "Name the file, such as memory.jsonl.")
     places = [_demand_existing(place) for place in places or [home / NOTES]]
-    work = chain.from_iterable(importers.import_memories(engine, name, each, dry_run=dry_run) for each in places)
+    work = chain.from_iterable(import_memories(engine, name, each, dry_run=dry_run) for each in places)
     return sum(_count_files(name, place).count for place in places), work
 
 

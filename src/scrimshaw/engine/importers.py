@@ -28,10 +28,22 @@ from scrimshaw.ingest.events import Event, StoredSession, Transcript, hash_text,
 from scrimshaw.ingest.extraction import Rule
 from scrimshaw.ingest.front_matter import parse_time
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.ingest.other_memories import OtherMemory, first_heading, parse_graph, parse_guidance, parse_note
+from scrimshaw.ingest.other_memories import (
+    OtherMemory,
+    ParsedMemories,
+    first_heading,
+    parse_claude_mem,
+    parse_forgetful,
+    parse_graph,
+    parse_guidance,
+    parse_mem0,
+    parse_note,
+)
+from scrimshaw.ingest.quality import band
 from scrimshaw.ingest.redact import redact
-from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation, SourceFile, Trust
+from scrimshaw.models import ArtifactClass, EventKind, Job, MemoryType, Relation, SourceFile, Tier, Trust
 from scrimshaw.search.lineage import lowest_trust
+from scrimshaw.storage.databases import read_foreign_tables
 from scrimshaw.storage.durable import storage_errors
 from scrimshaw.storage.git import Deleted, last_text, list_deleted_files
 from scrimshaw.storage.paths import printable
@@ -45,8 +57,20 @@ _MOST_REPORT_LINES = 50
 MOST_DECISIONS = 200
 ORIGIN = "import"
 NOTES, GUIDANCE, GRAPH, DECISIONS = "basic-memory", "instructions", "memory-json", "decisions"
+FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT = "forgetful", "claude-mem", "mem0", "speckit"
 # Source -> the folder of its memories here.
-_FOLDERS = {NOTES: "notes", GUIDANCE: "guidance", GRAPH: "entities", DECISIONS: "decisions"}
+_FOLDERS = {
+    NOTES: "notes",
+    GUIDANCE: "guidance",
+    GRAPH: "entities",
+    DECISIONS: "decisions",
+    **{name: name for name in (FORGETFUL, CLAUDE_MEM, MEM0, SPEC_KIT)},
+}
+# Databases of other tools: the tables that are read, and what reads their rows.
+_DATABASES = {
+    FORGETFUL: (("memories", "projects", "memory_project_association"), parse_forgetful),
+    CLAUDE_MEM: (("observations", "session_summaries"), parse_claude_mem),
+}
 _OF_PEOPLE = (GUIDANCE, DECISIONS)  # for the others an agent vouches
 _MARK_LENGTH = 8  # digits that tell apart what would get the same id
 # Ids of events that only an import makes; a client's own ids never look so.
@@ -61,8 +85,8 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
     source: str
     place: str
-    #: `taken`, `unchanged` (all of it was there), `left` (for `reasons`), `failed` (for `reasons` that may pass) or
-    #: `found` (by a dry run).
+    #: `taken`, `unchanged` (all of it was there), `read` (in place, by every scan), `left` (for `reasons`), `failed`
+    #: (for `reasons` that may pass) or `found` (by a dry run).
     status: str
     events: int = 0  #: Events recorded now of a session.
     memories: tuple[str, ...] = ()
@@ -71,18 +95,20 @@ class ImportResult(Struct, frozen=True, kw_only=True):
 
 
 # A memory of another tool with the place it stands in, or what became of one that cannot be read.
-_Found = Iterator[tuple[str, OtherMemory] | ImportResult]
+FoundMemories = Iterator[tuple[str, OtherMemory] | ImportResult]
 
 
 # Files
 
 
-def save_file(engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "") -> Saved:
+def save_file(
+    engine: Engine, path: Path, *, force: bool = False, dry_run: bool = False, session: str = "", vault: str = ""
+) -> Saved:
     """Index a source's file, or save a copy of another; raises NotFound, InvalidRequest, UnreadableFile."""
     path = _check_path(engine, path)
     if any(path.is_relative_to(source.root.resolve()) for source in engine.sources):
         scan(engine)
-    return _save_path(engine, path, session=session, force=force, dry_run=dry_run)
+    return _save_path(engine, path, session=session, force=force, dry_run=dry_run, vault=vault)
 
 
 def start_ingest(engine: Engine, paths: Sequence[str]) -> int:
@@ -148,13 +174,13 @@ def import_files(engine: Engine, files: Iterable[Path], *, dry_run: bool = False
         try:
             saved = save_file(engine, file, dry_run=dry_run)
         except ScrimshawError as error:
-            yield _leave("files", str(file), error)
+            yield leave_out("files", str(file), error)
         else:
             status, ids = _STATUS.get(saved.status, "unchanged"), (saved.id,)
             yield ImportResult(source="files", place=str(file), status=status, memories=ids, reasons=saved.reasons)
 
 
-def _leave(source: str, place: str, reason: str | ScrimshawError, skipped: int = 0) -> ImportResult:
+def leave_out(source: str, place: str, reason: str | ScrimshawError, skipped: int = 0) -> ImportResult:
     error = ScrimshawError(reason) if isinstance(reason, str) else reason
     status = "failed" if error.exit_code == StorageFailure.exit_code else "left"
     return ImportResult(source=source, place=place, status=status, reasons=(error.message,), skipped=skipped)
@@ -174,7 +200,9 @@ def _check_path(engine: Engine, path: Path) -> Path:
     return path.resolve()
 
 
-def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False) -> Saved:
+def _save_path(
+    engine: Engine, path: Path, *, session: str = "", force: bool = False, dry_run: bool = False, vault: str = ""
+) -> Saved:
     """The memory that a source read from this file; a copy of the file where no source holds it."""
     for source in engine.sources:
         state = engine.index.manifest(source.name).get(str(path))
@@ -206,6 +234,7 @@ def _save_path(engine: Engine, path: Path, *, session: str = "", force: bool = F
         relations=tuple(edge for edge in document.edges if edge.relation == Relation.DERIVED_FROM),
         reason=f"imported from {redact(path.name).text}",
         session=session,
+        vault=vault,
     )
     return save(engine, new, force=force, dry_run=dry_run)
 
@@ -219,14 +248,24 @@ def _markdown_files(path: Path) -> list[Path]:
 # Memories of other tools
 
 
-def import_memories(engine: Engine, source: str, place: Path, *, dry_run: bool = False) -> Iterator[ImportResult]:
-    """The memories of another tool, or deleted decision records; raises UnreadableFile for a memory server's file."""
+def import_memories(
+    engine: Engine, source: str, place: Path, *, dry_run: bool = False, all_projects: bool = False
+) -> Iterator[ImportResult]:
+    """The memories of another tool, or deleted decision records; raises UnreadableFile for a tool's file or database.
+
+    Of a database that several projects share only this one's are taken, or those of `all_projects`.
+    """
+    yield from save_memories(engine, source, _read_source(engine, source, place, all_projects), dry_run=dry_run)
+
+
+def save_memories(engine: Engine, source: str, entries: FoundMemories, *, dry_run: bool) -> Iterator[ImportResult]:
+    """Save memories that were read, under ids of their source, with their relations among each other."""
     found: dict[str, OtherMemory] = {}
-    for entry in _read_source(engine, source, place):
+    for entry in entries:
         if isinstance(entry, ImportResult):
             yield entry
         else:
-            found[f"{entry[0]}#{entry[1].id}"] = entry[1]
+            found[f"{entry[0]}#{entry[1].place or entry[1].id}"] = entry[1]
     names = assign_ids(source, [other.id for other in found.values()], list(found))
     ids: dict[str, str] = {}
     for name, other in zip(names, found.values(), strict=True):
@@ -239,48 +278,62 @@ def import_memories(engine: Engine, source: str, place: Path, *, dry_run: bool =
             for edge in other.relations
             if (target := ids.get(edge.target.casefold()))
         )
-        new = replace(other, id=name, relations=relations)
+        fields = asdict(replace(other, id=name, relations=relations))
+        facts = {"imported_from": f"{source} {fields.pop('place') or other.id}"}
         try:
-            text = NewText(**asdict(new), origin=ORIGIN, trust=trust, reason=reason)
+            text = NewText(**fields, origin=ORIGIN, trust=trust, reason=reason, facts=facts)
             yield _save_other(engine, text, partial(ImportResult, source=source, place=where), dry_run)
         except ScrimshawError as error:
-            yield _leave(source, where, error)
+            yield leave_out(source, where, error)
 
 
-def _read_source(engine: Engine, source: str, place: Path) -> _Found:
+def _read_source(engine: Engine, source: str, place: Path, all_projects: bool) -> FoundMemories:
     match source:
+        case "forgetful" | "claude-mem":
+            names, parse = _DATABASES[source]
+            tables = read_foreign_tables(place, names, hint=f"Name the database of {source}.")
+            yield from _share_out(source, place, parse(tables, "" if all_projects else engine.settings.project.name))
+        case "mem0":
+            yield from _share_out(source, place, parse_mem0(_read_text(place)))
         case "basic-memory":
             for file in sorted(place.rglob("*.md")):
-                yield from _read_page(source, file, parse_note, file.relative_to(place).with_suffix("").as_posix())
+                yield from read_page(source, file, parse_note, file.relative_to(place).with_suffix("").as_posix())
         case "instructions":
-            yield from _read_page(source, place, parse_guidance, place.stem)
+            yield from read_page(source, place, parse_guidance, place.stem)
         case "memory-json":
             entities, skipped = parse_graph(_read_text(place))
             if skipped:
-                yield _leave(source, str(place), f"{skipped} lines are no entity and no relation", skipped)
+                yield leave_out(source, str(place), f"{skipped} lines are no entity and no relation", skipped)
             yield from ((str(place), each) for each in entities)
         case _:
             yield from _read_decisions(engine)
 
 
-def _read_page(
+def _share_out(source: str, place: Path, parsed: ParsedMemories) -> FoundMemories:
+    """The memories of a file, and a result for each reason for which others are left."""
+    for reason, count in parsed[1].items():
+        yield leave_out(source, str(place), f"{count} {reason}")
+    yield from ((str(place), each) for each in parsed[0])
+
+
+def read_page(
     source: str, file: Path, parse: Callable[[str, str], OtherMemory | tuple[OtherMemory, ...]], name: str
-) -> _Found:
+) -> FoundMemories:
     try:
         found = parse(_read_text(file), name)
     except UnreadableFile as error:
-        yield _leave(source, str(file), error.message)
+        yield leave_out(source, str(file), error.message)
     else:
         yield from ((str(file), each) for each in (found if isinstance(found, tuple) else (found,)))
 
 
-def _read_decisions(engine: Engine) -> _Found:
+def _read_decisions(engine: Engine) -> FoundMemories:
     """The last text of decision records that git remembers, under a note that says so; no text that is here."""
     project = engine.settings.project
     try:
         records = find_deleted_decisions(project)
     except StorageFailure as error:
-        yield _leave(DECISIONS, str(project), error.message)
+        yield leave_out(DECISIONS, str(project), error.message)
         return
     for deleted in records[:MOST_DECISIONS]:
         commit, name = deleted.commit[:12], PurePosixPath(deleted.path).stem
@@ -288,7 +341,7 @@ def _read_decisions(engine: Engine) -> _Found:
         try:
             text = last_text(project, deleted)
         except StorageFailure as error:
-            yield _leave(DECISIONS, place, error.message)
+            yield leave_out(DECISIONS, place, error.message)
             continue
         file = parse_memory_file(text, deleted.path)
         body = text if file.problem else file.body
@@ -321,6 +374,10 @@ def _save_other(engine: Engine, new: NewText, result: partial[ImportResult], dry
     earlier = engine.index.find_ids(differing_in_case=new.id)
     if not earlier:
         saved = save(engine, new, dry_run=dry_run)
+        if saved.status == "rejected" and result.keywords["source"] == SPEC_KIT and saved.quality:
+            # Somebody wrote these to be kept: what the gate thinks least of is kept for a while.
+            tier = Tier.TEMPORARY if band(saved.quality.score) == "D" else new.tier
+            saved = save(engine, replace(new, tier=tier), force=True)
         if saved.status == "saved":
             # What is old would count as forgotten; taking it in today recalls it.
             with suppress(StorageFailure):
@@ -351,7 +408,7 @@ def _read_text(file: Path) -> str:
 
 def import_session(engine: Engine, stored: StoredSession, rules: Sequence[Rule]) -> ImportResult:
     """Record a transcript as if hooks had seen it, close the session and make its draft; what is known is left out."""
-    leave = partial(_leave, stored.client, stored.place)
+    leave = partial(leave_out, stored.client, stored.place)
     result = partial(ImportResult, source=stored.client, place=stored.place)
     known = engine.sessions.events(stored.session)
     # An import alone leaves one start, its own.

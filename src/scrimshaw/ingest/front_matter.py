@@ -8,6 +8,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
@@ -35,6 +36,11 @@ SPELLINGS = {
     "questions": (),
 }
 
+CREATED = ("created", "created_at", "date")  # by any of these a file says when it was written
+_NAME_DATES = (
+    re.compile(r"(?<!\d)(?P<year>(?:19|20)\d\d)([-_.]?)(?P<month>\d\d)\2(?P<day>\d\d)(?!\d)", re.ASCII),
+    re.compile(r"(?<!\d)(?P<day>\d\d)-(?P<month>\d\d)-(?P<year>\d\d)_\d\d-\d\d(?!\d)", re.ASCII),
+)
 _DEEP = re.compile(r"(?:[\[{]\s*){64}")  # ruamel.yaml spends seconds on a longer run before it gives up
 _NULL, _STRING, _MAP, _SEQUENCE = (f"tag:yaml.org,2002:{name}" for name in ("null", "str", "map", "seq"))
 _WIDTH = 110  # a list that would make its line longer is written one item a line
@@ -160,7 +166,8 @@ def convert_value(value: object) -> object:
         case list() | tuple():
             return list(map(convert_value, value))
         case Mapping():
-            return {_join_surrogates(str(key)): convert_value(item) for key, item in value.items()}
+            names = map(_join_surrogates, map(str, value))
+            return dict(zip(names, map(convert_value, value.values()), strict=True))
         case bool() | int() | float():
             return json.dumps(value)
     return None if value is None else _join_surrogates(str(value))
@@ -224,7 +231,8 @@ def format_value(value: object, plain: re.Pattern[str] = _FLOW) -> str:
         case str() if value.isprintable() and value.lower() not in _WORDS and plain.fullmatch(value):
             return str(value)
         case Mapping():
-            return "{" + ", ".join(f"{format_value(k)}: {format_value(v)}" for k, v in value.items()) + "}"
+            keys, values = map(format_value, value), map(format_value, value.values())
+            return "{" + ", ".join(map("{}: {}".format, keys, values)) + "}"
         case list() | tuple():
             return "[" + ", ".join(map(format_value, value)) + "]"
         case None | bool() | int() | float():
@@ -289,6 +297,19 @@ def parse_quality(values: Values, clean: Clean = str) -> Quality | None:
     if math.isnan(score):
         return None
     return Quality(score=min(max(score, 0.0), 1.0), flags=parse_phrases(stated, "flags", clean))
+
+
+def parse_name_date(name: str) -> str:
+    """The ISO date in a file's name: `2026-05-01-x`, `20260501_x`, or before a time the day first, `01-05-26_13-30__x`.
+
+    Empty where there is none.
+    """
+    for pattern in _NAME_DATES:
+        for found in pattern.finditer(name):
+            year, month, day = (found[part] for part in ("year", "month", "day"))
+            with suppress(ValueError):  # numbers that are no date
+                return datetime(int(year) + 2000 * (len(year) == 2), int(month), int(day)).date().isoformat()
+    return ""
 
 
 def parse_time(value: object) -> str:

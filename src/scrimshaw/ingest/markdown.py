@@ -29,8 +29,8 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _MARKUP = re.compile(r"[\\`*_\[<&!\n]")
 _WORTH_PARSING = re.compile(r"\]\(|\[\[|mem:")
 # Emphasis inside an alias ends the token before the closing brackets.
-_WIKI = re.compile(r"(?<![!\[\\])\[\[([^\[\]|\n\"$=:*?<>\\]+)(?:\]\](?!\])|\|[^\[\]\n]*(?:\]\]|\Z))")
-_MEM = re.compile(r"(?<![\w/.:-])mem:([\w\-/]+(?:\.[\w\-/]+)*)")
+WIKI_LINK = re.compile(r"(?<![!\[\\])\[\[([^\[\]|\n\"$=:*?<>\\]+)(?:\]\](?!\])|\|[^\[\]\n]*(?:\]\]|\Z))")
+MEM_LINK = re.compile(r"(?<![\w/.:-])mem:([\w\-/]+(?:\.[\w\-/]+)*)")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|/|\\")
 _RULE = r"[=\-`:.'\"~^_*+#]"
 # A title and the line below it: with the same line above, or after a blank line.
@@ -41,6 +41,20 @@ _UNDERLINED = re.compile(
 )
 _MARKED = re.compile(r"^(?:(?P<marks>={1,6})[ \t]+(?P<text>\S.*)|(?P<fence>([-.*_+/])\4{3,})[ \t]*\r?)$", re.MULTILINE)
 ASCIIDOC = (".adoc", ".asciidoc")
+_ANCHOR = re.compile(
+    r"^ {0,3}(?:(?P<fence>`{3,}|~{3,})|<!--[ \t]*(?P<end>/?)ANCHOR:(?P<name>[^\s>]+)[ \t]*-->[ \t]*\r?$)", re.MULTILINE
+)
+# What the documents of a piece of work do to each other, by their names, as Spec Kit relates them. Nobody said so of
+# these ones, so it counts half.
+_WORK = {
+    "spec": (Relation.CAUSED, "plan"),
+    "plan": (Relation.CAUSED, "tasks"),
+    "tasks": (Relation.CAUSED, "implementation-summary"),
+    "decision-record": (Relation.SUPPORTS, "plan"),
+    "checklist": (Relation.SUPPORTS, "spec"),
+    "research": (Relation.SUPPORTS, "spec"),
+}
+_UNSTATED = 0.5
 _FoundHeading = tuple[int, str, int]  # its level, text and place
 _BREAKS = ("\n\n", "\n", ". ", " ")
 
@@ -123,13 +137,31 @@ def find_marked(body: str) -> Iterator[_FoundHeading]:
 
 
 def find_section(body: str, headings: Sequence[Heading], anchor: str) -> str | None:
-    """The heading with that anchor and all text up to the next heading of its level or above; None if there is none."""
+    """The heading with that anchor and all text up to the next heading of its level or above, else what is marked so.
+
+    Of a mark the beginning will do, up to a `-`; None if there is neither.
+    """
     wanted = anchor.removeprefix("#")
     for number, heading in enumerate(headings):
         if heading.anchor == wanted:
             ends = (later.start for later in headings[number + 1 :] if later.level <= heading.level)
             return body[heading.start : next(ends, len(body))]
-    return None
+    marked = find_marked_sections(body)
+    names = (name for name in marked if f"{name}-".startswith(f"{wanted}-"))
+    return marked.get(min(names, key=len, default=""))
+
+
+def find_marked_sections(body: str) -> dict[str, str]:
+    """What stands between `<!-- ANCHOR:name -->` and the comment that ends it, outside of code, by name."""
+    found, starts, fence = dict[str, str](), dict[str, int](), ""
+    for match in _ANCHOR.finditer(body):
+        if match["fence"]:
+            fence = "" if match["fence"].startswith(fence) and fence else fence or match["fence"]
+        elif not fence and not match["end"]:
+            starts.setdefault(match["name"], match.end())
+        elif not fence and match["name"] in starts:
+            found.setdefault(match["name"], body[starts[match["name"]] : match.start()].strip())
+    return found
 
 
 def make_anchor(text: str) -> str:
@@ -177,6 +209,16 @@ def parse_links(page: MarkdownPage, memory_id: str) -> tuple[Edge, ...]:
     return tuple(edges.values())
 
 
+def relate_neighbours(memory_id: str) -> tuple[Edge, ...]:
+    """The edge of a document of a piece of work to another in its folder, whether that one exists or not."""
+    folder, _, name = memory_id.rpartition("/")
+    if not folder or name not in _WORK:
+        return ()
+    relation, target = _WORK[name]
+    kind, target = EdgeKind.NEIGHBOURS, f"{folder}/{target}"
+    return (Edge(source=memory_id, target=target, relation=relation, kind=kind, strength=_UNSTATED),)
+
+
 def parse_reference(text: str) -> str:
     """A reference without what surrounds the name: `[[ ]]`, `mem:`, anchor, `.md`."""
     name = text.strip().removeprefix("[[").removesuffix("]]").partition("|")[0].partition("#")[0].strip()
@@ -209,25 +251,25 @@ def parse_strength(value: object) -> float:
 
 def _find_targets(token: Token, folder: str) -> Iterator[str]:
     if token.type == "link_open":
-        yield _resolve_link(str(token.attrGet("href") or ""), folder)
+        yield resolve_link(str(token.attrGet("href") or ""), folder)
     elif token.type == "text":
-        yield from (_resolve_name(parse_reference(match[1]), folder) for match in _WIKI.finditer(token.content))
-        yield from (parse_reference(match[1]) for match in _MEM.finditer(token.content))
-    elif token.type == "code_inline" and (match := _MEM.fullmatch(token.content.strip())):
+        yield from (resolve_name(parse_reference(match[1]), folder) for match in WIKI_LINK.finditer(token.content))
+        yield from (parse_reference(match[1]) for match in MEM_LINK.finditer(token.content))
+    elif token.type == "code_inline" and (match := MEM_LINK.fullmatch(token.content.strip())):
         yield parse_reference(match[1])
 
 
-def _resolve_link(href: str, folder: str) -> str:
+def resolve_link(href: str, folder: str) -> str:
     """The memory that a link's address means, or nothing: other files, other sites, places above the source."""
     if href.startswith("mem:"):
         return parse_reference(href)
     path = decode_url(href.partition("#")[0].partition("?")[0])
     if _SCHEME.match(path) or not path.lower().endswith(".md"):
         return ""
-    return _resolve_name(posixpath.join(".", path[:-3]), folder)
+    return resolve_name(posixpath.join(".", path[:-3]), folder)
 
 
-def _resolve_name(name: str, folder: str) -> str:
+def resolve_name(name: str, folder: str) -> str:
     """A name that starts with a dot is a path from the folder; any other is left to the index."""
     if not name.startswith(("./", "../")):
         return name

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, ScalarNode, SequenceNode
 
+from scrimshaw.clock import format_time
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest import front_matter as front
 from scrimshaw.ingest import markdown
@@ -93,6 +94,14 @@ class MemoryFile:
             raise self.problem
 
 
+def is_private(file: MemoryFile) -> bool:
+    """Whether a file is for nobody but who has it: of any `visibility` but `team`, one in broken front matter too."""
+    if file.problem:
+        return "visibility" in file.text
+    stated = (value for key, value in file.values.items() if key.strip().lower() == "visibility")
+    return any(value is not None and front.parse_line(value).lower() != "team" for value in stated)
+
+
 def parse_memory_file(raw: bytes | str, name: str = "front matter") -> MemoryFile:
     """A file of any shape, broken front matter in its `problem`; raises UnreadableFile for what is no UTF-8 text."""
     text = raw if isinstance(raw, str) else decode_text(raw, name)
@@ -148,8 +157,8 @@ def edit_memory_file(file: MemoryFile, changes: Mapping[str, object], body: str 
     """
     file.raise_problem()
     base = file.base or file
-    named = {**file.changes, **{front.find_spelling(file.values, key): value for key, value in changes.items()}}
-    values = dict(base.values)
+    values, names = dict(base.values), map(partial(front.find_spelling, file.values), changes)
+    named = {**file.changes, **dict(zip(names, changes.values(), strict=True))}
     for key, value in [*named.items()]:
         if value is not None:
             values[key] = front.convert_value(value)
@@ -202,13 +211,12 @@ def remove_relation(file: MemoryFile, relation: Relation, target: str, *instead:
 
 def _check_edit(base: MemoryFile, edited: MemoryFile) -> MemoryFile:
     """The edited file, parsed to be sure where the edit may have reached beyond its keys; raises UnreadableFile."""
-    pairs = base.root.value if edited.changes and base.root is not None else []
     if not edited.changes or not (
         not _KEYS.issuperset(edited.changes)
         or len(edited.yaml) > front.LONGEST
-        or len(pairs) != len(base.values)
+        or len(base.root.value if base.root else ()) != len(base.values)
         or _ENTANGLED.search(base.yaml)
-        or any(name.value in edited.changes and _is_long_flow(value) for name, value in pairs)
+        or (base.root and _is_long_flow(base.root))
     ):
         return edited
     after = parse_memory_file(edited.text)
@@ -272,7 +280,7 @@ def _plan_entry(yaml: str, mapping: MappingNode | None, stop: int, key: str, val
         return *span, blank + front.format_value(value if items is None else items, front.WHOLE_LINE)
     if items and place.holds_block:
         lines = front.format_items(items, " " * node.start_mark.column)
-        return _line_start(node), place.end, "\n".join(lines) + "\n"
+        return node.start_mark.index - node.start_mark.column, place.end, "\n".join(lines) + "\n"
     return place.start, place.end, front.format_entry(key, value, indent) + "\n"
 
 
@@ -284,15 +292,11 @@ def _newline(file: MemoryFile) -> str:
 def _find_key(yaml: str, mapping: MappingNode | None, stop: int, key: str) -> _KeyPlace | None:
     """The last entry of that name, which is the one that counts."""
     for name, value in reversed(mapping.value if mapping is not None else []):
-        start = _line_start(name)
+        start = name.start_mark.index - name.start_mark.column
         if name.value == key:
             return _KeyPlace(name, value, start, _entry_end(yaml[start:stop], start, name))
         stop = start
     return None
-
-
-def _line_start(node: Node) -> int:
-    return int(node.start_mark.index - node.start_mark.column)
 
 
 def _entry_end(text: str, start: int, node: Node) -> int:
@@ -305,13 +309,17 @@ def _entry_end(text: str, start: int, node: Node) -> int:
 
 def _reuse_items(yaml: str, node: Node, values: Iterable[object]) -> list[object]:
     """Items that were there before keep their own spelling."""
-    known: list[tuple[object, str]] = []
+    known, texts, items = list[object](), list[str](), list[object]()
     for child in node.value:
         start, end = child.start_mark.index, child.end_mark.index
         if isinstance(child, CollectionNode) and not child.flow_style:
             end = _entry_end(yaml[start:end], start, child)
-        known.append((front.convert_node(child), yaml[start:end].rstrip().replace("\r\n", "\n")))
-    return [next((front.Verbatim(text) for old, text in known if text and old == value), value) for value in values]
+        if text := yaml[start:end].rstrip().replace("\r\n", "\n"):
+            known.append(front.convert_node(child))
+            texts.append(text)
+    for value in values:
+        items.append(front.Verbatim(texts[known.index(value)]) if value in known else value)
+    return items
 
 
 def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
@@ -325,6 +333,11 @@ def _inline_span(yaml: str, place: _KeyPlace) -> tuple[int, int] | None:
         return (colon.end(), colon.end()) if colon else None
     is_flow = value.flow_style if isinstance(value, CollectionNode) else value.style not in ("|", ">")
     return (start, end) if is_flow and value.start_mark.line == key.end_mark.line else None
+
+
+# How decision records and specs say when they were written, near their beginning: `Date: 2026-05-01`, in a table too.
+_DATED_LINE = re.compile(r"^[\W_]*(?:date|created)\b[\W_]*(\d{4}-\d\d-\d\d)\b", re.IGNORECASE | re.MULTILINE | re.ASCII)
+_HEAD = 2000  # characters
 
 
 # The document that the index stores
@@ -373,6 +386,7 @@ def build_document(
         provenance = replace(provenance, trust=Trust.HUMAN if source.is_vouched else Trust.FILE)
     if tier == Tier.CONSTITUTIONAL and not (source.is_vouched and source.writable):
         tier = Tier.IMPORTANT
+    created, updated = _date_document(source, values, body.text)
     return Document(
         file=source,
         content_hash=file.content_hash,
@@ -389,11 +403,25 @@ def build_document(
         edges=markdown.parse_relations(values, source.memory_id, clean) + markdown.parse_links(page, source.memory_id),
         provenance=provenance,
         quality=Quality(score=0.0, flags=(flag,)) if flag else front.parse_quality(values, clean),
-        created=front.parse_time(values.get("created")),
-        updated=front.parse_time(values.get("updated")),
+        created=created,
+        updated=updated,
         tokens=count_tokens(body.text),
         label_tokens=count_tokens(f"{source.memory_id}\n{title}"),
         phrases=tuple(phrases),
         sketch=compute_minhash(body.text),
         problem=problem,
     )
+
+
+def _date_document(source: SourceFile, values: front.Values, body: str) -> tuple[str, str]:
+    """When a document was created and updated: as it states, else by its commits, its name or text, or the disk."""
+    created = next(filter(None, map(front.parse_time, map(values.get, front.CREATED))), "")
+    updated = front.parse_time(values.get("updated"))
+    if created or updated:
+        return created, updated
+    disk = format_time(source.mtime_ns / 1e9) if source.mtime_ns else ""
+    if first := front.parse_time(source.created):
+        return first, front.parse_time(source.updated) or disk
+    line = _DATED_LINE.search(body, 0, _HEAD)
+    date = front.parse_name_date(source.memory_id.rpartition("/")[2]) or front.parse_time(line and line[1])
+    return date or disk, date or disk

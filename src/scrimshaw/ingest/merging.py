@@ -1,6 +1,6 @@
 """Merges the front matter of a memory that two sides changed, key by key. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from itertools import chain
 
@@ -38,12 +38,9 @@ def _merge_value(before: object, own: object, other: object, *, theirs_wins: boo
         values = {key: _merge_value(*(each.get(key) for each in tables), theirs_wins=theirs_wins) for key in keys}
         return {key: value for key, value in values.items() if value is not None}
     if all(side is None or isinstance(side, list) for side in sides):
-        return _merge_lists(*(side if isinstance(side, list) else [] for side in sides))
+        old, ours, theirs = (side if isinstance(side, list) else [] for side in sides)
+        kept = [each for each in ours if each not in old or each in theirs]
+        return [*kept, *(each for each in theirs if each not in old and each not in ours)]
     if own is None or other is None:  # one side took away what the other changed
         return other if own is None else own
     return other if theirs_wins else own
-
-
-def _merge_lists(before: Sequence[object], own: Sequence[object], other: Sequence[object]) -> list[object]:
-    kept = [each for each in own if each not in before or each in other]
-    return [*kept, *(each for each in other if each not in before and each not in own)]

@@ -2,16 +2,18 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import pairwise
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from scrimshaw.ingest.front_matter import parse_line, parse_phrases, parse_time
+from scrimshaw.ingest.front_matter import parse_line, parse_member, parse_name_date, parse_phrases, parse_time
 from scrimshaw.ingest.markdown import parse_headings
 from scrimshaw.ingest.memory_file import parse_memory_file
-from scrimshaw.ingest.payload import Json, decode_json, first_text, parse_rows, sections, text
-from scrimshaw.models import Edge, Heading, MemoryType, Relation
+from scrimshaw.ingest.payload import Json, decode_json, first_text, number, parse_rows, sections, text
+from scrimshaw.models import Edge, Heading, MemoryType, Relation, Tier
 
 # Letters and digits below which a section holds nothing worth finding on its own: about a line.
 LEAST_SUBSTANCE = 60
@@ -42,6 +44,17 @@ _RELATION_WORDS: Mapping[Relation, str] = {
     Relation.SUPPORTS: "supports validates confirms proves evidence_for",
 }
 _RELATIONS = {word: relation for relation, words in _RELATION_WORDS.items() for word in words.split()}
+# Forgetful grades memories 1..10 and reserves the two highest for what a project is built on.
+_LEAST_IMPORTANT = 9
+# What claude-mem calls observations and parts of a session's summary; other observations are implementation.
+_OBSERVED = {"decision": MemoryType.DECISION, "discovery": MemoryType.DISCOVERY}
+_SENSITIVE = "sensitive"
+_SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+_LONGEST_TITLE = 80
+_OF_ANOTHER = "are of other projects (--all-projects takes them too)"
+
+# The rows of a database by table.
+Tables = Mapping[str, Sequence[Json]]
 
 
 class OtherMemory(Struct, frozen=True, kw_only=True):
@@ -54,6 +67,13 @@ class OtherMemory(Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...] = ()
     relations: tuple[Edge, ...] = ()  #: Their targets are named in the other tool's words.
     created: str = ""  #: ISO, or empty.
+    tier: Tier = Tier.NORMAL
+    triggers: tuple[str, ...] = ()
+    place: str = ""  #: Where it stands in the other tool's file, such as its row; empty where `id` says it.
+
+
+# The memories of a file, and of how many others it holds each reason to leave them.
+ParsedMemories = tuple[list[OtherMemory], Counter[str]]
 
 
 def parse_note(source: str, path: str) -> OtherMemory:
@@ -136,6 +156,175 @@ def parse_guidance(source: str, stem: str) -> tuple[OtherMemory, ...]:
             )
             memories.append(memory)
     return tuple(memories)
+
+
+def parse_record(source: str, path: str) -> OtherMemory:
+    """A record of a session as Spec Kit writes it, named by its path; raises UnreadableFile for broken front matter."""
+    file = parse_memory_file(source, path)
+    file.raise_problem()
+    values, body = file.values, file.body.strip()
+    return OtherMemory(
+        id=path,
+        title=parse_line(values.get("title")) or first_heading(body) or path.rpartition("/")[2],
+        content=body,
+        type=parse_member(values, "type", MemoryType.SESSION),
+        triggers=parse_phrases(values, "trigger_phrases"),
+        topics=parse_phrases(values, "topics"),
+        created=parse_time(values.get("created")) or parse_name_date(path.rpartition("/")[2]),
+        tier=_parse_tier(values, Tier.NORMAL),
+    )
+
+
+def parse_record_row(row: Json) -> OtherMemory:
+    """A record of a session from the row that Spec Kit's database has of it."""
+    name = text(row.get("file_path")).replace("\\", "/").rpartition("/")[2].removesuffix(".md")
+    source = text(row.get("content_text"))
+    record = parse_record(source, f"{text(row.get('spec_folder')).strip('/')}/{name}".strip("/"))
+    return replace(
+        record,
+        title=text(row.get("title")).strip() or record.title,
+        triggers=record.triggers or _texts(row.get("trigger_phrases")),
+        tier=_parse_tier(row, record.tier),
+        type=parse_member(row, "type", record.type),
+        created=record.created or _read_time(row.get("created_at")),
+        place=f"row {row.get('id')}",
+    )
+
+
+def _parse_tier(values: Mapping[str, object], default: Tier) -> Tier:
+    """The tier that is stated; only a person's command makes a memory constitutional."""
+    tier = parse_member(values, "tier", default)
+    return Tier.IMPORTANT if tier == Tier.CONSTITUTIONAL else tier
+
+
+def parse_mem0(source: str) -> ParsedMemories:
+    """What mem0's `get_all` answers or an export holds: a list of memories, an object with one, or a line for each."""
+    whole, found, left = decode_json(source), list[OtherMemory](), Counter[str]()
+    if isinstance(whole, Mapping):
+        rows = next((list(sections(whole[key])) for key in ("results", "memories") if key in whole), [whole])
+    elif isinstance(whole, list):
+        rows = list(sections(whole))
+    else:
+        rows, broken = parse_rows(source)
+        left += Counter({"lines are no JSON": broken})
+    for row in rows:
+        if not (words := first_text(row, "memory", "data", "content", "text").strip()):
+            left["entries have no text"] += 1
+            continue
+        more = row.get("metadata")
+        stated = (*_texts(row.get("categories")), *_texts(more.get("category") if isinstance(more, Mapping) else ""))
+        memory = OtherMemory(
+            id=_shorten(words),
+            title=_shorten(words),
+            content=words,
+            type=_find_category(stated),
+            topics=stated,
+            created=_read_time(row.get("created_at")),
+            place=text(row.get("id")),
+        )
+        found.append(memory)
+    return found, left
+
+
+def parse_forgetful(tables: Tables, project: str) -> ParsedMemories:
+    """The memories in Forgetful's database that are of a project, by its folder's name, or of none; all without one."""
+    names = {
+        row.get("id"): {text(row.get("name")), text(row.get("repo_name")).rpartition("/")[2]}
+        for row in tables["projects"]
+    }
+    owners = dict[object, set[str]]()
+    for row in tables["memory_project_association"]:
+        owners.setdefault(row.get("memory_id"), set()).update(names.get(row.get("project_id"), ()))
+    found, left = list[OtherMemory](), Counter[str]()
+    for row in tables["memories"]:
+        if (owned := owners.get(row.get("id"))) and project and project.casefold() not in map(str.casefold, owned):
+            left[_OF_ANOTHER] += 1
+        elif row.get("is_obsolete"):
+            left["are obsolete there"] += 1
+        else:
+            title, words = text(row.get("title")), [*_texts(row.get("tags")), *_texts(row.get("keywords"))]
+            memory = OtherMemory(
+                id=title,
+                title=title,
+                content="\n\n".join(filter(None, (text(row.get("content")).strip(), text(row.get("context")).strip()))),
+                type=_find_category(words),
+                topics=tuple(dict.fromkeys(words)),
+                tier=Tier.IMPORTANT if (number(row.get("importance")) or 0) >= _LEAST_IMPORTANT else Tier.NORMAL,
+                created=_read_time(row.get("created_at")),
+                place=f"memory {row.get('id')}",
+            )
+            found.append(memory)
+    return found, left
+
+
+def parse_claude_mem(tables: Tables, project: str) -> ParsedMemories:
+    """Observations and summaries of sessions in claude-mem's database; of a project, by its folder's name, if given."""
+    found, left = list[OtherMemory](), Counter[str]()
+    for kind, parse in (("observations", _parse_observation), ("session_summaries", _parse_summary)):
+        for row in tables[kind]:
+            # Work trees are called `project/work tree`; their rows may be merged into the project later.
+            names = (text(row.get("project")).partition("/")[0], text(row.get("merged_into_project")))
+            if project and project.casefold() not in map(str.casefold, names):
+                left[_OF_ANOTHER] += 1
+            elif row.get("type") == _SENSITIVE:
+                left["are marked sensitive there"] += 1
+            elif content := "\n\n".join(parse(row)):
+                title = _shorten(first_text(row, "title", "request") or content)
+                memory = OtherMemory(
+                    id=title,
+                    title=title,
+                    content=content,
+                    type=_OBSERVED.get(text(row.get("type")), MemoryType.IMPLEMENTATION),
+                    topics=tuple(_texts(row.get("concepts"))),
+                    created=_read_time(row.get("created_at")),
+                    place=f"{kind} {row.get('id')}",
+                )
+                found.append(memory if kind == "observations" else replace(memory, type=MemoryType.SESSION))
+            else:
+                left["have no text"] += 1
+    return found, left
+
+
+def _parse_observation(row: Json) -> Iterator[str]:
+    """The paragraphs of an observation; older versions of claude-mem wrote one text."""
+    yield from filter(None, (text(row.get(key)).strip() for key in ("subtitle", "narrative", "text")))
+    for key, lead in (("facts", ""), ("files_modified", "Changed: "), ("files_read", "Read: ")):
+        if words := _texts(row.get(key)):
+            yield (
+                f"{lead}{', '.join(f'`{each}`' for each in words)}"
+                if lead
+                else "\n".join(f"- {each}" for each in words)
+            )
+
+
+def _parse_summary(row: Json) -> Iterator[str]:
+    for key in _SUMMARY_PARTS:
+        if words := text(row.get(key)).strip():
+            yield f"## {key.replace('_', ' ').capitalize()}\n\n{words}"
+
+
+def _texts(value: object) -> tuple[str, ...]:
+    """The texts of a list, of one in JSON, or of a text alone."""
+    if isinstance(value, str):
+        decoded = decode_json(value) if value.lstrip().startswith("[") else None
+        value = decoded if isinstance(decoded, list) else [value]
+    return tuple(each.strip() for each in value if text(each).strip()) if isinstance(value, list) else ()
+
+
+def _find_category(words: Iterable[str]) -> MemoryType:
+    return next((_CATEGORIES[word] for each in words if (word := each.lower()) in _CATEGORIES), MemoryType.GENERAL)
+
+
+def _shorten(words: str) -> str:
+    """The first line as a title, cut between words."""
+    line = " ".join(words.strip().partition("\n")[0].strip(" #*_-").split())
+    return line if len(line) <= _LONGEST_TITLE else f"{line[:_LONGEST_TITLE].rpartition(' ')[0]} ..."
+
+
+def _read_time(value: object) -> str:
+    """A database's time in UTC; what states no offset is in UTC already."""
+    found = parse_time(text(value))
+    return f"{found}Z" if "T" in found and datetime.fromisoformat(found).tzinfo is None else found
 
 
 def first_heading(body: str) -> str:

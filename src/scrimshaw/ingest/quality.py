@@ -13,14 +13,18 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from scrimshaw.errors import UnreadableFile
 from scrimshaw.ingest.chatter import Line, default_phrases, find_chatter, split_lines
 from scrimshaw.ingest.front_matter import compose_yaml, convert_node, parse_line, parse_phrases, parse_provenance
 from scrimshaw.ingest.memory_file import MemoryFile
 from scrimshaw.ingest.tables import load_lines, load_pattern, load_words
+from scrimshaw.models import Document, Quality, Tier
 
 ACCEPTED = 0.65  # score from which a file is accepted; one with a defect that rejects does not reach it
+# Least score of each band; chosen so that a note with one weakness is still a B.
+BANDS: Mapping[str, float] = {"A": 0.85, "B": ACCEPTED, "C": 0.40, "D": 0.0}
 _SLIGHT, _GRAVE = 0.08, 0.16
 # Defects that leave little to believe, where the others leave a file that can be mended.
 _GRAVE_FLAGS = frozenset({"foreign_references", "has_contamination", "has_fallback_decision", "mostly_boilerplate"})
@@ -63,6 +67,7 @@ _LETTERS = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{1,2}|[^\\W\\d_]
 _ANY = re.compile(r"\w+")
 _WORD = re.compile(r"[^\W_]+")
 _PATH_MARK = re.compile(r"[/\\]")
+_SESSION_ID = re.compile(r"session[ _]id", re.IGNORECASE)
 _SECTION_OF, _NAME_OF = attrgetter("section"), attrgetter("name")
 
 
@@ -192,7 +197,7 @@ def _read_fields(section: str, line: Line, piece: str) -> Iterator[Field]:
 # Rules: each gives a sentence to act on and whether the file is not accepted with the defect, or None
 
 _Defect = tuple[str, bool]
-_MALFORMED = "malformed field \u2014 "
+_MALFORMED, _BOILERPLATE = "malformed field \u2014 ", "nothing but boilerplate \u2014 "
 _words, _pattern = partial(load_words, __file__, "boilerplate"), partial(load_pattern, __file__, "boilerplate")
 
 
@@ -297,7 +302,7 @@ def _find_fallback_decision(file: FileContents) -> _Defect | None:
     for field in file.fields:
         if "decision" in field.section:
             text += f" {_plain_words(field.value)}"
-    for _, title in _list_decision_titles(file) if file.headings else ():
+    for _, title in _list_decision_titles(file):
         if not found and _pattern("pseudo_decision").fullmatch(_plain_words(title)):
             found = f"'{title}' decides nothing"
     for sentence in reversed(_sentences("fallback_decisions")) if text else ():
@@ -351,34 +356,31 @@ def _find_generic_title(file: FileContents) -> _Defect | None:
 
 
 def _find_boilerplate(file: FileContents) -> _Defect | None:
-    """A file that says next to nothing of its own, and gives no reason for a decision either."""
-    if filling := _find_filling(file.body):
-        return f"nothing but boilerplate \u2014 the text is {filling}", True
-    count, due = int(bool(_ANY.search(file.body))), 1
-    if file.is_session:
-        is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
-        count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
+    """A session's file that says next to nothing of its own, and gives no reason for a decision either."""
+    is_framed = not _words("frame").isdisjoint([heading.section for heading in file.headings])
+    count, due = len(_own_words(file)), _FEWEST_WORDS_FRAMED if is_framed else _FEWEST_WORDS
     if count >= due or any(map(_pattern("reason").search, find_decisions(file))):
         return None
-    words = f"{count} words" if count else "no word"
-    return f"nothing but boilerplate \u2014 the file has {words} of its own", True
+    return f"{_BOILERPLATE}the file has {count or 'no'} words of its own", True
 
 
-def _find_filling(body: str) -> str:
-    """What a text is that tells nothing, whoever wrote it; empty for any other text."""
-    words, prose = _WORD.findall(body.lower()), _FENCED.sub("", body)
+def _find_filling(file: FileContents) -> _Defect | None:
+    """A text that tells nothing, whoever wrote it."""
+    words, prose = _WORD.findall(file.body.lower()), _FENCED.sub("", file.body)
     telling = filterfalse(_words("acknowledgements").__contains__, filter(_TELLING.fullmatch, words))
+    if not _ANY.search(file.body):
+        return f"{_BOILERPLATE}the file has no words of its own", True
     if words and not next(telling, ""):
-        return "too short to tell anything"
+        return f"{_BOILERPLATE}the text is too short to tell anything", True
     if sum(map(_words("filler").__contains__, words)) > _FILLER_SHARE * len(words):
-        return "filling text"
+        return f"{_BOILERPLATE}the text is filling text", True
     lines = [*filterfalse(_TABLE_ROW.match, filter(str.strip, prose.splitlines()))]
     outputs = sum(map(bool, map(_pattern("output").match, lines)))
     if len(lines) >= _FEWEST_LINES and outputs > _OUTPUT_SHARE * len(lines):
-        return "the output of a program"
+        return f"{_BOILERPLATE}the text is the output of a program", True
     pieces = [*map(partial(_DIGITS.sub, "0"), chain.from_iterable(map(_SENTENCE_END.split, lines)))]
     is_repeated = len(pieces) >= _FEWEST_PIECES and len({*pieces}) * _MOST_REPEATED < len(pieces)
-    return "the same again and again" if is_repeated else ""
+    return (f"{_BOILERPLATE}the text is the same again and again", True) if is_repeated else None
 
 
 def measure_worth(file: FileContents) -> float:
@@ -447,11 +449,12 @@ _RULES: tuple[tuple[str, Callable[[FileContents], _Defect | None], str], ...] = 
     ("malformed_field", lambda file: (_MALFORMED + file.broken, True), "broken"),
     ("malformed_field", _find_malformed_folder, "folder"),
     ("malformed_field", _find_malformed_blocker, "is_session"),
-    ("has_fallback_decision", _find_fallback_decision, ""),
+    ("has_fallback_decision", _find_fallback_decision, "headings"),
     ("has_contamination", _find_narration, ""),
     ("sparse_semantic_fields", _find_sparse_semantics, "is_session"),
     ("generic_title", _find_generic_title, ""),
-    ("mostly_boilerplate", _find_boilerplate, ""),
+    ("mostly_boilerplate", _find_filling, ""),
+    ("mostly_boilerplate", _find_boilerplate, "is_session"),
     ("repeated_decisions", _find_repeated_decisions, "headings"),
     ("foreign_references", _find_foreign_references, "folder"),
     ("stale_references", _find_stale_references, "is_session"),
@@ -472,3 +475,21 @@ def judge(file: MemoryFile, *, tool_calls: int | None = None, phrases: Sequence[
         score = max(0.0, 0.60 - _GRAVE * grave - _SLIGHT * (len(rejecting) - grave))
     reasons = (*map("Quality gate failed: {}".format, rejecting.values()), *bearable.values())
     return QualityVerdict(score=round(score, 2), flags=(*rejecting, *bearable), reasons=reasons)
+
+
+def band(score: float) -> str:
+    """The band of a score, A to D."""
+    return next(name for name, least in BANDS.items() if score >= least)
+
+
+def grade_record(document: Document, file: MemoryFile, phrases: Sequence[str] = ()) -> Document:
+    """A document with the gate's verdict on it if it is the record of a session; in the lowest band it is temporary.
+
+    What such a file says of its own quality and tier was written by the tool that made it, whatever it holds.
+    """
+    # The first test spares most notes the second, which takes milliseconds.
+    if not _SESSION_ID.search(file.text) or not read_contents(file).is_session:
+        return document
+    verdict = judge(file, phrases=phrases)
+    tier = Tier.TEMPORARY if band(verdict.score) == "D" and document.tier != Tier.DEPRECATED else document.tier
+    return replace(document, tier=tier, quality=Quality(score=verdict.score, flags=verdict.flags))

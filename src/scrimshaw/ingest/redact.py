@@ -220,7 +220,8 @@ def _find_emails(text: str) -> Iterator[Span]:
 
 def _find_drawn(text: str, words: str) -> Iterator[Span]:
     """Tokens that read like drawn characters: behind a word for a secret, or where they are long or have a prefix."""
-    sizes = {word: values.measure_drawn(re.sub(r"(?<!\.)\.\.?$", "", word)) for word in set(re.findall(_TOKEN, words))}
+    tokens = {*re.findall(_TOKEN, words)}
+    sizes = dict(zip(tokens, map(values.measure_drawn, tokens), strict=True))
     for match in re.finditer(_TOKEN, text) if max(sizes.values(), default=0) >= NAMED_SIZE else ():
         value, start, size = match.group().rstrip("."), match.start(), sizes[match.group()]
         if size < NAMED_SIZE or re.compile(_BLOB_LEAD).search(text, max(0, start - 80), start):

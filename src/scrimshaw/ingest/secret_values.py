@@ -124,6 +124,7 @@ def is_random(value: str, shortest: int = 16) -> bool:
 
 def measure_drawn(value: str) -> int:
     """How many letters and digits `value` has, if they look drawn: too few follow each other as in words; else 0."""
+    value = re.sub(r"(?<!\.)\.\.?$", "", value)  # the end of its sentence
     plain = re.sub(r"[\W_]", "", value[:_SAMPLE])
     size, low = len(plain), plain.lower()
     if not 0.85 * len(value) <= size <= len(value) <= 200 or re.search(_NO_KEY, value) or is_masked(value):
